@@ -98,7 +98,12 @@ class InvalidRequestError(SpeechLabError, ValueError):
     """
 
     def __init__(
-        self, message: str = "", *, parameter: str | None = None, rule: str | None = None, code: str | None = None
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        rule: str | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.parameter = parameter

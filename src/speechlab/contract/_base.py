@@ -1,0 +1,94 @@
+"""How the models read: replies tolerantly, requests strictly, JSON without surprises."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from speechlab.errors import ContractError, InvalidRequestError
+
+__all__ = ["Reply", "Request", "read_json_object"]
+
+
+def read_json_object(data: bytes) -> dict[str, Any]:
+    """Read a JSON object strictly.
+
+    A byte-order mark, invalid UTF-8, lone surrogates, NaN and Infinity, and nesting deeper than 1,024 are
+    refused. Of a repeated key the last one counts.
+
+    Raises:
+        InvalidRequestError: The bytes are not a JSON object.
+    """
+    try:
+        value = orjson.loads(data)
+    except (orjson.JSONDecodeError, RecursionError) as error:
+        raise InvalidRequestError("the body is not valid JSON; send one JSON object in UTF-8") from error
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f"the body is a JSON {_json_name(value)}, and must be a JSON object")
+    return value
+
+
+def _json_name(value: object) -> str:
+    names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return names.get(type(value), "null")
+
+
+class Reply(BaseModel):
+    """Something that the service sends: fields that are missing, new or unknown do not break the reader."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read a decoded JSON value.
+
+        Raises:
+            ContractError: A field without which the reply has no meaning is missing or of the wrong type.
+        """
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the reply"
+            text = f"the service's reply is not a {cls.__name__}: {where}: {first['msg']}"
+            raise ContractError(text, body=repr(value)[:2000]) from None
+
+
+class Request(BaseModel):
+    """Something that a client sends: types are exact, numbers finite, unknown fields ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        hide_input_in_errors=True,
+    )
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Read the fields of a request; null counts as absent.
+
+        Raises:
+            InvalidRequestError: A field is missing or breaks its rule; ``parameter`` names it.
+        """
+        try:
+            return cls.model_validate({name: value for name, value in fields.items() if value is not None})
+        except ValidationError as error:
+            raise _invalid(error) from None
+
+
+def _invalid(error: ValidationError) -> InvalidRequestError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    parameter = str(first["loc"][0]) if first["loc"] else None
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InvalidRequestError):
+        cause.parameter = cause.parameter or parameter
+        return cause
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return InvalidRequestError(f"{where} is required", parameter=parameter)
+    return InvalidRequestError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", parameter=parameter)

@@ -1,0 +1,203 @@
+"""Errors on the wire: HTTP bodies (section 2.8), causes (7.1), handshake refusals (5) and socket codes (7.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from speechlab.contract._base import Reply
+
+__all__ = [
+    "ASR_FAILED",
+    "ASR_UNAVAILABLE",
+    "AUTHENTICATION_MESSAGE",
+    "ERRORS",
+    "HANDSHAKE_STATUS",
+    "HTTP_CAUSES",
+    "RETRYABLE_STATUS",
+    "CloseCode",
+    "ErrorBody",
+    "ErrorKind",
+    "HandshakeCode",
+    "HttpCause",
+    "RealtimeCode",
+    "RouterCode",
+]
+
+AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
+ASR_UNAVAILABLE = "Transcription service not available"
+ASR_FAILED = "Transcription failed: {detail}"
+
+RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed later."""
+
+
+class ErrorBody(Reply):
+    """Body of an HTTP error (section 2.8); some validation errors have only ``code`` and ``error``."""
+
+    context: tuple[str, ...] = ()
+    code: int | None = None
+    name: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """A kind of HTTP error: its name, its number and its status."""
+
+    name: str
+    code: int
+    status: int
+
+    def body(self, message: str, *context: str) -> dict[str, Any]:
+        """Return the body of section 2.8."""
+        return {"context": list(context), "code": self.code, "name": self.name, "error": message}
+
+
+def _kinds(*rows: tuple[str, int, int]) -> dict[str, ErrorKind]:
+    return {name: ErrorKind(name, code, status) for name, code, status in rows}
+
+
+ERRORS: dict[str, ErrorKind] = _kinds(
+    ("ErrInvalidRequest", 100, 400),
+    ("ErrUnsupportedFormat", 101, 400),
+    ("ErrUnsupportedSampleRate", 102, 400),
+    ("ErrTextTooLong", 103, 400),
+    ("ErrAuthenticationFailed", 104, 401),
+    ("ErrPermissionDenied", 105, 403),
+    ("ErrServiceNotFound", 106, 404),
+    ("ErrRateLimited", 107, 429),
+    ("ErrInternal", 108, 500),
+    ("ErrBackendUnreachable", 109, 502),
+    ("ErrUnsupportedStreaming", 110, 400),
+    ("ErrUnknownVoice", 111, 400),
+    ("ErrNotFound", 112, 404),
+    ("ErrMethodNotAllowed", 113, 405),
+    ("ErrTooLarge", 114, 413),
+    ("ErrOverloaded", 115, 503),
+)
+"""The embedded service's errors. Only 104 is fixed by the contract; the other numbers are ours, and stable."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCause:
+    """A row of the table of section 7.1."""
+
+    status: int | None
+    endpoints: tuple[str, ...]
+    cause: str
+
+
+HTTP_CAUSES: tuple[HttpCause, ...] = (
+    HttpCause(400, ("tts",), "missing or invalid parameters (voice_id, text, format)"),
+    HttpCause(400, ("tts",), "format not in the voice's formats"),
+    HttpCause(400, ("tts",), "provider/format combination cannot stream while stream=true"),
+    HttpCause(400, ("tts",), "unsupported sample rate"),
+    HttpCause(400, ("tts",), "text exceeds the configured maximum (default 5,000 characters)"),
+    HttpCause(400, ("asr",), "No audio data provided"),
+    HttpCause(400, ("asr",), "Invalid base64 audio data"),
+    HttpCause(400, ("asr",), "Unsupported audio format"),
+    HttpCause(400, ("asr",), "invalid JSON, language, VAD settings or session id"),
+    HttpCause(401, ("tts", "asr", "translate"), "invalid or missing API key"),
+    HttpCause(403, ("tts",), "the key cannot use the provider behind the voice"),
+    HttpCause(403, ("asr",), "valid key without batch-ASR access"),
+    HttpCause(404, ("tts", "asr"), "the TTS or ASR service/provider is not registered"),
+    HttpCause(429, ("tts", "asr"), "rate limit exceeded; retry with exponential backoff"),
+    HttpCause(500, ("tts", "asr", "translate"), "internal server error"),
+    HttpCause(502, ("asr",), "the router cannot reach the selected backend"),
+    HttpCause(None, ("asr",), "backend errors are forwarded with the backend's status and body"),
+)
+
+
+class HandshakeCode(StrEnum):
+    """Refusals before the WebSocket upgrade (section 5, item 6), in the order in which they are checked."""
+
+    INVALID_WEBSOCKET_UPGRADE = "invalid_websocket_upgrade"
+    AUTH_TOKEN_REQUIRED = "auth_token_required"  # noqa: S105 - a code, not a token
+    INVALID_TOKEN_FORMAT = "invalid_token_format"  # noqa: S105
+    INVALID_TOKEN = "invalid_token"  # noqa: S105
+    LEGACY_API_KEY_REJECTED = "legacy_api_key_rejected"
+    WS_ORIGIN_DENIED = "ws_origin_denied"
+    UNKNOWN_SERVICE = "unknown_service"
+    WS_CONNECTION_LIMIT_EXCEEDED = "ws_connection_limit_exceeded"
+    WS_CONNECTION_QUOTA_UNAVAILABLE = "ws_connection_quota_unavailable"
+    WEBSOCKET_DRAINING = "websocket_draining"
+
+
+HANDSHAKE_STATUS: dict[HandshakeCode, int] = {
+    HandshakeCode.INVALID_WEBSOCKET_UPGRADE: 400,
+    HandshakeCode.AUTH_TOKEN_REQUIRED: 401,
+    HandshakeCode.INVALID_TOKEN_FORMAT: 401,
+    HandshakeCode.INVALID_TOKEN: 401,
+    HandshakeCode.LEGACY_API_KEY_REJECTED: 401,
+    HandshakeCode.WS_ORIGIN_DENIED: 403,
+    HandshakeCode.UNKNOWN_SERVICE: 404,
+    HandshakeCode.WS_CONNECTION_LIMIT_EXCEEDED: 429,
+    HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE: 503,
+    HandshakeCode.WEBSOCKET_DRAINING: 503,
+}
+"""HTTP status of each refusal; the contract names the codes and leaves the statuses open."""
+
+
+class RealtimeCode(StrEnum):
+    """Codes of ``tts.error`` (section 7.2)."""
+
+    INVALID_MESSAGE = "invalid_message"
+    INVALID_ID = "invalid_id"
+    ID_TOO_LONG = "id_too_long"
+    INVALID_SESSION = "invalid_session"
+    SESSION_ALREADY_CONFIGURED = "session_already_configured"
+    MISSING_VOICE_ID = "missing_voice_id"
+    UNKNOWN_VOICE_ID = "unknown_voice_id"
+    TTS_SERVICE_UNAVAILABLE = "tts_service_unavailable"
+    SERVICE_ACCESS_DENIED = "service_access_denied"
+    UNSUPPORTED_AUDIO_FORMAT = "unsupported_audio_format"
+    UNSUPPORTED_SAMPLE_RATE = "unsupported_sample_rate"
+    UNSUPPORTED_AUDIO_TRANSPORT = "unsupported_audio_transport"
+    UNSUPPORTED_STREAMING_FORMAT = "unsupported_streaming_format"
+    SESSION_NOT_CONFIGURED = "session_not_configured"
+    EMPTY_TEXT = "empty_text"
+    TTS_TEXT_TOO_LONG = "tts_text_too_long"
+    SYNTHESIS_IN_PROGRESS = "synthesis_in_progress"
+    RATE_LIMITED = "rate_limited"
+    SERVICE_RATE_LIMITED = "service_rate_limited"
+    RATE_LIMITER_UNAVAILABLE = "rate_limiter_unavailable"
+    SERVICE_RATE_LIMITER_UNAVAILABLE = "service_rate_limiter_unavailable"
+    BACKEND_UNAVAILABLE = "backend_unavailable"
+    BACKEND_REQUEST_FAILED = "backend_request_failed"
+    TTS_CONTROL_FRAME_TOO_LARGE = "tts_control_frame_too_large"
+
+    @property
+    def followed_by_usage(self) -> bool:
+        """Whether ``tts.usage`` follows: only once a backend had been reached."""
+        return self is RealtimeCode.BACKEND_REQUEST_FAILED
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same message may succeed later."""
+        return self in {
+            RealtimeCode.RATE_LIMITED,
+            RealtimeCode.SERVICE_RATE_LIMITED,
+            RealtimeCode.RATE_LIMITER_UNAVAILABLE,
+            RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
+            RealtimeCode.BACKEND_UNAVAILABLE,
+            RealtimeCode.BACKEND_REQUEST_FAILED,
+            RealtimeCode.TTS_SERVICE_UNAVAILABLE,
+        }
+
+
+class RouterCode(StrEnum):
+    """Codes of ``router.error`` (section 7.2)."""
+
+    INVALID_JSON = "invalid_json"
+    MISSING_MESSAGE_TYPE = "missing_message_type"
+    UNKNOWN_MESSAGE_TYPE = "unknown_message_type"
+
+
+class CloseCode(IntEnum):
+    """WebSocket close codes: 1003 and 1009 by section 7.2, 1012 when the service drains."""
+
+    BINARY_FRAME = 1003
+    FRAME_TOO_LARGE = 1009
+    SERVICE_RESTART = 1012

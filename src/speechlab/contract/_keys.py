@@ -1,0 +1,43 @@
+"""Keys of requests: the same question to the same service has the same key, and any other has another."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import orjson
+
+__all__ = ["CONTRACT_VERSION", "Operation", "audio_digest", "request_key"]
+
+CONTRACT_VERSION = "1"
+"""Goes up when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
+
+Operation = Literal["synthesize", "transcribe", "translate"]
+
+
+def audio_digest(data: bytes) -> str:
+    """Return the SHA-256 of a recording's bytes, in hexadecimal; stands for them in a key."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def request_key(operation: Operation, parameters: dict[str, Any], *, service: str, repeat: int = 0) -> str:
+    """Return the key of a request: a SHA-256 in hexadecimal.
+
+    Args:
+        operation: What is asked for.
+        parameters: All parameters that can change the result, defaults filled in; recordings by
+            :func:`audio_digest`, texts exactly as sent.
+        service: Identity of the service. Never a credential.
+        repeat: Number of a deliberate repetition.
+    """
+    canonical = orjson.dumps(
+        {
+            "contract": CONTRACT_VERSION,
+            "operation": operation,
+            "parameters": parameters,
+            "repeat": repeat,
+            "service": service,
+        },
+        option=orjson.OPT_SORT_KEYS,
+    )
+    return hashlib.sha256(canonical).hexdigest()

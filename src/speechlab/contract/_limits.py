@@ -1,0 +1,63 @@
+"""The limits of section 8, and the ranges of sections 2.3 and 2.5 that they refer to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "CORRELATION_ID_MAX_CHARS",
+    "LIMITS",
+    "WS_MESSAGE_MAX_BYTES",
+    "WS_READ_MAX_BYTES",
+    "Limits",
+    "Range",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A closed interval."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the contract fixes. Characters are Unicode code points, never bytes or UTF-16 units.
+
+    Rate limits, quotas, the number of connections and the size of recordings are not fixed by the contract;
+    they belong to the configuration of each service.
+    """
+
+    tts_text_chars: int = 5_000
+    translation_text_chars: int = 10_000
+    translation_keywords: int = 20
+    translation_keyword_bytes: int = 100
+    translation_context_chars: int = 2_000
+    segment_padding_ms: Range = Range(0, 5_000)
+    temperature: Range = Range(0.0, 2.0)
+    top_p: Range = Range(0.0, 1.0)
+    frequency_penalty: Range = Range(-2.0, 2.0)
+    repetition_penalty: Range = Range(1.0, 2.0)
+    concurrent_syntheses_per_session: int = 1
+
+
+LIMITS = Limits()
+"""The limits as the contract states them."""
+
+CORRELATION_ID_MAX_CHARS = 128
+"""Code points; the contract names ``id_too_long`` but no length."""
+
+WS_MESSAGE_MAX_BYTES = 128 * 1024
+"""Bytes of a control message above which it is refused. The contract leaves the limit open; a legal text of
+5,000 astral characters can need 60,033 bytes when each is written as an escaped pair."""
+
+WS_READ_MAX_BYTES = 256 * 1024
+"""Bytes of a control message above which the connection closes with 1009, unread."""

@@ -1,0 +1,31 @@
+"""Addresses of section 4, and how they join a base URL."""
+
+from __future__ import annotations
+
+__all__ = [
+    "REALTIME_PATH",
+    "RECOGNITION_PATH",
+    "SPEECH_PATH",
+    "TRANSLATION_PATH",
+    "VOICES_PATH",
+    "join_url",
+    "realtime_base",
+]
+
+SPEECH_PATH = "/tts"
+VOICES_PATH = "/tts/voices"
+REALTIME_PATH = "/ws/tts/realtime"
+RECOGNITION_PATH = "/asr/srt/audio_llm"
+TRANSLATION_PATH = "/translate/"
+
+
+def join_url(base_url: str, path: str) -> str:
+    """Join a base URL, which may have a path and trailing slashes of its own, and a path of section 4."""
+    return base_url.rstrip("/") + path
+
+
+def realtime_base(base_url: str) -> str:
+    """Return the WebSocket base URL that belongs to an HTTP base URL when no other is configured."""
+    if base_url.startswith("https://"):
+        return "wss://" + base_url.removeprefix("https://")
+    return "ws://" + base_url.removeprefix("http://")

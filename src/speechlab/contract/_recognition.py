@@ -1,0 +1,222 @@
+"""Speech recognition: requests (section 2.3), the legacy shape (4.4) and replies (2.4)."""
+
+from __future__ import annotations
+
+import binascii
+from typing import Any, Self
+
+import pybase64
+from pydantic import Field, model_validator
+
+from speechlab.contract._base import Reply, Request
+from speechlab.contract._formats import Language, VadMode
+from speechlab.contract._limits import LIMITS, Range
+from speechlab.errors import InvalidRequestError
+
+__all__ = [
+    "INVALID_BASE64",
+    "NO_AUDIO",
+    "SEGMENT_FIELDS",
+    "UNSUPPORTED_AUDIO",
+    "RecognitionReply",
+    "RecognitionRequest",
+    "ReplySegment",
+    "decode_audio_field",
+    "encode_audio_field",
+    "legacy_fields",
+]
+
+NO_AUDIO = "No audio data provided"
+INVALID_BASE64 = "Invalid base64 audio data"
+UNSUPPORTED_AUDIO = "Unsupported audio format"
+
+SEGMENT_FIELDS = (
+    "min_silence_gap",
+    "segment_padding",
+    "initial_segment_padding_ms",
+    "speech_pad_ms",
+    "min_segment_duration",
+)
+"""Fields that count only together with ``vad="segments"``, and are ignored otherwise."""
+
+_SESSION_ID_MAX_CHARS = 128
+_HOTWORDS_MAX = 1_000
+_VAD = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
+    mode.value: mode for mode in VadMode
+}
+
+
+def _bounded(limits: Range, default: float) -> Any:
+    return Field(default=default, ge=limits.low, le=limits.high)
+
+
+class RecognitionRequest(Request):
+    """Body of ``POST /asr/srt/audio_llm`` (section 2.3), with its defaults.
+
+    Attributes:
+        audio: Plain base64 of the bytes of a WAV, OGG, MP3 or FLAC file.
+        language: ``ja``, ``en`` or ``zh``; None identifies it.
+        hotwords: Words or phrases to boost.
+        temperature: 0 to 2.
+        top_p: 0 to 1.
+        frequency_penalty: -2 to 2.
+        repetition_penalty: 1 to 2.
+        vad: ``off``, ``on`` or ``segments``; 0 and 1 are read as ``off`` and ``on``.
+        min_silence_gap: Milliseconds of silence that split.
+        segment_padding: Milliseconds at the edges of segments, 0 to 5,000.
+        initial_segment_padding_ms: Milliseconds before the first segment, 0 to 5,000.
+        speech_pad_ms: Milliseconds added to found speech.
+        min_segment_duration: Seconds; shorter segments are merged.
+        session_id: Optional label, at most 128 characters.
+    """
+
+    audio: str
+    language: Language | None = Field(default=None, strict=False)
+    hotwords: list[str] = Field(default_factory=list, max_length=_HOTWORDS_MAX)
+    temperature: float = _bounded(LIMITS.temperature, 0.0)
+    top_p: float = _bounded(LIMITS.top_p, 0.85)
+    frequency_penalty: float = _bounded(LIMITS.frequency_penalty, 0.5)
+    repetition_penalty: float = _bounded(LIMITS.repetition_penalty, 1.05)
+    vad: VadMode = Field(default=VadMode.OFF, strict=False)
+    min_silence_gap: int = Field(default=400, ge=0)
+    segment_padding: int = _bounded(LIMITS.segment_padding_ms, 100)
+    initial_segment_padding_ms: int = _bounded(LIMITS.segment_padding_ms, 1500)
+    speech_pad_ms: int = Field(default=200, ge=0)
+    min_segment_duration: float = Field(default=1.5, ge=0)
+    session_id: str | None = Field(default=None, max_length=_SESSION_ID_MAX_CHARS)
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Read a body in either shape; a missing recording comes before all other faults.
+
+        Raises:
+            InvalidRequestError: A field is missing or breaks its rule; the texts for the recording are those of
+                section 7.1.
+        """
+        if fields.get("audio") is None and fields.get("messages") is not None:
+            fields = legacy_fields(fields)
+        audio = fields.get("audio")
+        if audio is None or audio == "":
+            raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
+        fields = dict(fields)
+        if not isinstance(audio, str):  # reported after the other fields, as one that is no base64
+            fields["audio"] = "\N{REPLACEMENT CHARACTER}"
+        return super().parse(fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_vocabularies(cls, value: dict[str, Any]) -> dict[str, Any]:
+        fields = dict(value)
+        fields["language"] = _language(fields.get("language"))
+        fields["vad"] = _vad(fields.get("vad"))
+        if fields["vad"] is not VadMode.SEGMENTS:
+            for name in SEGMENT_FIELDS:
+                fields.pop(name, None)
+        return {name: item for name, item in fields.items() if item is not None}
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body: the recording, and those options that were set."""
+        fields = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        return {"audio": fields.pop("audio"), **fields}
+
+
+def _language(value: object) -> Language | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        code = value.replace("_", "-").partition("-")[0].lower()
+        if code in set(Language):
+            return Language(code)
+    message = (
+        f"language {str(value)[:20]!r} is not supported; it must be one of {', '.join(Language)}, or left out"
+    )
+    raise InvalidRequestError(message, parameter="language", rule="2.3")
+
+
+def _vad(value: object) -> VadMode | None:
+    if value is None or isinstance(value, VadMode):
+        return value
+    if isinstance(value, (int, str)) and not isinstance(value, bool) and value in _VAD:
+        return _VAD[value]
+    message = f"vad {str(value)[:20]!r} is not supported; it must be 0, 1, off, on or segments"
+    raise InvalidRequestError(message, parameter="vad", rule="2.3")
+
+
+def legacy_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn the legacy ``messages`` shape of section 4.4 into the fields of section 2.3.
+
+    The contract does not show the legacy fields. Read here: OpenAI-style messages whose content parts carry the
+    recording as ``input_audio.data`` or as a data URI in ``audio_url``; ``vad`` defaults to 1; ``model`` is
+    ignored.
+    """
+    plain = {name: value for name, value in fields.items() if name not in {"messages", "model", "audio"}}
+    plain.setdefault("vad", 1)
+    audio = _legacy_audio(fields["messages"])
+    return plain if audio is None else {"audio": audio, **plain}
+
+
+def _legacy_audio(messages: object) -> str | None:
+    for message in messages if isinstance(messages, list) else []:
+        parts = message.get("content") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else []:
+            if not isinstance(part, dict):
+                continue
+            inline = part.get("input_audio")
+            if isinstance(inline, dict) and isinstance(inline.get("data"), str):
+                return str(inline["data"])
+            link = part.get("audio_url")
+            url = link.get("url") if isinstance(link, dict) else link
+            if isinstance(url, str) and url.startswith("data:"):
+                return url.partition(",")[2]
+    return None
+
+
+def decode_audio_field(audio: str) -> bytes:
+    """Decode the ``audio`` field strictly: the standard alphabet with its padding, and nothing else.
+
+    Raises:
+        InvalidRequestError: It is not base64, or it is empty; the texts are those of section 7.1.
+    """
+    try:
+        data = pybase64.b64decode(audio, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequestError(INVALID_BASE64, parameter="audio", rule="7.1") from None
+    if not data:
+        raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
+    return data
+
+
+def encode_audio_field(data: bytes) -> str:
+    """Encode the bytes of a recording as section 2.3 wants them."""
+    return pybase64.b64encode_as_string(data)
+
+
+class ReplySegment(Reply):
+    """A timestamped piece: ``start`` and ``end`` in seconds, and its ``text`` (section 2.4)."""
+
+    start: float
+    end: float
+    text: str = ""
+
+
+class RecognitionReply(Reply):
+    """Reply of recognition in either form (section 2.4); ``segments`` tells which.
+
+    Attributes:
+        text: The transcript, or None in the segments form.
+        language: Code.
+        confidence: 0 to 1, or None where the service leaves it out.
+        segments: Timed pieces, or None in the default form.
+    """
+
+    text: str | None = None
+    language: str = ""
+    confidence: float | None = None
+    segments: tuple[ReplySegment, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.text is None and self.segments is None:
+            message = "it has neither text nor segments"
+            raise ValueError(message)
+        return self

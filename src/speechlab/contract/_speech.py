@@ -1,0 +1,180 @@
+"""Text-to-speech requests (section 2.2), and what a voice can do with one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field
+
+from speechlab.contract._base import Request
+from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, AudioFormat
+from speechlab.contract._limits import LIMITS
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.contract._voices import Voice
+
+__all__ = ["SpeechRequest", "VoiceRules", "canonical_uuid", "check_text"]
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def canonical_uuid(value: str) -> str | None:
+    """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form."""
+    return value.lower() if _UUID.fullmatch(value) else None
+
+
+def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
+    """Refuse a text that cannot be spoken.
+
+    Args:
+        text: What to say.
+        limit: Most code points allowed (section 8; 5,000 unless the service is configured otherwise).
+
+    Raises:
+        InvalidRequestError: The text is empty, only white space, or too long.
+    """
+    if not text.strip():
+        message = "text is empty; it must hold something to say"
+        raise InvalidRequestError(message, parameter="text", rule="2.2", code="empty_text")
+    if len(text) > limit:
+        message = f"text has {len(text):,} characters, and at most {limit:,} are allowed; split it into shorter texts"
+        raise InvalidRequestError(message, parameter="text", rule="8", code="tts_text_too_long")
+
+
+class SpeechRequest(Request):
+    """Body of ``POST /tts`` (section 2.2).
+
+    Attributes:
+        voice_id: UUID from the catalogue.
+        text: What to say, at most 5,000 code points by default.
+        format: One of the five formats; must be one of the voice's.
+        stream: Whether the audio comes as a chunked stream.
+        sample_rate: Hz; 0 means the default of 24,000.
+        temperature: Variation, at least 0, for voices of provider Q (0.5 there by default); None leaves it out.
+    """
+
+    voice_id: str
+    text: str
+    format: Annotated[AudioFormat, Field(strict=False)]
+    stream: bool = False
+    sample_rate: int = Field(default=0, ge=0)
+    temperature: float | None = Field(default=None, ge=0)
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any], *, text_limit: int = LIMITS.tts_text_chars) -> Self:
+        """Read a body, checking all that can be checked without knowing the voice.
+
+        Raises:
+            InvalidRequestError: A field is missing or breaks its rule.
+        """
+        _check_format_name(fields.get("format"))
+        request = super().parse(fields)
+        voice_id = canonical_uuid(request.voice_id)
+        if voice_id is None:
+            message = f"voice_id {request.voice_id[:60]!r} is not a UUID; take one from GET /tts/voices"
+            raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
+        check_text(request.text, limit=text_limit)
+        return request.model_copy(update={"voice_id": voice_id})
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body: required fields, and those options that were set."""
+        fields = self.model_dump(mode="json", exclude_none=True)
+        if not self.stream:
+            del fields["stream"]
+        if not self.sample_rate:
+            del fields["sample_rate"]
+        return fields
+
+
+def _check_format_name(value: object) -> None:
+    if value is None or not isinstance(value, str) or value in set(AudioFormat):
+        return
+    message = f"format {value[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
+    raise InvalidRequestError(message, parameter="format", rule="2.2", code="unsupported_audio_format")
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceRules:
+    """What a voice and its provider accept: all that a service knows, or the part that a client can know.
+
+    Attributes:
+        formats: Output formats of the voice.
+        sample_rates: Rates in Hz, or None if unknown (then none is refused).
+        streaming: False if no format streams.
+        streamable: Formats that stream, or None if unknown (then none is refused).
+        ogg_rate_override: False for provider Q, which takes no rate together with ogg.
+        single_rate_override: True to accept the rate of a voice that advertises just one.
+    """
+
+    formats: frozenset[str]
+    sample_rates: tuple[int, ...] | None = None
+    streaming: bool = True
+    streamable: frozenset[str] | None = None
+    ogg_rate_override: bool = True
+    single_rate_override: bool = False
+
+    @classmethod
+    def of(cls, voice: Voice) -> VoiceRules:
+        """Return the rules that a catalogue entry tells."""
+        return cls(frozenset(voice.formats), voice.sample_rates, voice.streaming)
+
+    def check(self, *, format: str, sample_rate: int = 0, stream: bool = False) -> int:  # noqa: A002
+        """Check output settings in the order of the contract: format, streaming, rate.
+
+        Args:
+            format: Output format.
+            sample_rate: Hz, or 0 for the default.
+            stream: Whether the audio is to be streamed.
+
+        Returns:
+            The rate that the audio will have, in Hz.
+
+        Raises:
+            InvalidRequestError: The voice cannot do it; ``code`` is the matching code of section 7.2.
+        """
+        if format not in self.formats:
+            message = (
+                f"format {format!r} is not offered by this voice; it offers {', '.join(sorted(self.formats))}"
+            )
+            raise InvalidRequestError(
+                message, parameter="format", rule="2.2", code="unsupported_audio_format"
+            )
+        if stream:
+            self._check_streaming(format)
+        return self._check_rate(format, sample_rate)
+
+    def _check_streaming(self, format: str) -> None:  # noqa: A002
+        if not self.streaming:
+            message = "this voice does not stream; leave stream out"
+        elif self.streamable is not None and format not in self.streamable:
+            message = (
+                f"format {format!r} cannot stream on this voice; {', '.join(sorted(self.streamable))} can"
+            )
+        else:
+            return
+        raise InvalidRequestError(
+            message, parameter="stream", rule="2.2", code="unsupported_streaming_format"
+        )
+
+    def _check_rate(self, format: str, rate: int) -> int:  # noqa: A002
+        if rate == 0:
+            return DEFAULT_SAMPLE_RATE
+        message = None
+        if self.sample_rates is not None:
+            allowed = ", ".join(f"{hz:,}" for hz in self.sample_rates)
+            if len(self.sample_rates) < 2 and not (self.single_rate_override and rate in self.sample_rates):
+                message = (
+                    f"sample_rate {rate:,} cannot be set: this voice has one rate; leave sample_rate out"
+                )
+            elif rate not in self.sample_rates:
+                message = f"sample_rate {rate:,} is not offered by this voice; it offers {allowed}"
+        if message is None and format == AudioFormat.OGG and not self.ogg_rate_override:
+            message = "this voice takes no sample_rate together with ogg; leave sample_rate out"
+        if message is not None:
+            raise InvalidRequestError(
+                message, parameter="sample_rate", rule="2.2", code="unsupported_sample_rate"
+            )
+        return rate

@@ -1,0 +1,210 @@
+"""Translation: the form (section 2.5), the reply (2.6) and the stream's chunks (2.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field
+
+from speechlab.contract._base import Reply, Request
+from speechlab.contract._limits import LIMITS
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "CHUNK_OBJECT",
+    "COMPLETION_OBJECT",
+    "STREAM_END",
+    "TRANSLATION_ID_PREFIX",
+    "Balance",
+    "ChunkChoice",
+    "ChunkDelta",
+    "TokenUsage",
+    "TranslationChoice",
+    "TranslationChunkReply",
+    "TranslationMessage",
+    "TranslationReply",
+    "TranslationRequest",
+]
+
+COMPLETION_OBJECT = "translation.completion"
+CHUNK_OBJECT = "translation.completion.chunk"
+TRANSLATION_ID_PREFIX = "trans_"
+STREAM_END = "[DONE]"
+"""Data of the event that ends a stream."""
+
+_SINGLE = ("text", "source_lang", "target_lang", "stream", "context", "model")
+
+
+class TranslationRequest(Request):
+    """Fields of ``POST /translate/``, sent as multipart/form-data (section 2.5).
+
+    Attributes:
+        text: Source text, at most 10,000 code points.
+        source_lang: Code of its language.
+        target_lang: Code of the language wanted.
+        stream: False for one JSON reply, True for server-sent events.
+        keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
+        context: Helps to understand and is not translated; at most 2,000 code points.
+        model: Model id, or None for the service's default.
+    """
+
+    text: str
+    source_lang: str
+    target_lang: str
+    stream: bool = False
+    keywords: tuple[str, ...] = ()
+    context: str | None = None
+    model: str | None = None
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any], *, limits: Any = LIMITS) -> Self:
+        """Read the fields and check the limits of section 8.
+
+        Raises:
+            InvalidRequestError: A field is missing or breaks its rule.
+        """
+        request = super().parse(fields)
+        if not request.text.strip():
+            raise _refused("text", "text is empty; it must hold something to translate")
+        _at_most("text", len(request.text), limits.translation_text_chars, "characters")
+        for name in ("source_lang", "target_lang"):
+            if not getattr(request, name).strip():
+                raise _refused(name, f"{name} is required, for example 'ja' or 'en'")
+        _at_most("keywords", len(request.keywords), limits.translation_keywords, "terms")
+        for term in request.keywords:
+            if not term.strip():
+                raise _refused("keywords", "a keyword is empty; leave it out")
+            _at_most(f"keyword {term[:20]!r}", len(term.encode()), limits.translation_keyword_bytes, "bytes")
+        if request.context is not None:
+            _at_most("context", len(request.context), limits.translation_context_chars, "characters")
+        return request
+
+    @classmethod
+    def from_form(cls, pairs: Iterable[tuple[str, str]], *, limits: Any = LIMITS) -> Self:
+        """Read form fields in the order sent; ``keywords`` may repeat, nothing else may.
+
+        Raises:
+            InvalidRequestError: A field is missing, repeated, or breaks its rule.
+        """
+        fields: dict[str, Any] = {}
+        keywords: list[str] = []
+        for name, value in pairs:
+            if name == "keywords":
+                keywords.append(value)
+            elif name in fields:
+                raise _refused(name, f"the field {name} is repeated; only keywords may be")
+            elif name in _SINGLE:
+                fields[name] = value
+        stream = fields.pop("stream", "false")
+        if stream not in {"false", "true"}:
+            raise _refused("stream", f"stream {stream[:20]!r} must be 'true' or 'false'")
+        if not fields.get("model"):
+            fields.pop("model", None)
+        return cls.parse({**fields, "stream": stream == "true", "keywords": tuple(keywords)}, limits=limits)
+
+    def form(self) -> list[tuple[str, str]]:
+        """Return the form fields to send: required ones, and those options that were set."""
+        pairs = [("text", self.text), ("source_lang", self.source_lang), ("target_lang", self.target_lang)]
+        if self.stream:
+            pairs.append(("stream", "true"))
+        pairs += [("keywords", term) for term in self.keywords]
+        pairs += [
+            (name, value) for name in ("context", "model") if (value := getattr(self, name)) is not None
+        ]
+        return pairs
+
+
+def _refused(parameter: str, message: str) -> InvalidRequestError:
+    return InvalidRequestError(message, parameter=parameter, rule="2.5")
+
+
+def _at_most(what: str, count: int, limit: int, unit: str) -> None:
+    if count > limit:
+        message = f"{what} has {count:,} {unit}, and at most {limit:,} are allowed"
+        raise InvalidRequestError(message, parameter=what.partition(" ")[0], rule="8")
+
+
+class TokenUsage(Reply):
+    """Token counts (section 2.6)."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class Balance(Reply):
+    """Remaining credit in tokens; either part may be missing (section 2.6)."""
+
+    free: int | None = None
+    premium: int | None = None
+
+
+class TranslationMessage(Reply):
+    """The message of a choice; ``content`` is the translation."""
+
+    role: str = "assistant"
+    content: str
+
+
+class TranslationChoice(Reply):
+    """An entry of ``choices`` (section 2.6)."""
+
+    index: int = 0
+    message: TranslationMessage
+    finish_reason: str | None = None
+
+
+class TranslationReply(Reply):
+    """Reply of translation without a stream (section 2.6)."""
+
+    id: str = ""
+    object: str = COMPLETION_OBJECT
+    created: int | None = None
+    model: str = ""
+    choices: tuple[TranslationChoice, ...] = Field(min_length=1)
+    transcription: str | None = None
+    source_lang: str | None = None
+    target_lang: str | None = None
+    usage: TokenUsage | None = None
+    balance: Balance | None = None
+
+
+class ChunkDelta(Reply):
+    """What a chunk adds; may be empty."""
+
+    content: str = ""
+
+
+class ChunkChoice(Reply):
+    """An entry of a chunk's ``choices``; current services send no ``finish_reason``, earlier ones ``stop``."""
+
+    index: int = 0
+    delta: ChunkDelta = Field(default_factory=ChunkDelta)
+    finish_reason: str | None = None
+
+
+class TranslationChunkReply(Reply):
+    """One event of a translation stream (section 2.7)."""
+
+    id: str = ""
+    object: str = CHUNK_OBJECT
+    choices: tuple[ChunkChoice, ...] = ()
+    transcription: str | None = None
+    source_lang: str | None = None
+    target_lang: str | None = None
+    usage: TokenUsage | None = None
+    model: str | None = None
+    balance: Balance | None = None
+
+    @property
+    def content(self) -> str:
+        """The text that this chunk adds."""
+        return self.choices[0].delta.content if self.choices else ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether this chunk says that nothing follows."""
+        return any(choice.finish_reason is not None for choice in self.choices)

@@ -1,0 +1,46 @@
+"""The voice catalogue (sections 2.1 and 4.2)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from speechlab.contract._base import Reply
+
+__all__ = ["Voice", "VoiceList"]
+
+
+class Voice(Reply):
+    """A voice of the catalogue (section 2.1).
+
+    Attributes:
+        id: UUID, the value to send as ``voice_id``.
+        description: For people.
+        language: Supported language or languages, as free text.
+        gender: ``Male``, ``Female`` or ``Neutral``; others are kept as they come.
+        formats: Supported output formats.
+        sample_rates: Supported output rates in Hz, or None where the catalogue does not tell (unknown, not none).
+        streaming: True if at least one of the formats can stream; False is a sure no.
+    """
+
+    id: str
+    description: str = ""
+    language: str = ""
+    gender: str = ""
+    formats: tuple[str, ...] = ()
+    sample_rates: tuple[int, ...] | None = None
+    streaming: bool = False
+
+
+class VoiceList(Reply):
+    """Reply of ``GET /tts/voices`` (section 4.2)."""
+
+    voices: tuple[Voice, ...] = Field()
+
+    @classmethod
+    def parse(cls, value: object) -> VoiceList:
+        """Read the catalogue in either documented form: an object with ``voices``, or a bare array.
+
+        Raises:
+            ContractError: It is neither.
+        """
+        return super().parse({"voices": value} if isinstance(value, list) else value)

@@ -1,0 +1,175 @@
+"""Replies: both documented forms are read, unknown things survive, nonsense is a ContractError."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.contract import (
+    ERRORS,
+    HANDSHAKE_STATUS,
+    SERVICE_MESSAGES,
+    TRANSITIONS,
+    CloseCode,
+    ErrorBody,
+    HandshakeCode,
+    RealtimeCode,
+    RecognitionReply,
+    SessionState,
+    TranslationChunkReply,
+    TranslationReply,
+    Usage,
+    Voice,
+    VoiceList,
+    VoiceRules,
+    audio_digest,
+    join_url,
+    parse_service_message,
+    request_key,
+)
+from speechlab.errors import ContractError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+VOICE = {
+    "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
+    "language": "ja, en",
+    "gender": "Robot",
+    "formats": ["wav", "aac"],
+    "new": 1,
+}
+
+
+def test_021_024_025_the_catalogue_in_both_forms():
+    for value in ({"voices": [VOICE]}, [VOICE]):
+        (voice,) = VoiceList.parse(value).voices
+        assert voice.sample_rates is None
+        assert voice.gender == "Robot"
+        assert voice.formats == ("wav", "aac")
+        assert voice.model_extra == {"new": 1}
+        assert (
+            VoiceRules.of(voice.model_copy(update={"streaming": True})).check(
+                format="aac", sample_rate=1, stream=True
+            )
+            == 1
+        )
+
+
+@pytest.mark.parametrize("value", [None, 5, "voices", {}, {"voices": 5}, [{"description": "no id"}]])
+def test_catalogues_that_make_no_sense(value):
+    with pytest.raises(ContractError):
+        VoiceList.parse(value)
+
+
+def test_088_the_form_of_a_transcript_is_told_by_its_fields():
+    plain = RecognitionReply.parse({"text": "", "language": "en"})
+    assert (plain.text, plain.segments, plain.confidence) == ("", None, None)
+    timed = RecognitionReply.parse(
+        {"language": "en", "confidence": 1, "segments": [{"start": 0, "end": 1.5, "text": "a"}]}
+    )
+    assert timed.text is None
+    assert timed.segments[0].end == 1.5
+    assert RecognitionReply.parse({"segments": []}).segments == ()
+    with pytest.raises(ContractError, match="neither text nor segments"):
+        RecognitionReply.parse({"language": "en"})
+
+
+def test_102_106_108_translation_replies():
+    reply = TranslationReply.parse({"choices": [{"message": {"content": "Hello"}}], "balance": {"free": 3}})
+    assert reply.choices[0].message.content == "Hello"
+    assert (reply.balance.free, reply.balance.premium, reply.usage) == (3, None, None)
+    last = TranslationChunkReply.parse(
+        {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"total_tokens": 5}}
+    )
+    assert (last.content, last.finished, last.usage.total_tokens) == ("", True, 5)
+    assert TranslationChunkReply.parse({"choices": [{"delta": {"content": "a"}}]}).finished is False
+
+
+def test_162_unknown_messages_and_fields_survive():
+    message = parse_service_message({"type": "tts.new", "value": 3})
+    assert message.model_extra == {"value": 3}
+    usage = parse_service_message({"type": "tts.usage", "usage": {"status": "other"}, "extra": True})
+    assert isinstance(usage, Usage)
+    assert usage.usage.status == "other"
+
+
+@given(JSON)
+def test_any_json_is_read_or_a_contract_error(value):
+    for model in (VoiceList, RecognitionReply, TranslationReply, TranslationChunkReply, ErrorBody):
+        try:
+            model.parse(value)
+        except ContractError as error:
+            assert str(error)
+    try:
+        parse_service_message(value)
+    except ContractError as error:
+        assert str(error)
+
+
+def test_012_numbers_of_errors_are_unique_and_104_is_authentication_alone():
+    codes = [kind.code for kind in ERRORS.values()]
+    assert len(codes) == len(set(codes))
+    assert [name for name, kind in ERRORS.items() if kind.code == 104] == ["ErrAuthenticationFailed"]
+    assert ERRORS["ErrAuthenticationFailed"].status == 401
+
+
+def test_the_vocabularies_are_complete():
+    assert len(RealtimeCode) == 24
+    assert set(HANDSHAKE_STATUS) == set(HandshakeCode)
+    assert len(HandshakeCode) == 10
+    assert {code.value for code in CloseCode} >= {1003, 1009}
+    assert [code for code in RealtimeCode if code.followed_by_usage] == [RealtimeCode.BACKEND_REQUEST_FAILED]
+    assert len(SERVICE_MESSAGES) == 7
+
+
+def test_the_table_of_states_names_only_known_messages_and_codes():
+    for row in TRANSITIONS:
+        for sent in row.sends:
+            kind, _, code = sent.partition(":")
+            if kind == "close":
+                assert int(code) in set(CloseCode)
+            else:
+                assert kind in SERVICE_MESSAGES
+                assert not code or code in {
+                    *RealtimeCode,
+                    "completed",
+                    "backend_error",
+                    "partial_backend_error",
+                }
+    triggers = {(state, row.trigger) for row in TRANSITIONS for state in row.states}
+    for state in (SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING):
+        for trigger in ("session.update", "tts.speak", "binary frame", "control frame over the read limit"):
+            assert (state, trigger) in triggers
+
+
+@pytest.mark.parametrize(
+    "base", ["http://host", "http://host/", "http://host/api/v2", "http://host/api/v2//"]
+)
+def test_019_089_addresses(base):
+    assert join_url(base, "/translate/") == base.rstrip("/") + "/translate/"
+
+
+def test_keys_of_requests_follow_the_question_alone():
+    ask = {"text": "a", "voice_id": "v", "temperature": None}
+    key = request_key("synthesize", ask, service="s")
+    assert key == request_key("synthesize", dict(reversed(ask.items())), service="s")
+    others = [
+        request_key("translate", ask, service="s"),
+        request_key("synthesize", {**ask, "text": "b"}, service="s"),
+        request_key("synthesize", {**ask, "temperature": 0.0}, service="s"),
+        request_key("synthesize", ask, service="t"),
+        request_key("synthesize", ask, service="s", repeat=1),
+    ]
+    assert len({key, *others}) == 6
+    assert audio_digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_models_can_be_pickled():
+    voice = Voice.parse(VOICE)
+    assert pickle.loads(pickle.dumps(voice)) == voice
