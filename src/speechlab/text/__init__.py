@@ -1,1 +1,26 @@
+"""Text made comparable: normalisers, tokenisers and readings for English, Japanese and Chinese.
 
+Each normaliser is a named pipeline of steps with a version and a content hash, and can explain what it did.
+A reading is Japanese text as it is spoken, in kana. This room is not about scores (those are in ``metrics``) and
+never talks to a service or loads a model; dictionaries are loaded on first use.
+Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readings.
+"""
+
+from speechlab.text._normalizer import Normalizer, Spans, Step
+from speechlab.text._readings import mora_count, reading, reading_key
+from speechlab.text._registry import NORMALIZERS, language_code, normalizer
+from speechlab.text._tokens import characters, words
+
+__all__ = [
+    "NORMALIZERS",
+    "Normalizer",
+    "Spans",
+    "Step",
+    "characters",
+    "language_code",
+    "mora_count",
+    "normalizer",
+    "reading",
+    "reading_key",
+    "words",
+]

@@ -1,0 +1,191 @@
+"""A normaliser is a tuple of named steps; everything else (explaining, hashing, offsets) follows from that.
+
+Scores of differently normalised texts cannot be compared, so a normaliser has an id for people (``ja-v1``) and a
+hash of its rules for machines: a rule that changes without a new version is caught by a test that pins the hashes.
+
+Offsets are found after the fact, by aligning the text before and after each step. That works for any step, those
+of other packages included, and costs nothing unless somebody asks for offsets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Normalizer", "Spans", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule of a normaliser.
+
+    Attributes:
+        name: What the step does, in one or two words.
+        apply: The function, from text to text. It must give the same text for the same text, always.
+        content: Whatever decides the outcome (patterns, tables, package data) as text, for the hash; or a function
+            that returns it, where it is costly to gather.
+    """
+
+    name: str
+    apply: Callable[[str], str] = field(repr=False)
+    content: str | Callable[[], str] = field(repr=False, default="")
+
+    def rules(self) -> str:
+        """The content as text."""
+        return self.content if isinstance(self.content, str) else self.content()
+
+
+class Spans(NamedTuple):
+    """A normalised text, and where each of its characters came from.
+
+    Attributes:
+        text: The normalised text.
+        spans: For each character of ``text`` the half-open range ``(start, end)`` of characters in the original.
+            Ranges never decrease. A character that was added from nothing has an empty range.
+    """
+
+    text: str
+    spans: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """A named, versioned pipeline from text to comparable text.
+
+    Example:
+        >>> from speechlab.text import normalizer
+        >>> ja = normalizer("ja")
+        >>> ja("午後３時、１．５倍。")
+        '午後三時一点五倍'
+        >>> ja.id
+        'ja-v1'
+
+    Attributes:
+        name: Short name, such as ``"ja"``.
+        version: Raised whenever a rule changes.
+        steps: The rules, in the order in which they are applied.
+    """
+
+    name: str
+    version: int
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Name and version, such as ``"ja-v1"``."""
+        return f"{self.name}-v{self.version}"
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Eight hexadecimal digits of the SHA-256 of all rules."""
+        digest = hashlib.sha256()
+        for step in self.steps:
+            digest.update(f"{step.name}\x00{step.rules()}\x01".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:8]
+
+    @property
+    def signature(self) -> str:
+        """Id and content hash, such as ``"ja-v1#0f3a9c1d"``: what to print beside a score."""
+        return f"{self.id}#{self.content_hash}"
+
+    def __call__(self, text: str) -> str:
+        """Normalise one text.
+
+        Args:
+            text: Any text, the empty one included.
+
+        Raises:
+            InvalidRequestError: ``text`` is not a str.
+        """
+        _check(text)
+        for step in self.steps:
+            text = step.apply(text)
+        return text
+
+    def explain(self, text: str) -> list[tuple[str, str, str]]:
+        """Show what each step does to a text.
+
+        Args:
+            text: Any text.
+
+        Returns:
+            One ``(step, before, after)`` for each step, in order, those that change nothing included.
+        """
+        _check(text)
+        trail = []
+        for step in self.steps:
+            after = step.apply(text)
+            trail.append((step.name, text, after))
+            text = after
+        return trail
+
+    def spans(self, text: str) -> Spans:
+        """Normalise one text and keep the way back.
+
+        Args:
+            text: Any text.
+
+        Returns:
+            The normalised text, and for each of its characters a range in ``text``. Where a step replaces one run
+            of characters by another (``"fifty five"`` by ``"55"``), each new character gets the range of the whole
+            run.
+        """
+        _check(text)
+        spans = [(i, i + 1) for i in range(len(text))]
+        for _, before, after in self.explain(text):
+            if before != after:
+                spans = _carry(before, after, spans, len(text))
+            text = after
+        return Spans(text, spans)
+
+    def __repr__(self) -> str:
+        return f"<Normalizer {self.id}: {', '.join(step.name for step in self.steps) or 'no steps'}>"
+
+
+def _check(text: object) -> None:
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        message = (
+            f"only text can be normalised, not {text!r} ({kind}); drop or fill missing values first, "
+            "or use speechlab.metrics.score, which passes over them"
+        )
+        raise InvalidRequestError(message, parameter="text")
+
+
+def _carry(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Spans of ``after``, from those of ``before``, through the cheapest alignment of the two."""
+    from rapidfuzz.distance import Levenshtein
+
+    carried: list[tuple[int, int]] = []
+    start: tuple[int, int] | None = None
+
+    def flush(i: int, j: int) -> None:
+        """Give every new character of a changed run the whole range of the old run."""
+        nonlocal start
+        if start is None:
+            return
+        i0, j0 = start
+        if i > i0:
+            span = (spans[i0][0], spans[i - 1][1])
+        else:
+            at = spans[i][0] if i < len(spans) else length
+            at = max(at, carried[-1][1]) if carried and i == len(spans) else at
+            span = (at, at)
+        carried.extend([span] * (j - j0))
+        start = None
+
+    for op in Levenshtein.opcodes(before, after):
+        if op.tag == "equal":
+            flush(op.src_start, op.dest_start)
+            carried.extend(spans[op.src_start : op.src_end])
+        elif start is None:
+            start = (op.src_start, op.dest_start)
+    flush(len(before), len(after))
+    return carried

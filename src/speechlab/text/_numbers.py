@@ -1,0 +1,112 @@
+"""Numbers in Japanese and Chinese text, brought to one form: numerals written as characters, by value.
+
+Figures become characters and not the other way round, because characters that mean numbers are also parts of
+words (一緒, 千葉, 万一; 一起, 千万): turning those into figures would tear words apart and change their length.
+
+``1,234`` 千二百三十四, ``2024`` and ``二〇二四`` 二千二十四, ``1.5`` 一点五, ``090`` 零九零: a number with a leading
+zero or more than 16 digits is a name, and is spelled. ``1.2.3`` is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["RULES", "chinese_numbers", "japanese_numbers"]
+
+_DIGITS = "零一二三四五六七八九"
+_SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")
+_TO_FIGURES = str.maketrans("〇零一二三四五六七八九", "00123456789")
+_LONGEST = 16
+_NUMBER = re.compile(r"(?<![0-9.])((?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+))(?:\.([0-9]+))?(?!\.?[0-9])")
+# Three digits in a row, or two with a zero, are a number written by places (二〇二四年, 三〇分); 二三人 is "two or
+# three people". What follows 点 is a decimal fraction; what precedes 十百千 is a part of a larger number.
+_PLACES = re.compile(
+    r"(?<![〇零一二三四五六七八九十百千点點])"
+    r"((?=[一二三四五六七八九]*[〇零])[〇零一二三四五六七八九]{2,}|[〇零一二三四五六七八九]{3,})"
+    r"(?![〇零一二三四五六七八九十百千])"
+)
+_LONE_ZERO = re.compile("〇")
+_JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
+_ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
+_JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
+_ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
+_ZH_PERCENT = re.compile(f"([{_ZH_NUMERAL}]+)%")
+
+RULES = (
+    "|".join(p.pattern for p in (_NUMBER, _PLACES, _LONE_ZERO, _JA_ONE, _ZH_TWO, _JA_PERCENT, _ZH_PERCENT))
+    + f"|{_LONGEST}|by value v1"
+)
+"""What decides the outcome, for the hash."""
+
+
+def japanese_numbers(text: str) -> str:
+    """Write the numbers of a Japanese text (after NFKC) in kanji, by value, and ``%`` after them as パーセント."""
+    text = _NUMBER.sub(lambda m: _write(m[1], m[2], _ja_value), text)
+    text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _ja_value), text)
+    text = _LONE_ZERO.sub("零", text)
+    return _JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text))
+
+
+def chinese_numbers(text: str) -> str:
+    """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
+    text = _ZH_TWO.sub("二", text)
+    text = _NUMBER.sub(lambda m: _write(m[1], m[2], _zh_value), text)
+    text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
+    text = _LONE_ZERO.sub("零", text)
+    return _ZH_PERCENT.sub(r"百分之\1", text)
+
+
+def _write(whole: str, fraction: str | None, value: object) -> str:
+    figures = whole.replace(",", "")
+    spelled = (figures[0] == "0" and len(figures) > 1) or len(figures) > _LONGEST
+    written = figures.translate(_SPELLED) if spelled else value(int(figures))  # type: ignore[operator]
+    return f"{written}点{fraction.translate(_SPELLED)}" if fraction else written
+
+
+def _ja_value(number: int) -> str:
+    """Kanji numeral: 110 百十, 10000 一万, 10000000 千万."""
+    if number == 0:
+        return "零"
+    parts = []
+    for power, unit in ((16, "京"), (12, "兆"), (8, "億"), (4, "万"), (0, "")):
+        group = number // 10**power % 10_000
+        if group:
+            parts.append(_ja_group(group) + unit)
+    return "".join(parts)
+
+
+def _ja_group(group: int) -> str:
+    written = ""
+    for power, unit in ((3, "千"), (2, "百"), (1, "十"), (0, "")):
+        digit = group // 10**power % 10
+        if digit:
+            written += ("" if digit == 1 and unit else _DIGITS[digit]) + unit
+    return written
+
+
+def _zh_value(number: int) -> str:
+    """Chinese numeral: 105 一百零五, 110 一百一十, 15 十五, 20000 二万."""
+    if number == 0:
+        return "零"
+    written = ""
+    for power, unit in ((16, "京"), (12, "兆"), (8, "亿"), (4, "万"), (0, "")):
+        group = number // 10**power % 10_000
+        if not group:
+            continue
+        if written and group < 1_000:
+            written += "零"
+        written += _zh_group(group) + unit
+    return written.removeprefix("一") if written.startswith("一十") else written
+
+
+def _zh_group(group: int) -> str:
+    written = ""
+    gap = False
+    for power, unit in ((3, "千"), (2, "百"), (1, "十"), (0, "")):
+        digit = group // 10**power % 10
+        if digit:
+            written += ("零" if gap and written else "") + _DIGITS[digit] + unit
+            gap = False
+        else:
+            gap = True
+    return written

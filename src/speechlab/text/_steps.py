@@ -1,0 +1,100 @@
+"""Rules that several languages share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from speechlab.text._normalizer import Step
+
+__all__ = [
+    "COLLAPSE",
+    "COMPOSE",
+    "INVISIBLE",
+    "JOIN",
+    "LOWER",
+    "PUNCTUATION_TO_NOTHING",
+    "PUNCTUATION_TO_SPACE",
+    "WIDTH",
+    "substitution",
+]
+
+
+class _ByCategory(dict[int, str]):
+    """A table for ``str.translate`` that is filled, by Unicode category, as characters turn up."""
+
+    def __init__(self, categories: frozenset[str], replacement: str, keep: str = "", also: str = "") -> None:
+        super().__init__()
+        self._categories = categories
+        self._replacement = replacement
+        self._keep = keep
+        self._also = also
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        hit = unicodedata.category(character) in self._categories or character in self._also
+        value = self._replacement if hit and character not in self._keep else character
+        self[code] = value
+        return value
+
+
+_SYMBOLS = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So"})
+_VARIATION_SELECTORS = "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+_LONE_STOP = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])")
+# U+309B and U+309C are spacing voicing marks: NFKC makes a space and a combining mark of them, which tears
+# the mark off its kana (か゛ would become か and a blank). Putting the combining mark first lets NFKC compose が.
+_SPACING_MARKS = str.maketrans(
+    {"\u309b": "\u3099", "\u309c": "\u309a", "\uff9e": "\u3099", "\uff9f": "\u309a"}
+)
+
+
+def substitution(name: str, pattern: str, replacement: str) -> Step:
+    """A step that replaces a regular expression."""
+    compiled = re.compile(pattern)
+
+    def apply(text: str) -> str:
+        return compiled.sub(replacement, text)
+
+    return Step(name, apply, f"{pattern}\x00{replacement}")
+
+
+def _width(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.translate(_SPACING_MARKS))
+
+
+def _punctuation(replacement: str) -> Step:
+    table = _ByCategory(_SYMBOLS, replacement, keep=".,")
+
+    def apply(text: str) -> str:
+        return _LONE_STOP.sub(replacement, text.translate(table))
+
+    return Step("punctuation", apply, f"{sorted(_SYMBOLS)}->{replacement!r} except {_LONE_STOP.pattern}")
+
+
+_INVISIBLE_TABLE = _ByCategory(
+    frozenset({"Cf", "Cc", "Me"}), "", keep="\t\n\r\v\f\x1c\x1d\x1e\x1f\x85", also=_VARIATION_SELECTORS
+)
+
+WIDTH = Step("width", _width, "NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A")
+"""Half and full width, ligatures and other compatibility forms become one (NFKC); dakuten stay on their kana."""
+
+LOWER = Step("lower case", str.lower, "str.lower")
+
+INVISIBLE = Step(
+    "invisible", lambda text: text.translate(_INVISIBLE_TABLE), "Cf, Cc, Me, variation selectors -> nothing"
+)
+"""Zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors go."""
+
+PUNCTUATION_TO_NOTHING = _punctuation("")
+"""Punctuation and symbols go, but not ``.`` and ``,`` between digits: 1.5 must not become 15."""
+
+PUNCTUATION_TO_SPACE = _punctuation(" ")
+"""Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits."""
+
+COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC")
+
+COLLAPSE = Step("white space", lambda text: " ".join(text.split()), "str.split, one space")
+"""White space of any kind becomes one space; none at the ends."""
+
+JOIN = Step("white space", lambda text: "".join(text.split()), "str.split, no space")
+"""White space of any kind goes: Japanese and Chinese do not separate words by it."""

@@ -1,0 +1,24 @@
+"""Splitting text into the units that are counted."""
+
+from __future__ import annotations
+
+__all__ = ["characters", "words"]
+
+
+def words(text: str) -> list[str]:
+    """Split a text at white space of any kind: tabs, line ends, no-break and ideographic spaces too.
+
+    Example:
+        >>> words("one\u00a0two\u3000three")
+        ['one', 'two', 'three']
+    """
+    return text.split()
+
+
+def characters(text: str) -> list[str]:
+    """Split a text into its Unicode characters, without the white space at both ends.
+
+    White space inside counts, as in jiwer; the normalisers for Japanese and Chinese have removed it by then.
+    Characters are code points: a flag or a family emoji is several of them.
+    """
+    return list(text.strip())
