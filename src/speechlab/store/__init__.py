@@ -1,1 +1,13 @@
+"""The store: results, their audio and every attempt, kept on disk as they come.
 
+One SQLite file beside a folder of content-addressed files. It is cache and resume in one: a result is written
+in one transaction as soon as it is there, so a crash loses nothing that was finished and pays for nothing
+twice. It knows keys, JSON and bytes, not clients, tables or audio. Batches and studies use it.
+"""
+
+from __future__ import annotations
+
+from speechlab.store._blobs import Blob, BlobFolder
+from speechlab.store._store import Attempt, Store, Stored
+
+__all__ = ["Attempt", "Blob", "BlobFolder", "Store", "Stored"]

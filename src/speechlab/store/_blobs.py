@@ -1,0 +1,83 @@
+"""Files named by the SHA-256 of what is in them."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from speechlab.errors import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Blob", "BlobFolder", "store_error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file of the folder: ``sha256`` in hexadecimal, ``suffix`` with its dot, ``size`` in bytes."""
+
+    sha256: str
+    suffix: str
+    size: int
+
+
+class BlobFolder:
+    """Content-addressed files below one folder, written whole or not at all.
+
+    Args:
+        root: The folder; made on the first write.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, sha256: str, suffix: str = "") -> Path:
+        """Return where the file with this content is, or would be."""
+        return self.root / sha256[:2] / f"{sha256}{suffix}"
+
+    def add(self, data: bytes, suffix: str = "") -> Blob:
+        """Keep some bytes; the same bytes are kept once.
+
+        Raises:
+            StoreError: The file cannot be written, for example because the disk is full.
+        """
+        blob = Blob(hashlib.sha256(data).hexdigest(), suffix, len(data))
+        target = self.path(blob.sha256, suffix)
+        try:
+            if target.exists() and target.stat().st_size == len(data):
+                return blob
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._write(target, data)
+        except OSError as error:
+            raise store_error(error, target) from error
+        return blob
+
+    @staticmethod
+    def _write(target: Path, data: bytes) -> None:
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            draft.write_bytes(data)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def verify(self, sha256: str, suffix: str = "") -> bool:
+        """Return whether the file is there and still holds what its name says."""
+        try:
+            return hashlib.sha256(self.path(sha256, suffix).read_bytes()).hexdigest() == sha256
+        except OSError:
+            return False
+
+
+def store_error(error: OSError, path: Path) -> StoreError:
+    """Return the store's error for a failed write, in words that help."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        message = f"no space left to write {path}; free some, or put the store elsewhere; what is stored stays valid"
+    else:
+        message = f"cannot write {path}: {error.strerror or os.strerror(error.errno or errno.EIO)}"
+    return StoreError(message)

@@ -1,0 +1,73 @@
+"""The database's form, as an ordered list of named steps that only ever grows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+__all__ = ["MIGRATIONS", "migrate"]
+
+
+def _first_tables(db: sqlite3.Connection) -> None:
+    db.execute(
+        """
+        CREATE TABLE results (
+            key TEXT PRIMARY KEY,
+            operation TEXT NOT NULL,
+            request TEXT NOT NULL,
+            response TEXT NOT NULL,
+            created REAL NOT NULL
+        ) STRICT
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE blobs (
+            key TEXT NOT NULL REFERENCES results(key) ON DELETE CASCADE,
+            role TEXT NOT NULL,
+            sha256 TEXT NOT NULL,
+            suffix TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            PRIMARY KEY (key, role)
+        ) STRICT
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE attempts (
+            id INTEGER PRIMARY KEY,
+            key TEXT NOT NULL,
+            started REAL NOT NULL,
+            latency_s REAL,
+            status TEXT NOT NULL,
+            http_status INTEGER,
+            error_type TEXT,
+            error TEXT
+        ) STRICT
+        """
+    )
+    db.execute("CREATE INDEX attempts_key ON attempts(key)")
+
+
+Migration = Callable[[sqlite3.Connection], None]
+
+MIGRATIONS: tuple[tuple[str, Migration], ...] = (("2026-11 first tables", _first_tables),)
+"""Steps by name, oldest first. A released step is never edited; a change is a new step."""
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a database to the newest form; several processes may try at once."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL) STRICT"
+        )
+        done = {name for (name,) in db.execute("SELECT name FROM migrations")}
+        for name, step in MIGRATIONS:
+            if name not in done:
+                step(db)
+                db.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

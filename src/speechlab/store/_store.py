@@ -1,0 +1,249 @@
+"""Results by key, with their files and the attempts that led to them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+from platformdirs import user_data_path
+
+from speechlab.errors import StoreError
+from speechlab.store._blobs import BlobFolder, store_error
+from speechlab.store._schema import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from speechlab.store._blobs import Blob
+
+__all__ = ["Attempt", "Store", "Stored"]
+
+_BUSY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A result.
+
+    Attributes:
+        key: Key of the request.
+        operation: What was asked for.
+        request: The parameters, defaults filled in; never a credential.
+        response: The reply, as JSON values.
+        files: Paths of the audio that belongs to it, by role.
+        created: Unix time in seconds.
+    """
+
+    key: str
+    operation: str
+    request: dict[str, Any]
+    response: dict[str, Any]
+    files: dict[str, Path] = field(default_factory=dict)
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a request, successful or not; tries are only ever added.
+
+    Attributes:
+        key: Key of the request.
+        started: Unix time in seconds.
+        latency_s: Seconds until the reply was complete.
+        status: ``"ok"`` or ``"error"``.
+        http_status: Status of the reply, if there was one.
+        error_type: Name of the exception class.
+        error: Its text.
+    """
+
+    key: str
+    started: float
+    latency_s: float | None
+    status: str
+    http_status: int | None = None
+    error_type: str | None = None
+    error: str | None = None
+
+
+class Store:
+    """A folder that remembers results: ``store.sqlite`` and ``blobs/``.
+
+    May be used from several threads and several processes at once. Each write is one transaction in WAL mode,
+    so that a killed process leaves all that it had finished.
+
+    Args:
+        path: The folder; made if it does not exist.
+
+    Raises:
+        StoreError: The folder cannot be written, or holds something that is not a store.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self.blobs = BlobFolder(self.path / "blobs")
+        self._lock = threading.RLock()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise store_error(error, self.path) from error
+        with self._translated():
+            self._db = sqlite3.connect(
+                self.path / "store.sqlite",
+                timeout=_BUSY_TIMEOUT_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA foreign_keys=ON")
+            migrate(self._db)
+
+    @classmethod
+    def default(cls) -> Store:
+        """Open the user's own store: ``SPEECHLAB_STORE``, or a folder among the user's data."""
+        return cls(os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store")
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; the store can be opened again."""
+        with self._lock:
+            self._db.close()
+
+    def __len__(self) -> int:
+        with self._translated():
+            (count,) = self._db.execute("SELECT count(*) FROM results").fetchone()
+        return int(count)
+
+    def get(self, key: str) -> Stored | None:
+        """Return a result with all of its files, or None (also when a file has gone missing)."""
+        with self._translated():
+            row = self._db.execute(
+                "SELECT operation, request, response, created FROM results WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            kept = self._db.execute("SELECT role, sha256, suffix FROM blobs WHERE key = ?", (key,)).fetchall()
+        files = {role: self.blobs.path(sha256, suffix) for role, sha256, suffix in kept}
+        if not all(path.exists() for path in files.values()):
+            return None
+        operation, request, response, created = row
+        return Stored(key, operation, orjson.loads(request), orjson.loads(response), files, created)
+
+    def put(
+        self,
+        key: str,
+        *,
+        operation: str,
+        request: Mapping[str, Any],
+        response: Mapping[str, Any],
+        files: Mapping[str, tuple[bytes, str]] | None = None,
+        attempt: Attempt | None = None,
+    ) -> Stored:
+        """Keep a result; one that is already there under the same key is replaced.
+
+        Args:
+            key: Key of the request.
+            operation: What was asked for.
+            request: The parameters; never a credential.
+            response: The reply, as JSON values.
+            files: By role: bytes and the suffix of their file, with its dot.
+            attempt: The try that gave the result.
+
+        Raises:
+            StoreError: It cannot be written, for example because the disk is full.
+        """
+        kept: dict[str, Blob] = {
+            role: self.blobs.add(data, suffix) for role, (data, suffix) in (files or {}).items()
+        }
+        created = time.time()
+        row = (key, operation, _text(request), _text(response), created)
+        with self._translated(), self._transaction():
+            self._db.execute("DELETE FROM results WHERE key = ?", (key,))
+            self._db.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", row)
+            self._db.executemany(
+                "INSERT INTO blobs VALUES (?, ?, ?, ?, ?)",
+                [(key, role, blob.sha256, blob.suffix, blob.size) for role, blob in kept.items()],
+            )
+            if attempt is not None:
+                self._insert(attempt)
+        paths = {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in kept.items()}
+        return Stored(key, operation, dict(request), dict(response), paths, created)
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Write down a try that gave no result.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        with self._translated():
+            self._insert(attempt)
+
+    def attempts(self, key: str) -> list[Attempt]:
+        """Return all tries at a request, oldest first."""
+        with self._translated():
+            rows = self._db.execute(
+                "SELECT key, started, latency_s, status, http_status, error_type, error FROM attempts "
+                "WHERE key = ? ORDER BY id",
+                (key,),
+            ).fetchall()
+        return [Attempt(*row) for row in rows]
+
+    def _insert(self, attempt: Attempt) -> None:
+        self._db.execute(
+            "INSERT INTO attempts (key, started, latency_s, status, http_status, error_type, error) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                attempt.key,
+                attempt.started,
+                attempt.latency_s,
+                attempt.status,
+                attempt.http_status,
+                attempt.error_type,
+                attempt.error,
+            ),
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise _database_error(error, self.path) from error
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
+    if "full" in str(error):
+        return StoreError(f"no space left for the store {path}; free some; what is stored stays valid")
+    if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+        return StoreError(f"{path / 'store.sqlite'} is not a store; name another folder")
+    return StoreError(f"the store {path} cannot be used: {error}")

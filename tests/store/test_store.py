@@ -1,0 +1,148 @@
+"""The store keeps what it was given, whole, whatever happens to the process or the disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from speechlab.errors import StoreError
+from speechlab.store import Attempt, Store
+
+ASK = {"text": "hello", "voice": "v", "temperature": None}
+
+
+def keep(store: Store, key: str = "k", data: bytes = b"sound"):
+    return store.put(
+        key,
+        operation="synthesize",
+        request=ASK,
+        response={"duration_s": 1.5},
+        files={"audio": (data, ".flac")},
+        attempt=Attempt(key, 1.0, 0.5, "ok", 200),
+    )
+
+
+def test_a_result_comes_back_as_it_was(tmp_path):
+    with Store(tmp_path / "s") as store:
+        assert store.get("k") is None
+        put = keep(store)
+    with Store(tmp_path / "s") as store:
+        got = store.get("k")
+        assert got == put
+        assert got.request == ASK
+        assert got.files["audio"].read_bytes() == b"sound"
+        assert [attempt.status for attempt in store.attempts("k")] == ["ok"]
+        assert len(store) == 1
+
+
+def test_failures_are_remembered_and_never_hits(tmp_path):
+    with Store(tmp_path) as store:
+        store.add_attempt(Attempt("k", 1.0, 0.1, "error", 429, "RateLimitError", "slow down"))
+        assert store.get("k") is None
+        keep(store)
+        assert [attempt.status for attempt in store.attempts("k")] == ["error", "ok"]
+
+
+def test_the_same_sound_is_kept_once(tmp_path):
+    with Store(tmp_path) as store:
+        one, two = keep(store, "a"), keep(store, "b")
+        assert one.files == two.files
+        assert store.blobs.verify(one.files["audio"].stem, ".flac")
+
+
+def test_a_result_without_its_file_is_no_hit(tmp_path):
+    with Store(tmp_path) as store:
+        keep(store).files["audio"].unlink()
+        assert store.get("k") is None
+        keep(store)
+        assert store.get("k") is not None
+
+
+def test_a_replaced_result_leaves_no_old_files_behind_it(tmp_path):
+    with Store(tmp_path) as store:
+        keep(store, data=b"one")
+        keep(store, data=b"two")
+        assert store.get("k").files["audio"].read_bytes() == b"two"
+
+
+def test_many_threads_write_at_once(tmp_path):
+    with Store(tmp_path) as store, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: keep(store, str(n), str(n % 3).encode()), range(60)))
+        assert len(store) == 60
+    assert sum(1 for path in (tmp_path / "blobs").rglob("*.flac")) == 3
+
+
+WRITER = """
+import sys
+from speechlab.store import Store
+store = Store(sys.argv[1])
+for n in range(100_000):
+    store.put(f"{sys.argv[2]}{n}", operation="o", request={}, response={"n": n}, files={"audio": (b"%d" % n, ".bin")})
+    print(n, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_had_reported(tmp_path):
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path), name], stdout=subprocess.PIPE, text=True
+        )
+        for name in "ab"
+    ]
+    time.sleep(2.5)
+    for writer in writers:
+        os.kill(writer.pid, signal.SIGKILL)
+    with Store(tmp_path) as store:
+        for writer, name in zip(writers, "ab", strict=True):
+            reported = writer.stdout.read().split()
+            writer.stdout.close()
+            writer.wait()
+            assert len(reported) > 5
+            for n in reported[:-1]:
+                assert store.get(f"{name}{n}").response == {"n": int(n)}
+        assert not [path for path in store.blobs.root.rglob(".*") if path.is_dir()]
+
+
+FULL = """
+import resource, signal, sys
+from speechlab.errors import StoreError
+from speechlab.store import Store
+store = Store(sys.argv[1])
+store.put("kept", operation="o", request={}, response={})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+try:
+    store.put("k", operation="o", request={}, response={}, files={"audio": (bytes(300_000), ".wav")})
+except StoreError as error:
+    print(error)
+left = [path.name for path in store.blobs.root.rglob("*") if path.is_file()]
+print(store.get("kept") is not None, store.get("k") is None, left)
+"""
+
+
+def test_no_space_left(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    first, second = done.stdout.splitlines()
+    assert "no space left" in first
+    assert "what is stored stays valid" in first
+    assert second == "True True []"
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StoreError, match="cannot write"):
+        Store(tmp_path / "file" / "store")
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    (tmp_path / "store.sqlite").write_bytes(b"not a database, but long enough to look like something" * 50)
+    with pytest.raises(StoreError, match="not a store"):
+        Store(tmp_path)
