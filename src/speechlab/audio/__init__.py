@@ -1,1 +1,35 @@
+"""Sound as a value: read it, write it, stream it, measure it.
 
+It is not a player, an editor or a signal processing library, and knows nothing of services and models.
+Formats are told by their header, limits hold before memory is taken, and nothing heavy is imported before use.
+Used by the engines and the embedded service, the client, the store, batches, studies and widgets.
+"""
+
+from __future__ import annotations
+
+from speechlab.audio._clip import AudioClip, concatenate, decode, encode
+from speechlab.audio._decode import DecodeLimits
+from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
+from speechlab.audio._resample import StreamResampler, resample
+from speechlab.audio._sniff import sniff
+from speechlab.audio._stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
+from speechlab.audio._waveform import waveform_png
+
+__all__ = [
+    "STREAMABLE_FORMATS",
+    "AudioClip",
+    "DecodeLimits",
+    "StreamEncoder",
+    "StreamResampler",
+    "concatenate",
+    "decode",
+    "encode",
+    "peaks",
+    "resample",
+    "rms_dbfs",
+    "sniff",
+    "stream_encoder",
+    "streams",
+    "trim_silence",
+    "waveform_png",
+]

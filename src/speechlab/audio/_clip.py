@@ -1,0 +1,342 @@
+"""The value type of this room, and the whole-file functions around it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.audio._decode import DecodeLimits, decode_samples
+from speechlab.audio._encode import encode_samples
+from speechlab.audio._measure import peaks, rms_dbfs
+from speechlab.audio._resample import resample
+from speechlab.audio._samples import (
+    Samples,
+    as_format,
+    as_rate,
+    as_samples,
+    channels_of,
+    from_pcm16,
+    mix_to_mono,
+)
+from speechlab.contract import AudioFormat
+from speechlab.errors import AudioError, UnsupportedAudioError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["AudioClip", "concatenate", "decode", "encode"]
+
+_SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class AudioClip:
+    """Sound as an immutable value: samples and their rate.
+
+    Two clips are equal if their samples and rates are; title and origin do not count. In a notebook a clip shows
+    its waveform and plays.
+
+    Attributes:
+        samples: float32 in [-1, 1], shape (frames,) for mono or (frames, channels); read-only. Given may be any
+            floats or int16 or int32 over their full range; overshoot up to 12 dB is clipped to ±1.
+        sample_rate: Rate in Hz.
+        title: What to call it on display.
+        source_format: Format that it was decoded from, if it was.
+
+    Raises:
+        AudioError: Samples or rate are not usable; the text says why.
+    """
+
+    samples: NDArray[np.float32]
+    sample_rate: int
+    title: str | None = None
+    source_format: AudioFormat | None = None
+
+    def __post_init__(self) -> None:
+        samples = as_samples(self.samples)
+        if samples.flags.writeable or samples.base is not None:
+            # Somebody else may hold the memory, and an immutable value must not change behind our back.
+            samples = samples.copy()
+        samples.flags.writeable = False
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "sample_rate", as_rate(self.sample_rate))
+        if self.source_format is not None:
+            object.__setattr__(self, "source_format", as_format(self.source_format))
+
+    # -- where clips come from
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], *, limits: DecodeLimits | None = None) -> AudioClip:
+        """Read a WAV, OGG, MP3 or FLAC file; its content decides, not its name.
+
+        Args:
+            path: The file; its name becomes the title.
+            limits: Bounds of what it may hold; by default four hours and 2 GiB of samples.
+
+        Raises:
+            UnsupportedAudioError: Another kind of file.
+            AudioDecodeError: Damaged, or cut short.
+            AudioLimitError: Beyond the limits.
+            OSError: The file cannot be read.
+        """
+        file = Path(path)
+        return decode(file.read_bytes(), limits, title=file.name)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, limits: DecodeLimits | None = None
+    ) -> AudioClip:
+        """Decode the bytes of a WAV, OGG, MP3 or FLAC file; the same as :func:`decode`."""
+        return decode(data, limits)
+
+    @classmethod
+    def from_pcm(cls, data: bytes | bytearray | memoryview, sample_rate: int, channels: int = 1) -> AudioClip:
+        """Take raw PCM: signed 16-bit little-endian, channels interleaved.
+
+        Args:
+            data: The bytes.
+            sample_rate: Their rate in Hz, which PCM does not carry.
+            channels: How many channels.
+
+        Raises:
+            AudioDecodeError: The bytes end within a frame.
+            AudioError: Rate or channels are not usable.
+        """
+        return cls(from_pcm16(data, channels), sample_rate, source_format=AudioFormat.PCM)
+
+    @classmethod
+    def concatenate(cls, clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
+        """Join clips of one rate and one number of channels; the same as :func:`concatenate`."""
+        return concatenate(clips, gap_s)
+
+    # -- what a clip is
+
+    @property
+    def frames(self) -> int:
+        """Number of samples in each channel."""
+        return len(self.samples)
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return channels_of(self.samples)
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.frames / self.sample_rate
+
+    @property
+    def peak(self) -> float:
+        """Largest absolute sample, 0 to 1; 0 for an empty clip."""
+        return float(np.abs(self.samples).max()) if self.samples.size else 0.0
+
+    @property
+    def rms_dbfs(self) -> float:
+        """Root mean square in dB below full scale; minus infinity for silence."""
+        return rms_dbfs(self.samples)
+
+    def peaks(self, n: int) -> NDArray[np.float32]:
+        """Minimum and maximum of ``n`` equal stretches, shape (n, 2), for drawing."""
+        return peaks(self.samples, n)
+
+    # -- other clips
+
+    def to_mono(self) -> AudioClip:
+        """The average of the channels; the clip itself if it is mono."""
+        return self if self.channels == 1 else self._with(mix_to_mono(self.samples))
+
+    def resample(self, hz: int) -> AudioClip:
+        """The same sound at another rate, in Hz; the clip itself if it has that rate.
+
+        Raises:
+            AudioError: The rate is not usable.
+        """
+        rate = as_rate(hz)
+        return (
+            self
+            if rate == self.sample_rate
+            else self._with(resample(self.samples, self.sample_rate, rate), rate)
+        )
+
+    def crop(self, start_s: float = 0.0, end_s: float | None = None) -> AudioClip:
+        """The stretch from ``start_s`` to ``end_s`` seconds, to the nearest sample.
+
+        What lies beyond the end of the clip is left out.
+
+        Args:
+            start_s: Where it begins, 0 or more.
+            end_s: Where it ends, not before its start; None is the end of the clip.
+
+        Raises:
+            AudioError: The times are negative, out of order or not numbers.
+        """
+        end = self.duration_s if end_s is None else end_s
+        if not (start_s >= 0 and (start_s <= end or end_s is None)):
+            raise AudioError(f"crop from {start_s!r} to {end_s!r} s; give 0 <= start_s <= end_s, in seconds")
+        first = round(min(start_s, self.duration_s) * self.sample_rate)
+        last = round(min(end, self.duration_s) * self.sample_rate)
+        return self._with(self.samples[first:last])
+
+    def named(self, title: str | None) -> AudioClip:
+        """The same clip under another title."""
+        return AudioClip(self.samples, self.sample_rate, title, self.source_format)
+
+    # -- bytes
+
+    def encode(self, format: AudioFormat | str, sample_rate: int | None = None) -> bytes:  # noqa: A002
+        """The clip as a whole file of one of the five formats; see :func:`encode`."""
+        return encode(self, format, sample_rate)
+
+    def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002
+        """Write the clip to a file, which appears under its name only once it is complete.
+
+        Args:
+            path: The file; an existing one is replaced.
+            format: One of the five formats; by default that of the suffix (``.wav``, ``.mp3``, ``.ogg``,
+                ``.opus``, ``.flac``, ``.pcm``).
+
+        Returns:
+            The path.
+
+        Raises:
+            UnsupportedAudioError: Suffix or format is none of the five, or cannot hold this clip.
+            OSError: The file cannot be written.
+        """
+        file = Path(path)
+        suffix = file.suffix.lower().removeprefix(".")
+        if format is None and not suffix:
+            raise UnsupportedAudioError(f"{file.name!r} has no suffix to tell the format by; give format=")
+        data = self.encode(format if format is not None else _SUFFIXES.get(suffix, suffix))
+        temporary = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
+        try:
+            with temporary.open("xb") as output:
+                output.write(data)
+            temporary.replace(file)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return file
+
+    # -- as a value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AudioClip):
+            return NotImplemented
+        return self.sample_rate == other.sample_rate and np.array_equal(self.samples, other.samples)
+
+    def __hash__(self) -> int:
+        # -0.0 equals 0.0, so that both have to hash alike.
+        digest = hashlib.blake2b((self.samples + np.float32(0.0)).tobytes(), digest_size=8).digest()
+        return hash((self.sample_rate, self.samples.shape, digest))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, since pickle forgets that an array is read-only.
+        return AudioClip, (self.samples, self.sample_rate, self.title, self.source_format)
+
+    def __repr__(self) -> str:
+        layout = {1: "mono", 2: "stereo"}.get(self.channels, f"{self.channels} channels")
+        title = f", {self.title!r}" if self.title else ""
+        return f"AudioClip({self.duration_s:.2f} s, {self.sample_rate} Hz, {layout}{title})"
+
+    def _repr_html_(self) -> str:
+        from speechlab.audio._show import clip_html
+
+        return clip_html(self)
+
+    def _with(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
+        rate = self.sample_rate if sample_rate is None else sample_rate
+        return AudioClip(samples, rate, self.title, self.source_format)
+
+
+def decode(
+    data: bytes | bytearray | memoryview, limits: DecodeLimits | None = None, *, title: str | None = None
+) -> AudioClip:
+    """Decode the bytes of a WAV, OGG, MP3 or FLAC file.
+
+    The header decides what it is. What the header says of length is checked, never trusted: WAV and FLAC of
+    unknown length are read to their end, and a file that is shorter than it says is an error. A file without
+    sound gives a clip without frames. Overshoot of lossy formats is clipped to ±1.
+
+    Args:
+        data: The whole file.
+        limits: Bounds of what it may hold, applied before memory is; by default four hours and 2 GiB of samples.
+        title: What to call the clip on display.
+
+    Raises:
+        UnsupportedAudioError: Another kind of file.
+        AudioDecodeError: Damaged, or cut short.
+        AudioLimitError: Beyond the limits.
+    """
+    decoded = decode_samples(bytes(data), limits or DecodeLimits())
+    return AudioClip(decoded.samples, decoded.sample_rate, title, decoded.source_format)
+
+
+def encode(
+    audio: AudioClip | ArrayLike,
+    format: AudioFormat | str,  # noqa: A002
+    sample_rate: int | None = None,
+) -> bytes:
+    """Write a whole file.
+
+    ======  ==========================================================================
+    format  bytes
+    ======  ==========================================================================
+    pcm     signed 16-bit little-endian, channels interleaved, no header
+    wav     the same after a 44-byte header
+    flac    16 bits, lossless; up to 8 channels
+    mp3     variable bitrate with exact length; 8 to 48 kHz, mono or stereo
+    ogg     Opus at 8, 12, 16, 24 and 48 kHz, Vorbis at any other rate; mono or stereo
+    ======  ==========================================================================
+
+    PCM, WAV and FLAC of samples that came from 16 bits are exact.
+
+    Args:
+        audio: A clip, or samples: shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
+        format: One of the five formats.
+        sample_rate: For a clip the rate of the file, in Hz, resampled where it differs (None: its own). For
+            samples their rate, which is needed.
+
+    Raises:
+        UnsupportedAudioError: No such format, or it lacks this rate or number of channels, or it cannot be empty.
+        AudioError: The samples or the rate are not usable.
+    """
+    chosen = as_format(format)
+    if isinstance(audio, AudioClip):
+        clip = audio if sample_rate is None else audio.resample(sample_rate)
+        return encode_samples(clip.samples, clip.sample_rate, chosen)
+    if sample_rate is None:
+        raise AudioError("samples have no rate of their own; give sample_rate= in Hz, or an AudioClip")
+    return encode_samples(as_samples(audio), as_rate(sample_rate), chosen)
+
+
+def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
+    """Join clips, one after the other.
+
+    Args:
+        clips: At least one; all of one rate and one number of channels.
+        gap_s: Seconds of silence between two, 0 or more.
+
+    Raises:
+        AudioError: No clips, or they differ in rate or channels.
+    """
+    parts = list(clips)
+    if not parts:
+        raise AudioError("there are no clips to concatenate; give at least one")
+    first = parts[0]
+    for clip in parts:
+        if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
+            raise AudioError(f"{clip!r} does not fit {first!r}; use resample() and to_mono() first")
+    if not 0 <= gap_s < float("inf"):
+        raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
+    gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)
+    pieces = [piece for clip in parts for piece in (gap, clip.samples)][1:]
+    return AudioClip(np.concatenate(pieces), first.sample_rate, first.title if len(parts) == 1 else None)

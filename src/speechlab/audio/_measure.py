@@ -1,0 +1,90 @@
+"""Small measurements: outline, level, and where the sound begins and ends."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.audio._samples import as_rate, as_samples, mix_to_mono
+from speechlab.errors import AudioError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["peaks", "rms_dbfs", "trim_silence"]
+
+_WINDOW_S = 0.01
+
+
+def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
+    """Lowest and highest sample of each of ``n`` equal stretches, for drawing a waveform.
+
+    Args:
+        samples: Shape (frames,) or (frames, channels); channels are taken together.
+        n: How many stretches, at least 1.
+
+    Returns:
+        Shape (n, 2), float32 in [-1, 1]: minimum and maximum. Where there are fewer frames than stretches, frames
+        repeat; where there are none, zeros.
+
+    Raises:
+        AudioError: The samples are not usable, or n is below 1.
+    """
+    if n < 1:
+        raise AudioError(f"n is {n!r}; a waveform needs at least 1 stretch")
+    checked = as_samples(samples)
+    frames = len(checked)
+    if frames == 0:
+        return np.zeros((n, 2), dtype=np.float32)
+    low = checked if checked.ndim == 1 else checked.min(axis=1)
+    high = checked if checked.ndim == 1 else checked.max(axis=1)
+    starts = np.arange(n) * frames // n
+    if frames < n:
+        return np.stack([low[starts], high[starts]], axis=1)
+    return np.stack([np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)], axis=1)
+
+
+def rms_dbfs(samples: ArrayLike) -> float:
+    """Root mean square in dB below full scale (a full-scale square wave is 0); minus infinity for silence."""
+    checked = as_samples(samples)
+    power = float(np.mean(np.square(checked, dtype=np.float64))) if checked.size else 0.0
+    return 10.0 * math.log10(power) if power > 0 else -math.inf
+
+
+def trim_silence(
+    samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0, keep_s: float = 0.05
+) -> NDArray[np.float32]:
+    """Cut the quiet before the first and after the last sound.
+
+    Sound is a window of 10 ms whose root mean square is less than ``threshold_db`` below that of the loudest.
+
+    Args:
+        samples: Shape (frames,) or (frames, channels).
+        sample_rate: Their rate, in Hz.
+        threshold_db: How far below the loudest window silence begins, in dB, above 0.
+        keep_s: How much is left on both sides, in seconds.
+
+    Returns:
+        float32, shape as before with fewer frames or as many; no frames at all where everything is zero.
+
+    Raises:
+        AudioError: Samples, rate, threshold or margin are not usable.
+    """
+    rate, checked = as_rate(sample_rate), as_samples(samples)
+    if not (threshold_db > 0 and keep_s >= 0):
+        raise AudioError(
+            f"threshold_db is {threshold_db!r} and keep_s {keep_s!r}; give above 0, and 0 or more"
+        )
+    window = max(round(rate * _WINDOW_S), 1)
+    mono = mix_to_mono(checked)
+    if len(mono) == 0:
+        return checked
+    power = np.add.reduceat(np.square(mono, dtype=np.float64), np.arange(0, len(mono), window))
+    if not power.max() > 0:
+        return checked[:0]
+    loud = np.flatnonzero(power > power.max() * 10.0 ** (-threshold_db / 10.0))
+    keep = round(keep_s * rate)
+    first, last = int(loud[0]) * window - keep, (int(loud[-1]) + 1) * window + keep
+    return checked[max(first, 0) : last]

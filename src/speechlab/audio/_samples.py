@@ -1,0 +1,150 @@
+"""What counts as samples: the checks and scalings that every other module of this room relies on."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from speechlab.contract import AudioFormat
+from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "MAX_CHANNELS",
+    "MAX_RATE_HZ",
+    "MIN_RATE_HZ",
+    "Samples",
+    "as_format",
+    "as_rate",
+    "as_samples",
+    "channels_of",
+    "from_pcm16",
+    "mix_to_mono",
+    "to_pcm16",
+]
+
+Samples: TypeAlias = NDArray[np.float32]
+"""float32 in [-1, 1], shape (frames,) for mono or (frames, channels)."""
+
+MIN_RATE_HZ = 1_000
+MAX_RATE_HZ = 384_000
+MAX_CHANNELS = 64
+
+# Lossy codecs and resamplers overshoot by a few tenths of a dB, and engines by a little more; 12 dB is far above
+# that and far below samples that somebody forgot to scale (32767.0).
+_OVERSHOOT = 4.0
+_INTEGER_SCALES = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
+
+
+def as_format(value: AudioFormat | str) -> AudioFormat:
+    """Read the name of a format.
+
+    Raises:
+        UnsupportedAudioError: It is none of the five.
+    """
+    try:
+        return AudioFormat(value)
+    except ValueError:
+        names = ", ".join(AudioFormat)
+        raise UnsupportedAudioError(f"{value!r} is not an audio format; choose one of: {names}") from None
+
+
+def as_rate(value: Any, name: str = "sample_rate") -> int:
+    """Check a sample rate in Hz.
+
+    Raises:
+        AudioError: It is not a whole number, or outside what any sound card or codec uses.
+    """
+    try:
+        rate = operator.index(value)
+    except TypeError:
+        rate = 0
+    if isinstance(value, bool) or not MIN_RATE_HZ <= rate <= MAX_RATE_HZ:
+        limits = f"a whole number of Hz from {MIN_RATE_HZ} to {MAX_RATE_HZ}"
+        raise AudioError(f"{name} is {value!r}; it has to be {limits}, such as 24000")
+    return rate
+
+
+def as_samples(values: ArrayLike) -> Samples:
+    """Bring samples to float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
+
+    The result may share memory with the argument. Overshoot of up to 12 dB, as codecs, resamplers and engines
+    produce it, is clipped to ±1; more than that is a scaling mistake, and an error.
+
+    Args:
+        values: Floats in [-1, 1], or int16 or int32 over their full range.
+
+    Raises:
+        AudioError: Wrong dtype, wrong shape, not finite, or far outside [-1, 1].
+    """
+    array = np.asarray(values)
+    if array.dtype in _INTEGER_SCALES:
+        array = (array / _INTEGER_SCALES[array.dtype]).astype(np.float32)
+    elif array.dtype.kind != "f":
+        raise AudioError(f"samples have dtype {array.dtype}; give floats in [-1, 1], or int16 or int32")
+    array = _shaped(array)
+    if array.dtype != np.float32:
+        # A float64 beyond the range of float32 becomes infinite, and is caught below.
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+    if array.size == 0:
+        return array
+    peak = max(float(array.max()), -float(array.min()))
+    if not np.isfinite(peak):
+        bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+        raise AudioError(
+            f"{bad} of {array.size} samples are not finite (NaN or infinite); replace them first"
+        )
+    if peak > _OVERSHOOT:
+        text = f"samples reach {peak:g}, but floats are read as [-1, 1]; divide by full scale, or give int16"
+        raise AudioError(text)
+    return np.clip(array, -1.0, 1.0) if peak > 1.0 else array
+
+
+def _shaped(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in {1, 2}:
+        raise AudioError(f"samples have shape {array.shape}; give (frames,) or (frames, channels)")
+    if array.ndim == 2 and not 1 <= array.shape[1] <= MAX_CHANNELS:
+        hint = "; transpose them if that is (channels, frames)" if array.shape[1] > array.shape[0] else ""
+        raise AudioError(f"samples have shape {array.shape}, so not 1 to {MAX_CHANNELS} channels{hint}")
+    return array
+
+
+def channels_of(samples: Samples) -> int:
+    """Number of channels of checked samples."""
+    return 1 if samples.ndim == 1 else int(samples.shape[1])
+
+
+def mix_to_mono(samples: Samples) -> Samples:
+    """Average the channels: shape (frames,), the argument itself if it is mono already."""
+    return samples if samples.ndim == 1 else samples.mean(axis=1, dtype=np.float32)
+
+
+def to_pcm16(samples: Samples) -> bytes:
+    """Signed 16-bit little-endian bytes, channels interleaved; the inverse of :func:`from_pcm16`."""
+    scaled = np.rint(samples.astype(np.float64) * 32768.0)
+    return np.clip(scaled, -32768, 32767).astype("<i2").tobytes()
+
+
+def from_pcm16(data: bytes | bytearray | memoryview, channels: int) -> Samples:
+    """Samples of signed 16-bit little-endian bytes.
+
+    Raises:
+        AudioDecodeError: The bytes end within a frame.
+        AudioError: The number of channels is not allowed.
+    """
+    if isinstance(channels, bool) or not 1 <= channels <= MAX_CHANNELS:
+        raise AudioError(f"channels is {channels!r}; it has to be 1 to {MAX_CHANNELS}")
+    size = memoryview(data).nbytes
+    if size % (2 * channels):
+        text = f"{size} bytes are not whole frames of {channels} x 16 bits; the data was cut, or is not PCM"
+        raise AudioDecodeError(text)
+    flat = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
+    return flat if channels == 1 else flat.reshape(-1, channels)
