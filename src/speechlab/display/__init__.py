@@ -1,1 +1,25 @@
+"""Plain HTML for reprs and reports, which text cannot get into unescaped.
 
+It is not a template language or a plotting library: it knows neither sound nor tables of data, only markup.
+Its parts survive in notebooks that are reopened without trust, in light and dark, offline, without scripts.
+Used by everything that shows itself in a notebook: clips, voices, transcripts, scores, reports.
+"""
+
+from __future__ import annotations
+
+from speechlab.display._document import document
+from speechlab.display._html import Html, data_url, element, escape, join
+from speechlab.display._parts import audio_figure, details, diff, table
+
+__all__ = [
+    "Html",
+    "audio_figure",
+    "data_url",
+    "details",
+    "diff",
+    "document",
+    "element",
+    "escape",
+    "join",
+    "table",
+]

@@ -1,0 +1,49 @@
+"""One HTML file that holds everything: for reports that are mailed, archived and opened without a network."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from speechlab.display._html import Html, element
+
+__all__ = ["document"]
+
+# Nothing is fetched and nothing runs, whatever might have got into the text.
+_POLICY = (
+    "default-src 'none'; img-src data:; media-src data:; "
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
+
+
+def document(title: str, *body: object, lang: str = "en", footer: object = None) -> Html:
+    """A self-contained page in light and dark, without scripts and without a network.
+
+    Args:
+        title: Title of the page, also its first heading.
+        *body: Parts of this room; plain text becomes a paragraph.
+        lang: BCP 47 tag of the page's own language.
+        footer: Where it comes from: versions, date, run.
+
+    Returns:
+        The whole file, to be written as UTF-8.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", title),
+        element("style", _style_sheet()),
+    )
+    parts = [part if isinstance(part, Html) else element("p", part, dir="auto") for part in body]
+    main = element(
+        "main", element("h1", title, dir="auto"), *parts, element("footer", footer) if footer else None
+    )
+    return Html("<!DOCTYPE html>\n") + element("html", head, element("body", main), lang=lang) + Html("\n")
+
+
+def _style_sheet() -> Html:
+    text = files("speechlab.display").joinpath("_report.css").read_text(encoding="utf-8")
+    # Our own file, and inside <style> nothing is unescaped: as text its quotes would arrive as entities.
+    return Html(f"\n{text}")

@@ -1,0 +1,121 @@
+"""HTML that text cannot get into unescaped.
+
+Transcripts, translations, voice descriptions, file names and error messages come from outside, and a notebook page
+can run code in the kernel. So there is one type for finished markup, :class:`Html`, and everything that is not of it
+is text, to be escaped. A forgotten conversion shows itself as visible ``&lt;`` on the page, never as a script.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Html", "data_url", "element", "escape", "join"]
+
+_VOID = frozenset({"br", "hr", "img", "meta"})
+# What a notebook keeps when it is reopened without being trusted, and what a page of our own needs besides.
+_TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "strong", "sub", "sup"})
+_BLOCKS = frozenset({"details", "div", "figcaption", "figure", "li", "ol", "p", "pre", "summary", "ul"})
+_TABLES = frozenset({"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"})
+_PAGES = frozenset(
+    {"body", "footer", "h1", "h2", "h3", "h4", "head", "header", "html", "main", "section", "style", "title"}
+)
+_KNOWN = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | {"audio", "meter"}
+_ATTRIBUTE = re.compile(r"[a-z][a-z-]*\Z")
+_URL_ATTRIBUTES = frozenset({"href", "src"})
+_URL = re.compile(r"(?:https?://|#|data:(?:audio/[a-z0-9.+-]+|image/(?:png|jpeg));base64,)", re.ASCII)
+
+
+class Html(str):
+    """Finished markup, which is not escaped again.
+
+    Only what this room builds, and constants, should become one. Adding plain text to it escapes the text; other
+    string methods give plain strings, which are then text again.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: str) -> Html:
+        return Html(str.__add__(self, escape(other)))
+
+    def __radd__(self, other: str) -> Html:
+        return Html(str.__add__(escape(other), self))
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def escape(value: object) -> Html:
+    """Make markup of anything: text is escaped, quotes included, and :class:`Html` stays as it is.
+
+    Args:
+        value: Text, a number, None (nothing) or :class:`Html`. Half surrogate pairs, which no file could hold,
+            become question marks.
+    """
+    if isinstance(value, Html):
+        return value
+    if value is None:
+        return Html()
+    text = str(value).encode("utf-8", "replace").decode("utf-8")
+    return Html(html.escape(text, quote=True))
+
+
+def join(separator: object, parts: Iterable[object]) -> Html:
+    """Join parts, each of them, and the separator, escaped where it is text."""
+    return Html(str.join(escape(separator), [escape(part) for part in parts]))
+
+
+def element(name: str, /, *children: object, **attributes: str | float | bool | None) -> Html:
+    """One element with its children.
+
+    Args:
+        name: Name of the element; scripts, frames, forms, embedded objects and drawings are not among the known.
+        *children: Text, numbers, :class:`Html`; None is left out.
+        **attributes: Attributes; a trailing underscore is dropped (``class_``), other underscores become hyphens.
+            True stands alone, False and None are left out.
+
+    Raises:
+        ValueError: An unknown element, an event handler, or an address that is neither a web page nor
+            audio or a picture held in the address itself.
+    """
+    if name not in _KNOWN:
+        raise ValueError(f"<{name}> is not one of the elements that displays are made of")
+    written = []
+    for key, value in attributes.items():
+        attribute = key.rstrip("_").replace("_", "-")
+        if not _ATTRIBUTE.match(attribute) or attribute.startswith("on"):
+            raise ValueError(f"{attribute!r} is not an attribute that displays may have")
+        if value is None or value is False:
+            continue
+        if attribute in _URL_ATTRIBUTES and not _URL.match(str(value)):
+            allowed = "http(s), a fragment, or base64 data of audio, PNG or JPEG"
+            raise ValueError(f"{attribute} {str(value)[:40]!r} is not an address that is allowed: {allowed}")
+        # An Html value is text here as well: markup has no place in an attribute.
+        written.append(
+            f" {attribute}" if value is True else f' {attribute}="{escape(str.__str__(str(value)))}"'
+        )
+    opening = f"<{name}{''.join(written)}>"
+    if name in _VOID:
+        return Html(opening)
+    return Html(f"{opening}{join('', children)}</{name}>")
+
+
+def data_url(data: bytes, content_type: str) -> str:
+    """Bytes as an address that needs no file and no network.
+
+    Args:
+        data: The bytes.
+        content_type: ``audio/...``, ``image/png`` or ``image/jpeg``.
+
+    Raises:
+        ValueError: Another type, such as SVG, which can hold scripts.
+    """
+    url = f"data:{content_type};base64,"
+    if not _URL.fullmatch(url):
+        raise ValueError(f"{content_type!r} is not shown; allowed are audio, image/png and image/jpeg")
+    return url + base64.b64encode(data).decode("ascii")

@@ -1,0 +1,170 @@
+"""The parts that reprs and reports are made of.
+
+What is chosen here survives in a notebook that is reopened without being trusted: ``src`` on the ``audio`` element
+itself, pictures as PNG, words as visible text, and style in ``style`` attributes. Colours are those of the page or
+mid-tones with enough contrast on light and dark alike.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Literal
+
+from speechlab.display._html import Html, element, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["audio_figure", "details", "diff", "table"]
+
+_BORDER = "1px solid rgba(128,128,128,.32)"
+_FIGURE = "margin:4px 0 8px;max-width:640px;font-family:inherit;line-height:1.45"
+_CAPTION = "margin:0 0 6px;text-align:left;font-style:normal;color:inherit"
+_MUTED = "opacity:.74;font-size:.92em"
+_WAVEFORM = (
+    "display:block;box-sizing:border-box;width:100%;max-width:100%;height:72px;margin:0;"
+    f"border:{_BORDER};border-radius:6px;background:rgba(128,128,128,.07)"
+)
+_PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0;color-scheme:light dark"
+_TEXT = "margin:8px 0 0"
+_CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
+_MARKS = {
+    "insert": "text-decoration:underline;background:rgba(46,160,67,.24);color:inherit",
+    "delete": "text-decoration:line-through;background:rgba(229,83,75,.24);color:inherit",
+}
+
+
+def audio_figure(
+    audio_url: str | None,
+    *,
+    title: str | None = None,
+    facts: Iterable[object] = (),
+    image_url: str | None = None,
+    image_alt: str = "",
+    text: object = None,
+    lang: str | None = None,
+) -> Html:
+    """A recording: caption, picture, native player and what is said in it.
+
+    Args:
+        audio_url: Data URL of the sound; None for no player.
+        title: Name of the recording.
+        facts: Short facts for the caption, in order.
+        image_url: Data URL of a picture of the sound.
+        image_alt: What the picture shows, in words.
+        text: Transcript, shown below the player.
+        lang: BCP 47 tag of the text, such as ``"ja"``; browsers choose its glyphs by it.
+    """
+    separator = Html(" · ")
+    head = element("strong", title, dir="auto") if title else None
+    tail = element("span", join(separator, facts), style=_MUTED)
+    caption = [part for part in (head, tail) if part]
+    return element(
+        "figure",
+        element("figcaption", join(element("span", separator, style=_MUTED), caption), style=_CAPTION),
+        element("img", src=image_url, alt=image_alt, style=_WAVEFORM) if image_url else None,
+        element("audio", src=audio_url, controls=True, preload="metadata", style=_PLAYER)
+        if audio_url
+        else None,
+        element("p", text, lang=lang, dir="auto", style=_TEXT) if text is not None else None,
+        style=_FIGURE,
+    )
+
+
+def table(
+    columns: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    caption: object = None,
+    langs: Sequence[str | None] | None = None,
+) -> Html:
+    """A table; numbers stand to the right, at four significant digits.
+
+    Args:
+        columns: Headings.
+        rows: Cells of each row, as many as headings: text, numbers, None (an en dash) or :class:`Html`.
+        caption: What the table shows.
+        langs: BCP 47 tag for the text of each column, or None where there is none.
+
+    Raises:
+        ValueError: A row has more or fewer cells than there are headings.
+    """
+    tags = list(langs) if langs is not None else [None] * len(columns)
+    lines = [list(row) for row in rows]
+    for count in {len(tags), *map(len, lines)} - {len(columns)}:
+        raise ValueError(f"{len(columns)} headings do not fit {count} cells or languages; give one for each")
+    right = [_is_numeric([line[index] for line in lines]) for index in range(len(columns))]
+    heads = (
+        element("th", name, scope="col", style=_style(side, head=True))
+        for name, side in zip(columns, right, strict=True)
+    )
+    body = (element("tr", *map(_cell, line, tags)) for line in lines)
+    return element(
+        "table",
+        element("caption", caption, style="text-align:left;padding:4px 10px;font-weight:600")
+        if caption
+        else None,
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+        style="border-collapse:collapse;margin:8px 0",
+    )
+
+
+def details(summary: object, *body: object, opened: bool = False) -> Html:
+    """A part that folds away.
+
+    Args:
+        summary: The line that is always seen.
+        *body: What unfolds.
+        opened: Whether it starts unfolded.
+    """
+    head = element("summary", summary, style="cursor:pointer")
+    return element("details", head, *body, open=opened, style="margin:6px 0")
+
+
+def diff(
+    operations: Iterable[tuple[Literal["equal", "substitute", "delete", "insert"], str, str]],
+    *,
+    lang: str | None = None,
+    separator: str = " ",
+) -> Html:
+    """Reference and hypothesis in one line: what is missing struck out, what was added underlined.
+
+    Args:
+        operations: Kind, reference text and hypothesis text, in order; the side that a kind lacks is ignored.
+        lang: BCP 47 tag of the text.
+        separator: Between operations; empty for scripts without spaces.
+    """
+    parts: list[Html] = []
+    for kind, reference, hypothesis in operations:
+        if kind == "equal":
+            parts.append(element("span", reference))
+            continue
+        gone = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
+        come = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
+        parts.append(join("", (gone, come)))
+    return element("span", join(separator, parts), lang=lang, dir="auto")
+
+
+def _is_number(value: object) -> bool:
+    # numpy's numbers are Real as well; a bool is a word.
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_numeric(column: list[object]) -> bool:
+    return any(map(_is_number, column)) and all(value is None or _is_number(value) for value in column)
+
+
+def _cell(value: object, lang: str | None) -> Html:
+    if value is None:
+        return element("td", "–", style=_style(right=False))
+    if isinstance(value, Real) and _is_number(value):
+        text = str(value) if isinstance(value, Integral) else f"{float(value):.4g}"
+        return element("td", text, style=_style(right=True))
+    return element("td", value, lang=lang, dir="auto", style=_style(right=False))
+
+
+def _style(right: bool, *, head: bool = False) -> str:
+    weight = "font-weight:600;" if head else ""
+    side = "text-align:right;font-variant-numeric:tabular-nums" if right else "text-align:left"
+    return _CELL + weight + side
