@@ -10,9 +10,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, cast
 
-from speechlab._require import require
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._numbers import RULES, chinese_numbers
+from speechlab.text._quiet import load
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH
 
 __all__ = ["chinese"]
@@ -22,7 +22,7 @@ _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
 
 @cache
 def _converter() -> Any:
-    return require("opencc").OpenCC("t2s")
+    return load("opencc").OpenCC("t2s")
 
 
 def _simplify(text: str) -> str:

@@ -15,8 +15,8 @@ import re
 from functools import cache
 from typing import Any, cast
 
-from speechlab._require import require
 from speechlab.text._normalizer import Normalizer, Step
+from speechlab.text._quiet import load
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 
 __all__ = ["ENGLISH"]
@@ -26,7 +26,7 @@ _KEPT = ".%$¢€£"
 
 @cache
 def _whisper() -> Any:
-    return require("whisper_normalizer.english").EnglishTextNormalizer()
+    return load("whisper_normalizer.english").EnglishTextNormalizer()
 
 
 @cache
@@ -45,7 +45,7 @@ def _expand(text: str) -> str:
 
 
 def _symbols(text: str) -> str:
-    return cast(str, require("whisper_normalizer.basic").remove_symbols_and_diacritics(text, keep=_KEPT))
+    return cast(str, load("whisper_normalizer.basic").remove_symbols_and_diacritics(text, keep=_KEPT))
 
 
 def _numbers(text: str) -> str:

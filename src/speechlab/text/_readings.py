@@ -13,8 +13,8 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from speechlab._require import require
 from speechlab.text._japanese import JAPANESE_READING
+from speechlab.text._quiet import load
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -46,6 +46,9 @@ _LONG_VOWEL = re.compile(
 )
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _lock = threading.Lock()
+_threads = threading.local()
+# Has kanji of the kind that OpenJTalk asks a second dictionary about.
+_WARM_UP = "風の方は何"
 
 
 def reading(text: str) -> str:
@@ -113,7 +116,11 @@ def _pronounce(piece: str) -> str:
 
 
 def _openjtalk() -> ModuleType:
-    with warnings.catch_warnings():
-        # Without onnxruntime the package warns on import that one optional model is off.
-        warnings.simplefilter("ignore")
-        return require("pyopenjtalk")
+    openjtalk = load("pyopenjtalk")
+    if not getattr(_threads, "warm", False):
+        # It opens its second dictionary once in each thread, by a call that is deprecated: not our user's affair.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            openjtalk.g2p(_WARM_UP, kana=True)
+        _threads.warm = True
+    return openjtalk

@@ -1,0 +1,113 @@
+"""Bootstrap intervals for ratios of sums, such as errors over reference length.
+
+Utterances are drawn with replacement; the rate of each draw is the sum of its errors over the sum of its lengths.
+Utterances with the same errors and length are interchangeable, so a draw of n utterances is one multinomial draw
+over the distinct pairs. That is exact, and many times faster than drawing indices.
+
+Source: M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation (ICASSP 2004);
+blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bootstrap (Interspeech 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Interval", "check_level", "ratio_interval", "sum_blocks"]
+
+_CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
+
+
+class Interval(NamedTuple):
+    """A confidence interval.
+
+    Attributes:
+        low: Lower end.
+        high: Upper end.
+    """
+
+    low: float
+    high: float
+
+
+def ratio_interval(
+    errors: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    level: float,
+    n: int,
+    seed: int,
+) -> Interval:
+    """Percentile bootstrap interval of ``sum(errors) / sum(lengths)``.
+
+    Args:
+        errors: Errors of each utterance or block.
+        lengths: Reference length of each, in tokens.
+        level: Confidence level, between 0 and 1.
+        n: How many draws.
+        seed: The same seed gives the same interval, whatever the order of the utterances.
+
+    Returns:
+        The interval; both ends NaN if there are fewer than two utterances, of which nothing can be said.
+    """
+    check_level(level)
+    if n < 1:
+        message = f"a bootstrap needs draws, not n={n!r}; use 1000 or more"
+        raise InvalidRequestError(message, parameter="n")
+    if len(errors) < 2:
+        return Interval(math.nan, math.nan)
+    pairs, counts = np.unique(np.column_stack([errors, lengths]), axis=0, return_counts=True)
+    rates = _draw(pairs, counts, n=n, random=np.random.default_rng(seed))
+    tail = (1 - level) / 2
+    low, high = np.quantile(rates, [tail, 1 - tail])
+    return Interval(float(low), float(high))
+
+
+def _draw(
+    pairs: NDArray[np.int64], counts: NDArray[np.int64], *, n: int, random: np.random.Generator
+) -> NDArray[np.float64]:
+    total = int(counts.sum())
+    step = max(1, _CELLS_AT_ONCE // len(pairs))
+    rates = np.empty(n)
+    for start in range(0, n, step):
+        size = min(step, n - start)
+        drawn = random.multinomial(total, counts / total, size=size) @ pairs
+        # A draw without any reference token counts as one of length 1, as everywhere else.
+        rates[start : start + size] = drawn[:, 0] / np.maximum(drawn[:, 1], 1)
+    return rates
+
+
+def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Add up columns by block (speaker, file), in order of first appearance.
+
+    Raises:
+        InvalidRequestError: There is not one block name for each utterance.
+    """
+    names = list(groups)
+    if columns and len(names) != len(columns[0]):
+        message = f"groups has {len(names)} entries for {len(columns[0])} utterances; give one for each"
+        raise InvalidRequestError(message, parameter="groups")
+    numbers: dict[Any, int] = {}
+    index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    sums = []
+    for column in columns:
+        total = np.zeros(len(numbers), dtype=np.int64)
+        np.add.at(total, index, column)
+        sums.append(total)
+    return sums
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is no probability."""
+    if not 0 < level < 1:
+        message = f"a confidence level lies between 0 and 1, not at {level!r}; use 0.95 for 95 %"
+        raise InvalidRequestError(message, parameter="level")

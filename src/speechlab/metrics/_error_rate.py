@@ -1,0 +1,301 @@
+"""Error rates of lists of texts.
+
+Policy for empty references, the same for a corpus, an utterance, a row and a bootstrap draw: where there is no
+reference token at all, the errors are divided by 1. So an empty hypothesis has the rate 0.0, and one of two words
+the rate 2.0. That is jiwer's rule. In a corpus the insertions of such an utterance count like all others.
+How many references were empty is told by ``empty_references``.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from speechlab.display import table
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment import Alignment
+from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
+from speechlab.metrics._units import Preparation, package_version, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._units import Normalize, Tokens, Unit
+
+__all__ = ["ErrorRate", "count_edits", "error_rate"]
+
+
+class ErrorRate:
+    """An error rate with everything that stands behind it.
+
+    The rate is there at once; counts, alignments and intervals are computed when they are asked for.
+
+    Attributes:
+        unit: What was counted: ``"word"``, ``"char"`` or ``"reading"``.
+        language: ISO 639-1 code, or None.
+        references: Tokens of each reference, after normalisation.
+        hypotheses: Tokens of each hypothesis, after normalisation.
+        errors_by_utterance: Errors of each utterance.
+        lengths_by_utterance: Reference tokens of each utterance.
+    """
+
+    def __init__(
+        self, references: Sequence[str], hypotheses: Sequence[str], preparation: Preparation
+    ) -> None:
+        self._preparation = preparation
+        self._texts = (references, hypotheses)
+        self.references: list[Tokens] = [preparation.tokens(text) for text in references]
+        self.hypotheses: list[Tokens] = [preparation.tokens(text) for text in hypotheses]
+        pairs = zip(self.references, self.hypotheses, strict=True)
+        distance = Levenshtein.distance
+        self.errors_by_utterance: NDArray[np.int64] = np.array(
+            [0 if one == other else distance(one, other) for one, other in pairs], dtype=np.int64
+        )
+        self.lengths_by_utterance: NDArray[np.int64] = np.array(
+            [len(one) for one in self.references], dtype=np.int64
+        )
+
+    @property
+    def unit(self) -> Unit:
+        return self._preparation.unit
+
+    @property
+    def language(self) -> str | None:
+        return self._preparation.language
+
+    @property
+    def errors(self) -> int:
+        """Substitutions, deletions and insertions together."""
+        return int(self.errors_by_utterance.sum())
+
+    @property
+    def reference_length(self) -> int:
+        """Tokens of all references."""
+        return int(self.lengths_by_utterance.sum())
+
+    @property
+    def utterances(self) -> int:
+        """How many pairs were compared."""
+        return len(self.references)
+
+    @property
+    def empty_references(self) -> int:
+        """How many references have no token after normalisation."""
+        return int((self.lengths_by_utterance == 0).sum())
+
+    @property
+    def rate(self) -> float:
+        """Corpus rate: all errors over all reference tokens, as a fraction (0.05 is 5 %; it can exceed 1).
+
+        NaN if there are no utterances.
+        """
+        return self.errors / max(self.reference_length, 1) if self.utterances else math.nan
+
+    @property
+    def rates_by_utterance(self) -> NDArray[np.float64]:
+        """Rate of each utterance."""
+        return self.errors_by_utterance / np.maximum(self.lengths_by_utterance, 1)
+
+    @property
+    def mean_rate(self) -> float:
+        """Mean of the utterances' rates, in which a short utterance weighs as much as a long one."""
+        return float(self.rates_by_utterance.mean()) if self.utterances else math.nan
+
+    @cached_property
+    def counts_by_utterance(self) -> NDArray[np.int64]:
+        """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
+        pairs = zip(self.references, self.hypotheses, strict=True)
+        rows = [count_edits(one, other) for one, other in pairs]
+        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+    @property
+    def hits(self) -> int:
+        """Reference tokens that were found."""
+        return int(self.counts_by_utterance[:, 0].sum())
+
+    @property
+    def substitutions(self) -> int:
+        """Reference tokens that stand against another token."""
+        return int(self.counts_by_utterance[:, 1].sum())
+
+    @property
+    def deletions(self) -> int:
+        """Reference tokens that stand against nothing."""
+        return int(self.counts_by_utterance[:, 2].sum())
+
+    @property
+    def insertions(self) -> int:
+        """Hypothesis tokens that stand against nothing."""
+        return int(self.counts_by_utterance[:, 3].sum())
+
+    @property
+    def match_error_rate(self) -> float:
+        """MER: errors over hits and errors together; between 0 and 1.
+
+        Source: A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004).
+        """
+        total = self.hits + self.errors
+        return self.errors / total if total else 0.0
+
+    @property
+    def word_information_preserved(self) -> float:
+        """WIP: hits over reference length times hits over hypothesis length (Morris et al., 2004)."""
+        heard = sum(map(len, self.hypotheses))
+        if not self.reference_length:
+            return 0.0 if heard else 1.0
+        return (self.hits / self.reference_length) * (self.hits / heard) if heard else 0.0
+
+    @property
+    def word_information_lost(self) -> float:
+        """WIL: 1 - WIP."""
+        return 1 - self.word_information_preserved
+
+    @cached_property
+    def alignments(self) -> tuple[Alignment, ...]:
+        """One alignment for each utterance."""
+        separator = self._preparation.separator
+        pairs = zip(self.references, self.hypotheses, strict=True)
+        return tuple(Alignment(one, other, separator, self.language) for one, other in pairs)
+
+    def confidence_interval(
+        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+    ) -> Interval:
+        """Bootstrap interval of the corpus rate.
+
+        Args:
+            level: Confidence level, between 0 and 1.
+            n: How many draws.
+            seed: The same seed gives the same interval.
+            groups: Name of a block for each utterance, such as its speaker or file. Errors within a speaker go
+                together, and an interval by utterance is then far too narrow; blocks are drawn as wholes.
+
+        Returns:
+            ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
+        """
+        errors, lengths = self.errors_by_utterance, self.lengths_by_utterance
+        if groups is not None:
+            errors, lengths = sum_blocks(groups, errors, lengths)
+        return ratio_interval(errors, lengths, level=level, n=n, seed=seed)
+
+    @property
+    def signature(self) -> str:
+        """How the rate came about, in one line: to be printed wherever the rate is."""
+        parts = {
+            "unit": self.unit,
+            "lang": self.language or "any",
+            "norm": self._preparation.normalizer,
+            "counts": "levenshtein",
+            "rapidfuzz": package_version("rapidfuzz"),
+            "unicode": unicodedata.unidata_version,
+            "speechlab": package_version("speechlab"),
+        }
+        if self.unit == "reading":
+            parts["openjtalk"] = package_version("pyopenjtalk-plus")
+            parts["sudachi"] = package_version("sudachidict-core")
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+    def __float__(self) -> float:
+        return self.rate
+
+    def __repr__(self) -> str:
+        return (
+            f"<ErrorRate {self.rate:.4f} by {self.unit}: {self.errors} errors in {self.reference_length}, "
+            f"{self.utterances} utterances>"
+        )
+
+    def _repr_html_(self) -> str:
+        low, high = self.confidence_interval()
+        name = {"word": "Word error rate", "char": "Character error rate", "reading": "Reading error rate"}[
+            self.unit
+        ]
+        rows = [
+            (name, f"{100 * self.rate:.2f} %"),
+            ("95 % interval (bootstrap by utterance)", f"{100 * low:.2f} to {100 * high:.2f} %"),
+            ("Mean of utterances", f"{100 * self.mean_rate:.2f} %"),
+            (
+                "Substitutions, deletions, insertions",
+                f"{self.substitutions}, {self.deletions}, {self.insertions}",
+            ),
+            ("Hits of reference length", f"{self.hits} of {self.reference_length}"),
+            ("Utterances (empty references)", f"{self.utterances} ({self.empty_references})"),
+            ("Signature", self.signature),
+        ]
+        return str(table(["Figure", "Value"], rows))
+
+
+def count_edits(reference: Tokens, hypothesis: Tokens) -> tuple[int, int, int, int]:
+    """Hits, substitutions, deletions and insertions of one pair, as jiwer counts them."""
+    if reference == hypothesis:
+        return len(reference), 0, 0, 0
+    edits = Levenshtein.editops(reference, hypothesis).as_list()
+    substitutions = sum(1 for tag, _, _ in edits if tag == "replace")
+    # What is left are deletions and insertions; their difference is that of the lengths.
+    longer = len(reference) - len(hypothesis)
+    deletions = (len(edits) - substitutions + longer) // 2
+    return len(reference) - substitutions - deletions, substitutions, deletions, deletions - longer
+
+
+def error_rate(
+    references: str | Iterable[str],
+    hypotheses: str | Iterable[str],
+    unit: Unit = "word",
+    language: str | None = None,
+    normalize: Normalize = "auto",
+) -> ErrorRate:
+    """Error rate of hypotheses against references: WER, CER or reading error rate.
+
+    Args:
+        references: What was said: one text or many.
+        hypotheses: What was recognised: as many.
+        unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points) or ``"reading"``
+            (kana as spoken, Japanese only; needs the extra ``ja``).
+        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``.
+        normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
+            compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
+            function from str to str.
+
+    Returns:
+        The rate, with counts, alignments, intervals and a signature.
+
+    Raises:
+        InvalidRequestError: Unequal numbers of texts, something that is no text, or a unit, language or normaliser
+            that does not exist or does not fit.
+
+    Example:
+        >>> result = error_rate(["this is a test"], ["this test"])
+        >>> result.rate, result.deletions
+        (0.5, 2)
+        >>> error_rate("三時に会議", "3時に会議", unit="char", language="ja").rate
+        0.0
+    """
+    preparation = prepare(unit, language, normalize)
+    if isinstance(references, str) != isinstance(hypotheses, str):
+        message = "references and hypotheses must both be one text, or both be lists of texts"
+        raise InvalidRequestError(message, parameter="hypotheses")
+    spoken = _texts(references, "references")
+    heard = _texts(hypotheses, "hypotheses")
+    if len(spoken) != len(heard):
+        message = (
+            f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    return ErrorRate(spoken, heard, preparation)
+
+
+def _texts(values: str | Iterable[str], name: str) -> list[str]:
+    texts: list[Any] = [values] if isinstance(values, str) else list(values)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            message = (
+                f"{name}[{position}] is {text!r}, not a text; leave such pairs out, or use "
+                "speechlab.metrics.score, which passes over missing values"
+            )
+            raise InvalidRequestError(message, parameter=name)
+    return texts

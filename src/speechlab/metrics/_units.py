@@ -1,0 +1,116 @@
+"""What is counted: how a text becomes a sequence of words, characters or kana.
+
+A :class:`Preparation` is the whole way from a text to its tokens, with the words that describe it in a signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal, TypeAlias, get_args
+
+from speechlab.errors import InvalidRequestError
+from speechlab.text import Normalizer, language_code, normalizer, reading_key
+
+__all__ = ["Normalize", "Preparation", "Tokens", "Unit", "auto_unit", "package_version", "prepare"]
+
+Unit: TypeAlias = Literal["word", "char", "reading"]
+Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
+# Characters stay one str: rapidfuzz takes it as it is, many times faster than a list.
+Tokens: TypeAlias = str | Sequence[str]
+
+_UNITS: tuple[str, ...] = get_args(Unit)
+# Languages that do not put white space between words.
+_UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The way from a text to what is counted.
+
+    Attributes:
+        unit: What is counted.
+        language: ISO 639-1 code, or None if it was not given.
+        normalize: From text to comparable text.
+        normalizer: What the signature calls it.
+    """
+
+    unit: Unit
+    language: str | None
+    normalize: Callable[[str], str] = field(repr=False)
+    normalizer: str
+
+    @property
+    def separator(self) -> str:
+        """What stands between two tokens when they are shown."""
+        return " " if self.unit == "word" else ""
+
+    def tokens(self, text: str) -> Tokens:
+        """Normalise a text and split it."""
+        return self.split(self.normalize(text))
+
+    def split(self, normalized: str) -> Tokens:
+        """Split a text that is normalised already."""
+        if self.unit == "word":
+            return normalized.split()
+        if self.unit == "char":
+            return normalized.strip()
+        return reading_key(normalized)
+
+
+def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparation:
+    """Settle unit, language and normaliser, or say what does not fit together.
+
+    Raises:
+        InvalidRequestError: An unknown unit, language or normaliser, or a unit that the language does not have.
+    """
+    if unit not in _UNITS:
+        message = f"there is no unit {unit!r}; use one of {', '.join(map(repr, _UNITS))}"
+        raise InvalidRequestError(message, parameter="unit")
+    code = None if language is None else language_code(language)
+    if unit == "reading" and code not in {None, "ja"}:
+        message = f"readings are there for Japanese, not for {language!r}; use unit='char' or unit='word'"
+        raise InvalidRequestError(message, parameter="unit")
+    if unit == "word" and code in {"ja", "zh"} and normalize == "auto":
+        message = (
+            f"{language!r} does not put spaces between words, so a word error rate would count sentences; use "
+            "unit='char' (or 'reading' for Japanese), or split both texts into words first and pass normalize=None"
+        )
+        raise InvalidRequestError(message, parameter="unit")
+    function, name = _resolve(unit, code, normalize)
+    return Preparation(unit, code, function, name)  # type: ignore[arg-type]
+
+
+def auto_unit(language: str) -> Unit:
+    """Characters for languages without spaces between words, words for all others."""
+    return "char" if language_code(language) in _UNSPACED else "word"
+
+
+def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:
+    if normalize == "auto":
+        # Nothing is known about a text whose language is not given: it is compared as it is, as in jiwer.
+        normalize = "ja-reading" if unit == "reading" else code
+    if normalize is None:
+        normalize = "none"
+    if isinstance(normalize, str):
+        normalize = normalizer(normalize)
+    if isinstance(normalize, Normalizer):
+        return normalize, normalize.signature
+    function: object = normalize  # whatever the type says: it comes from outside
+    if not callable(function):
+        message = f"normalize={normalize!r} is no 'auto', None, name, Normalizer or function from str to str"
+        raise InvalidRequestError(message, parameter="normalize")
+    name = getattr(normalize, "__qualname__", type(normalize).__qualname__)
+    return normalize, f"custom:{name}"
+
+
+@cache
+def package_version(name: str) -> str:
+    """Version of an installed distribution, ``"none"`` if there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
