@@ -1,1 +1,46 @@
+"""Engines that run on this machine: synthesisers, recognisers and translators behind three protocols.
 
+An engine is a plain object that works on text and samples; it knows nothing of HTTP, formats or keys. The table of
+engines (:func:`catalogue`, :func:`create`) and the model store (:class:`ModelStore`) are here too; inference
+libraries load on first use. The embedded service wraps engines into the API; nothing else uses them.
+"""
+
+from __future__ import annotations
+
+from speechlab.engines._check import EngineCheck, ModelAdded, add, addable, check
+from speechlab.engines._protocols import (
+    EngineVoice,
+    Recogniser,
+    Recognition,
+    RecognitionOptions,
+    RecognitionSegment,
+    Synthesiser,
+    TranslationDelta,
+    TranslationJob,
+    Translator,
+)
+from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
+from speechlab.engines._store import ModelStore
+
+__all__ = [
+    "EngineCheck",
+    "EngineEntry",
+    "EngineStatus",
+    "EngineVoice",
+    "ModelAdded",
+    "ModelStore",
+    "Recogniser",
+    "Recognition",
+    "RecognitionOptions",
+    "RecognitionSegment",
+    "Synthesiser",
+    "TranslationDelta",
+    "TranslationJob",
+    "Translator",
+    "add",
+    "addable",
+    "catalogue",
+    "check",
+    "create",
+    "status",
+]

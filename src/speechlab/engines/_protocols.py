@@ -195,11 +195,19 @@ class TranslationJob:
 
 @dataclass(frozen=True, slots=True)
 class TranslationDelta:
-    """A piece of a translation; the last one carries the token counts (None before)."""
+    """A piece of a translation.
+
+    Attributes:
+        text: The characters; may be empty.
+        prompt_tokens: Tokens read, only in the last piece.
+        completion_tokens: Tokens written, only in the last piece.
+        missing_keywords: Terms of the source that the whole translation lost; only in the last piece.
+    """
 
     text: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    missing_keywords: tuple[str, ...] = ()
 
 
 @runtime_checkable

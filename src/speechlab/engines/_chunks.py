@@ -1,0 +1,188 @@
+"""Cut a text into the pieces that are spoken one after the other.
+
+The pieces partition the text: joined, they are the text again, character for character, so that nothing can be
+dropped. Engines strip the white space themselves.
+
+The first piece is short, because the time to the first sound is the time that its synthesis takes. After it come
+whole sentences, where a voice sounds best; very short sentences go together with the next one, and very long ones
+are cut at clauses, then at spaces, then anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+__all__ = ["Piece", "chunk_text", "cut_long", "split_sentences", "split_to_limit", "weight"]
+
+_ENDS = "。！？!?…．"
+_CLOSERS = "」』）)］]”’\"'】〉》"
+_SENTENCE_END = re.compile(rf"[{_ENDS}]+[{re.escape(_CLOSERS)}]*|\.+[{re.escape(_CLOSERS)}]*(?=\s|$)|\n")
+_CLAUSE_END = re.compile(r"[、，；：・]|[,;:](?=\s|$)|\s[—–-]+(?=\s)|(?<=\S)——")
+_SPACE = re.compile(r"\s+")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'“‘])(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Fig|e\.g|i\.e|cf|[A-Z])\.$"
+)
+
+_SHORT = 6.0
+_PARAGRAPH_PAUSE_S = 0.35
+_SENTENCE_PAUSE_S = 0.3
+_CLAUSE_PAUSE_S = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a text.
+
+    Attributes:
+        text: The characters, white space included.
+        pause_s: Seconds of silence that belong after it when another piece follows.
+    """
+
+    text: str
+    pause_s: float
+
+
+def weight(text: str) -> float:
+    """How long a text takes to say, in units of one kana or kanji (about a sixth of a second)."""
+    total = 0.0
+    for char in text:
+        if unicodedata.east_asian_width(char) in "WF":
+            total += 1.0
+        elif char.isdigit():
+            total += 1.5
+        elif not char.isspace():
+            total += 0.4
+    return total
+
+
+def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[Piece]:
+    """Cut a text into pieces for synthesis.
+
+    Args:
+        text: Any text.
+        first: Weight (see :func:`weight`) above which the first sentence is cut at a clause, if it has one.
+        limit: Weight that no piece exceeds.
+
+    Returns:
+        The pieces, in order; none for an empty text. ``"".join(piece.text for piece in pieces) == text``.
+    """
+    sentences = _join_short(split_sentences(text))
+    if sentences:
+        sentences[:1] = _cut_first(sentences[0], first)
+    pieces = [part for sentence in sentences for part in cut_long(sentence, limit)]
+    return [Piece(part, _pause(part)) for part in pieces]
+
+
+def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
+    """Cut a string into parts of at most ``limit`` characters, at marks or else spaces where there are some.
+
+    Args:
+        text: Any string, such as phonemes.
+        limit: Most characters in a part; at least 1.
+        marks: Characters after which a cut is good.
+
+    Returns:
+        The parts; joined, they are the string.
+    """
+    parts: list[str] = []
+    while len(text) > limit:
+        window = text[:limit]
+        cut = max(window.rfind(mark) for mark in marks) + 1
+        if cut <= limit // 4:
+            cut = max(cut, window.rfind(" ") + 1)
+        parts.append(text[: cut or limit])
+        text = text[cut or limit :]
+    if text:
+        parts.append(text)
+    return parts
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut a text after its sentences; joined, the sentences are the text, white space included."""
+    found: list[str] = []
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        end = match.end()
+        if match.group().startswith(".") and _ABBREVIATION.search(text[start:end]):
+            continue
+        while end < len(text) and text[end].isspace():
+            end += 1
+        if end <= start:
+            continue
+        found.append(text[start:end])
+        start = end
+    if start < len(text):
+        found.append(text[start:])
+    return found
+
+
+def _join_short(sentences: list[str]) -> list[str]:
+    joined: list[str] = []
+    for sentence in sentences:
+        # The first sentence stays alone however short it is: a quick はい。 is the best first piece there is.
+        if len(joined) > 1 and weight(joined[-1]) < _SHORT and not joined[-1].endswith("\n"):
+            joined[-1] += sentence
+        else:
+            joined.append(sentence)
+    if len(joined) > 1 and not any(char.isalnum() for char in joined[0]):
+        joined[:2] = [joined[0] + joined[1]]
+    return joined
+
+
+def _cut_first(sentence: str, first: float) -> list[str]:
+    if weight(sentence) <= first:
+        return [sentence]
+    best = 0
+    for match in _CLAUSE_END.finditer(sentence):
+        end = match.end()
+        head = weight(sentence[:end])
+        rest = sentence[end:]
+        if head < _SHORT / 2 or weight(rest) < _SHORT / 2:
+            continue
+        if best and head > first:
+            break
+        best = end
+        if head > first:
+            break
+    if not best:
+        return [sentence]
+    while best < len(sentence) and sentence[best].isspace():
+        best += 1
+    return [sentence[:best], sentence[best:]] if best < len(sentence) else [sentence]
+
+
+def cut_long(sentence: str, limit: float) -> list[str]:
+    """Cut a sentence into parts that weigh at most ``limit``: at clauses, else at spaces, else anywhere."""
+    if weight(sentence) <= limit:
+        return [sentence]
+    for pattern in (_CLAUSE_END, _SPACE):
+        parts = _pack(sentence, [match.end() for match in pattern.finditer(sentence)], limit)
+        if len(parts) > 1:
+            return [piece for part in parts for piece in cut_long(part, limit)]
+    return _pack(sentence, list(range(1, len(sentence))), limit)
+
+
+def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
+    """Cut at some of the given places, so that the parts are as long as the limit lets them be."""
+    parts: list[str] = []
+    start = last = 0
+    heavy = 0.0
+    for end in [*ends, len(sentence)]:
+        added = weight(sentence[last:end])
+        if heavy + added > limit and last > start:
+            parts.append(sentence[start:last])
+            start, heavy = last, 0.0
+        heavy += added
+        last = end
+    if start < len(sentence):
+        parts.append(sentence[start:])
+    return parts
+
+
+def _pause(part: str) -> float:
+    if part.endswith("\n"):
+        return _PARAGRAPH_PAUSE_S
+    stripped = part.rstrip().rstrip(_CLOSERS)
+    return _SENTENCE_PAUSE_S if stripped.endswith(tuple(_ENDS + ".")) else _CLAUSE_PAUSE_S

@@ -1,0 +1,80 @@
+"""OpenJTalk with the voice "mei": Japanese, 48 kHz, robotic but clear and fast.
+
+The voice is licensed CC BY 3.0 and asks for credit: "MMDAgent, Nagoya Institute of Technology".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._chunks import chunk_text
+from speechlab.engines._kokoro import check_voice
+from speechlab.engines._phonemes import OPENJTALK_LOCK
+from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._sound import speak_pieces
+from speechlab.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["OpenJTalkEngine"]
+
+SAMPLE_RATE = 48_000
+# The voice's loudest samples lie at about 1.25 of full scale; scaled by this they do not clip.
+_FULL_SCALE = 32_768 * 1.3
+
+
+class OpenJTalkEngine:
+    """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`. It has nothing to configure."""
+
+    model = "openjtalk-mei"
+    sample_rate = SAMPLE_RATE
+
+    @property
+    def voices(self) -> Sequence[EngineVoice]:
+        """One voice."""
+        return (EngineVoice("mei", ("ja",), "Female", "OpenJTalk, Japanese, robotic but clear, very fast"),)
+
+    def load(self) -> None:
+        """Load the dictionary and the voice now instead of at the first use (about 1 s).
+
+        Raises:
+            MissingDependencyError: pyopenjtalk-plus is not installed.
+        """
+        with OPENJTALK_LOCK:
+            require("pyopenjtalk").tts("あ")
+
+    def close(self) -> None:
+        """Do nothing: the library keeps its state for the life of the process."""
+
+    def synthesise(
+        self, text: str, voice: str, *, temperature: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
+
+        Raises:
+            EngineError: There is no such voice, or the library failed.
+        """
+        del temperature
+        check_voice(voice, self.voices, "openjtalk")
+        require("pyopenjtalk")
+        return speak_pieces(chunk_text(text), _speak, SAMPLE_RATE)
+
+
+def _speak(text: str) -> NDArray[np.float32]:
+    # Without anything to read the library prints a warning of its own to the terminal.
+    if not any(char.isalnum() for char in text):
+        return np.zeros(0, dtype=np.float32)
+    try:
+        with OPENJTALK_LOCK:
+            samples, _ = require("pyopenjtalk").tts(text.strip())
+    except Exception as error:
+        raise EngineError(
+            f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
+        ) from error
+    return (np.asarray(samples, dtype=np.float64) / _FULL_SCALE).astype(np.float32)

