@@ -1,0 +1,63 @@
+"""Where the files are, and whether they are the files that were published."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from speechlab.datasets._registry import Dataset
+
+__all__ = ["data_root", "verified"]
+
+_HERE = Path(__file__).resolve().parent
+# A wheel holds the data beside this module; an editable install finds it at the top of the checkout.
+_PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
+
+
+def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
+    """The folder that holds one folder for each data set.
+
+    Args:
+        places: Folders to look at, in order.
+
+    Raises:
+        ConfigurationError: None of them holds the data.
+    """
+    for place in places:
+        if (place / "prompts").is_dir():
+            return place
+    looked = " and ".join(str(place) for place in places)
+    raise ConfigurationError(
+        f"the data sets are not where they should be (looked at {looked}); "
+        "install speechlab again: pip install --force-reinstall --no-deps speechlab"
+    )
+
+
+def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
+    """Path of one file of a data set, after its SHA-256 was compared with the pinned one.
+
+    Args:
+        dataset: The data set.
+        name: Name of the file in the folder of the data set.
+        root: Folder of all data sets, if not the installed one.
+
+    Raises:
+        ConfigurationError: The file is missing, or its content is not what was published.
+    """
+    path = (root or data_root()) / dataset.name / name
+    expected = dataset.files[name]
+    again = (
+        "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
+        "purpose, pin the new hash in speechlab/datasets/_registry.py and raise the version there"
+    )
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {again}") from None
+    if found != expected:
+        raise ConfigurationError(f"{path} has SHA-256 {found}, but {expected} was published; {again}")
+    return path

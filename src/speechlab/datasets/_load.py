@@ -1,0 +1,132 @@
+"""The data sets as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.datasets._files import verified
+from speechlab.datasets._registry import CATEGORIES, DATASETS, LANGUAGES
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pandas as pd
+
+__all__ = ["available", "datasheet", "prompts", "zh_speech"]
+
+_PROMPT_COLUMNS = (
+    "id", "language", "category", "text", "reading", "pinyin", "translation_ja", "translation_en", "quick", "note",
+)  # fmt: skip
+
+
+def prompts(
+    language: str | None = None, category: str | None = None, quick: bool | None = None
+) -> pd.DataFrame:
+    """Sentences to be spoken, recognised or translated, with what is hard in each.
+
+    Args:
+        language: ``"ja"``, ``"en"`` or ``"zh"``; None for all, in this order.
+        category: For example ``"numbers"`` or ``"homophones"``; None for all.
+        quick: True for the short and clear ones (about 3 to 5 s when spoken) that a first try needs, False for the
+            others, None for all.
+
+    Returns:
+        One row for each sentence, always in the same order, indexed from 0. Columns: ``id``, ``language``,
+        ``category``, ``text``, ``reading`` (Japanese only: katakana as spoken), ``pinyin`` (Chinese only: tone
+        numbers), ``translation_ja`` (English only), ``translation_en`` (Japanese and Chinese), ``quick`` and
+        ``note``. What a row does not have is ``pandas.NA``. Both category dtypes keep all their values after
+        filtering, so that parts can be put together again.
+
+    Raises:
+        InvalidRequestError: There is no such language or category.
+        ConfigurationError: A file is missing or is not the one that was published.
+
+    Examples:
+        >>> frame = prompts("ja", category="homophones")
+        >>> frame.loc[0, "text"]
+        '測定の精度を上げるには、時間がかかります。'
+    """
+    import pandas as pd
+
+    _check("language", language, LANGUAGES)
+    _check("category", category, CATEGORIES)
+    dataset = DATASETS["prompts"]
+    parts = [
+        pd.read_csv(verified(dataset, f"{one}.csv"), dtype="string", keep_default_na=False, na_values=[""])
+        for one in LANGUAGES
+        if language in (None, one)
+    ]
+    frame = pd.concat([part.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for part in parts])
+    frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
+    frame["category"] = pd.Categorical(frame["category"], categories=CATEGORIES)
+    frame["quick"] = (frame["quick"] == "true").astype(bool)
+    if category is not None:
+        frame = frame[frame["category"] == category]
+    if quick is not None:
+        frame = frame[frame["quick"] == quick]
+    return frame.reset_index(drop=True)
+
+
+def zh_speech() -> pd.DataFrame:
+    """Chinese recordings for recognition: synthetic speech of some of the Chinese prompts, 24 kHz OGG/Opus.
+
+    Returns:
+        One row for each recording. Columns: ``audio`` (absolute path), ``id`` (of the prompt), ``language``,
+        ``text``, ``voice``, ``licence``, ``sha256`` and ``duration_s`` (seconds).
+
+    Raises:
+        ConfigurationError: A file is missing or is not the one that was published.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> all(Path(path).is_absolute() for path in zh_speech()["audio"])
+        True
+    """
+    import pandas as pd
+
+    dataset = DATASETS["zh-speech"]
+    frame = pd.read_csv(verified(dataset, "manifest.csv"), dtype="string", keep_default_na=False)
+    frame["audio"] = pd.array([str(verified(dataset, name)) for name in frame["audio"]], dtype="string")
+    frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
+    frame["duration_s"] = frame["duration_s"].astype("float64")
+    return frame
+
+
+def available() -> pd.DataFrame:
+    """The data sets that come with speechlab.
+
+    Returns:
+        One row for each data set. Columns: ``name``, ``rows``, ``languages`` (codes, joined by commas), ``licence``,
+        ``version`` and ``sha256`` (of the list of the files' pinned hashes, as ``sha256sum`` prints it).
+    """
+    import pandas as pd
+
+    rows = [
+        (one.name, one.rows, ",".join(one.languages), one.licence, one.version, one.sha256)
+        for one in DATASETS.values()
+    ]
+    frame = pd.DataFrame(rows, columns=["name", "rows", "languages", "licence", "version", "sha256"])
+    return frame.astype(
+        dict.fromkeys(("name", "languages", "licence", "version", "sha256"), "string") | {"rows": "int64"}
+    )
+
+
+def datasheet(name: str) -> str:
+    """What a data set is, who made it and how, and what it is not good for, as Markdown.
+
+    Args:
+        name: Name of the data set, as in :func:`available`.
+
+    Raises:
+        InvalidRequestError: There is no such data set.
+        ConfigurationError: The file is missing or is not the one that was published.
+    """
+    _check("name", name, DATASETS)
+    return verified(DATASETS[name], "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def _check(parameter: str, value: str | None, allowed: Collection[str]) -> None:
+    if value is not None and value not in allowed:
+        names = ", ".join(repr(one) for one in allowed)
+        raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)
