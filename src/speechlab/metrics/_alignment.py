@@ -143,7 +143,7 @@ def alignment_text(
 
     Example:
         >>> alignment_text("this is a test", "this was test")
-        'this [-is a-]{+was+} test'
+        'this [-is-]{+was+} [-a-] test'
     """
     return align(reference, hypothesis, unit, language, normalize).text
 

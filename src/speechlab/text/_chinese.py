@@ -40,7 +40,7 @@ def _simplify_rules() -> str:
 @cache
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
-    before = (WIDTH, INVISIBLE, LOWER)
+    before = (INVISIBLE, WIDTH, LOWER)
     after = (_NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
         return Normalizer("zh-unconverted", 1, before + after)

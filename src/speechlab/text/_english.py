@@ -80,8 +80,8 @@ ENGLISH = Normalizer(
     "en",
     1,
     (
-        WIDTH,
         INVISIBLE,
+        WIDTH,
         LOWER,
         substitution("apostrophes", "[\u2018\u2019\u201b\u02bc\u02b9\u2032`´]", "'"),
         substitution("brackets", r"[<\[][^>\]]*[>\]]", ""),

@@ -7,7 +7,7 @@ from speechlab.text._chinese import chinese
 from speechlab.text._english import ENGLISH
 from speechlab.text._japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
-from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
+from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
 
 __all__ = ["NORMALIZERS", "language_code", "normalizer"]
 
@@ -15,7 +15,7 @@ NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
 """Names that :func:`normalizer` knows."""
 
 _NONE = Normalizer("none", 1)
-_BASIC = Normalizer("basic", 1, (WIDTH, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, COLLAPSE))
+_BASIC = Normalizer("basic", 1, (INVISIBLE, WIDTH, LOWER, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE))
 _FIXED = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
 
 # Names that recognisers and people write instead of codes, and the three-letter codes of these languages.
@@ -75,7 +75,7 @@ def normalizer(name: str) -> Normalizer:
 
     Example:
         >>> normalizer("en")("It’s £20, Mr. Brown!")
-        "it is £20 mister brown"
+        'it is £20 mister brown'
     """
     key, version = _split_version(name)
     if key == "zh-unconverted":

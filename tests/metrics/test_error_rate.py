@@ -1,0 +1,321 @@
+"""Error rates against jiwer, to the last digit, and the policies of our own."""
+
+import math
+import random
+
+import jiwer
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import alignment_html, alignment_text, error_rate
+from speechlab.text import normalizer
+
+# Emoji, combining marks, half-width kana, astral, right to left, joiners: all without white space.
+ODD = [
+    "a",
+    "b",
+    "c",
+    "é",
+    "e\u0301",
+    "ｶﾞ",
+    "が",
+    "か\u3099",
+    "😀",
+    "👨\u200d👩",
+    "𠮷",
+    "שלום",
+    "\u202eabc",
+    "ß",
+    "\x00",
+    "ー",
+]
+SENTENCE = st.lists(st.sampled_from(ODD), max_size=12).map(" ".join)
+PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=6)
+
+
+def check_against_jiwer(references, hypotheses, unit):
+    ours = error_rate(references, hypotheses, unit=unit)
+    theirs = (jiwer.process_words if unit == "word" else jiwer.process_characters)(references, hypotheses)
+    assert ours.rate == (theirs.wer if unit == "word" else theirs.cer)
+    assert (ours.hits, ours.substitutions, ours.deletions, ours.insertions) == (
+        theirs.hits,
+        theirs.substitutions,
+        theirs.deletions,
+        theirs.insertions,
+    )
+    assert ours.errors == ours.substitutions + ours.deletions + ours.insertions
+    assert ours.reference_length == ours.hits + ours.substitutions + ours.deletions
+    if unit == "word":
+        assert ours.match_error_rate == theirs.mer
+        assert ours.word_information_lost == theirs.wil
+        assert ours.word_information_preserved == theirs.wip
+    for mine, chunks in zip(ours.alignments, theirs.alignments, strict=True):
+        expected = [(c.type, c.ref_start_idx, c.ref_end_idx, c.hyp_start_idx, c.hyp_end_idx) for c in chunks]
+        assert list(mine.blocks) == expected
+
+
+@settings(deadline=None)
+@given(PAIRS, st.sampled_from(["word", "char"]))
+def test_jiwer_agrees_on_adversarial_text(pairs, unit):
+    check_against_jiwer(*map(list, zip(*pairs, strict=True)), unit)
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize("rate", [0.1, 0.4, 0.9])
+def test_jiwer_agrees_on_a_random_corpus(unit, rate):
+    random_ = random.Random(7)
+    words = [f"w{i}" for i in range(300)]
+    references, hypotheses = [], []
+    for _ in range(300):
+        said = random_.choices(words, k=random_.randrange(25))
+        heard = []
+        for word in said:
+            draw = random_.random()
+            if draw > rate:
+                heard.append(word)
+            elif draw > rate * 0.5:
+                heard.append(random_.choice(words))
+            elif draw > rate * 0.25:
+                heard += [word, random_.choice(words)]
+        references.append(" ".join(said))
+        hypotheses.append(" ".join(heard))
+    check_against_jiwer(references, hypotheses, unit)
+
+
+def test_jiwer_agrees_on_a_very_long_pair():
+    random_ = random.Random(1)
+    said = random_.choices("abcdefghij", k=20_000)
+    heard = [word if random_.random() > 0.1 else "x" for word in said if random_.random() > 0.05]
+    check_against_jiwer([" ".join(said)], [" ".join(heard)], "word")
+
+
+@pytest.mark.parametrize(
+    ("references", "hypotheses", "rate"),
+    [
+        ([""], [""], 0.0),
+        ([""], ["a b"], 2.0),
+        (["a b"], [""], 1.0),
+        (["a b", ""], ["a b", "c"], 0.5),
+        (["X"], ["X X Y Y"], 3.0),
+        (["This is a test"], ["This test"], 0.5),
+    ],
+)
+def test_known_answers_and_empty_references(references, hypotheses, rate):
+    assert error_rate(references, hypotheses).rate == rate == jiwer.wer(references, hypotheses)
+
+
+def test_the_policy_for_empty_references_is_the_same_everywhere():
+    result = error_rate(["a b", "", ""], ["a b", "c", ""])
+    assert result.empty_references == 2
+    assert result.rate == 0.5
+    assert result.rates_by_utterance.tolist() == [0.0, 1.0, 0.0]
+    assert result.mean_rate == pytest.approx(1 / 3)
+    only_empty = error_rate(["", "", ""], ["a", "b", "c"])
+    assert only_empty.rate == 3.0
+    assert only_empty.confidence_interval() == (3.0, 3.0)
+
+
+def test_no_utterances_have_no_rate():
+    nothing = error_rate([], [])
+    assert math.isnan(nothing.rate)
+    assert math.isnan(nothing.mean_rate)
+    assert nothing.counts_by_utterance.shape == (0, 4)
+    assert "0 utterances" in repr(nothing)
+    assert nothing._repr_html_()
+
+
+@pytest.mark.parametrize("space", ["\t", "\n", "\u00a0", "\u3000", "  "])
+def test_any_white_space_separates(space):
+    assert error_rate(f"a{space}b", "a b").rate == 0.0
+
+
+def test_corpus_rate_and_mean_differ():
+    result = error_rate(["a b c d e f g h i j", "x"], ["a b c d e f g h i j", "y"])
+    assert result.rate == pytest.approx(1 / 11)
+    assert result.mean_rate == 0.5
+    assert float(result) == result.rate
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "rate"),
+    [
+        ("三時に会議", "3時に会議", 0.0),
+        ("東京都に住んでいます", "東京に住んでいます", 0.1),
+        ("精度", "制度", 0.5),
+        ("がぎぐ", "か\u3099き\u3099く\u3099", 0.0),
+        ("1.5倍", "15倍", 0.5),
+        ("今日は、良い天気。", "今日は 良い天気", 0.0),
+    ],
+)
+def test_japanese_characters(said, heard, rate):
+    assert error_rate(said, heard, unit="char", language="ja").rate == rate
+
+
+def test_chinese_characters():
+    pytest.importorskip("opencc")
+    assert error_rate("语音识别", "語音識別", unit="char").rate == 0.75
+    assert error_rate("语音识别", "語音識別", unit="char", language="zh-TW").rate == 0.0
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "rate"),
+    [
+        ("今日はとても良い天気ですね", "きょうはとてもよい天気ですね", 0.0),
+        ("会議は十時半から", "会議は10時半から", 0.0),
+        ("1.5倍", "一点五倍", 0.0),
+        ("先生", "せんせい", 0.0),
+        ("精度", "制度", 0.0),
+        ("三時", "四時", 2 / 3),
+    ],
+)
+def test_japanese_readings(said, heard, rate):
+    pytest.importorskip("pyopenjtalk")
+    result = error_rate(said, heard, unit="reading", language="ja")
+    assert result.rate == rate
+    assert "openjtalk" in result.signature
+
+
+def test_english_is_normalised_when_the_language_is_known():
+    pytest.importorskip("whisper_normalizer")
+    assert error_rate("Don't pay $20!", "do not pay twenty dollars", language="en").rate == 0.0
+    assert error_rate("Don't", "do not").rate == 2.0
+
+
+def test_normalisers_of_every_kind():
+    said, heard = "A, B", "a b"
+    assert error_rate(said, heard, normalize=None).rate == 1.0
+    assert error_rate(said, heard, normalize="basic").rate == 0.0
+    assert error_rate(said, heard, normalize=normalizer("basic")).rate == 0.0
+    custom = error_rate(said, heard, normalize=lambda text: text.lower().replace(",", ""))
+    assert custom.rate == 0.0
+    assert "norm:custom:" in custom.signature
+    assert normalizer("basic").signature in error_rate(said, heard, normalize="basic").signature
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ({"references": ["a"], "hypotheses": ["a", "b"]}, "1 references and 2 hypotheses"),
+        ({"references": "a", "hypotheses": ["a"]}, "both"),
+        ({"references": ["a", None], "hypotheses": ["a", "b"]}, r"references\[1\] is None"),
+        ({"references": ["a"], "hypotheses": [float("nan")]}, r"hypotheses\[0\] is nan"),
+        ({"references": "a", "hypotheses": "b", "unit": "phone"}, "'phone'"),
+        ({"references": "a", "hypotheses": "b", "unit": "reading", "language": "en"}, "Japanese"),
+        ({"references": "a", "hypotheses": "b", "unit": "word", "language": "ja"}, "unit='char'"),
+        ({"references": "a", "hypotheses": "b", "language": "jp"}, "'jp'"),
+        ({"references": "a", "hypotheses": "b", "normalize": "nope"}, "'nope'"),
+        ({"references": "a", "hypotheses": "b", "normalize": 3}, "normalize=3"),
+    ],
+)
+def test_errors_name_the_value_and_the_remedy(arguments, hint):
+    with pytest.raises(InvalidRequestError, match=hint):
+        error_rate(**arguments)
+
+
+def test_intervals_are_deterministic_and_do_not_depend_on_order():
+    random_ = random.Random(3)
+    pairs = [(" ".join("a" * 1 for _ in range(random_.randrange(1, 9))), "a b") for _ in range(50)]
+    one = error_rate(*zip(*pairs, strict=True)).confidence_interval(n=500, seed=1)
+    random_.shuffle(pairs)
+    assert error_rate(*zip(*pairs, strict=True)).confidence_interval(n=500, seed=1) == one
+    assert one.low < one.high
+    assert error_rate(*zip(*pairs, strict=True)).confidence_interval(n=500, seed=2) != one
+
+
+def test_one_utterance_has_no_interval():
+    assert all(map(math.isnan, error_rate("a", "b").confidence_interval()))
+
+
+@pytest.mark.parametrize(("name", "value"), [("level", 95), ("n", 0), ("groups", ["x"])])
+def test_intervals_refuse_nonsense(name, value):
+    with pytest.raises(InvalidRequestError):
+        error_rate(["a", "b"], ["a", "c"]).confidence_interval(**{name: value})
+
+
+def test_bootstrap_is_that_of_drawn_indices():
+    """The multinomial trick against the plain way, on the same data."""
+    random_ = np.random.default_rng(5)
+    errors, lengths = random_.integers(0, 4, 80), random_.integers(1, 12, 80)
+    result = error_rate(
+        [" ".join("a" * length) for length in lengths],
+        [" ".join(["b"] * min(e, n) + ["a"] * (n - min(e, n))) for e, n in zip(errors, lengths, strict=True)],
+    )
+    drawn = random_.integers(0, 80, (20_000, 80))
+    rates = result.errors_by_utterance[drawn].sum(1) / result.lengths_by_utterance[drawn].sum(1)
+    assert result.confidence_interval(n=20_000) == pytest.approx(
+        np.quantile(rates, [0.025, 0.975]), abs=0.004
+    )
+
+
+def test_blocks_widen_the_interval_when_speakers_differ():
+    references = ["a"] * 400
+    hypotheses = ["a" if i % 20 < 10 else "b" for i in range(400)]
+    speakers = [i % 20 for i in range(400)]
+    result = error_rate(references, hypotheses)
+    low, high = result.confidence_interval()
+    block_low, block_high = result.confidence_interval(groups=speakers)
+    assert block_high - block_low > 2 * (high - low)
+
+
+def simulate_coverage(draw, *, corpora, utterances, groups=None):
+    covered = 0
+    random_ = np.random.default_rng(11)
+    for _ in range(corpora):
+        errors, lengths = draw(random_, utterances)
+        references = [" ".join("a" * n) for n in lengths]
+        hypotheses = [" ".join("b" * e + "a" * (n - e)) for e, n in zip(errors, lengths, strict=True)]
+        low, high = error_rate(references, hypotheses).confidence_interval(n=400, groups=groups)
+        covered += low <= 0.1 <= high
+    return covered / corpora
+
+
+def test_intervals_cover_the_truth():
+    def draw(random_, utterances):
+        lengths = random_.integers(3, 20, utterances)
+        return random_.binomial(lengths, 0.1), lengths
+
+    assert 0.91 <= simulate_coverage(draw, corpora=300, utterances=150) <= 0.985
+
+
+def test_block_intervals_cover_the_truth_where_speakers_differ():
+    speakers = np.repeat(np.arange(60), 5)
+
+    def draw(random_, utterances):
+        lengths = np.full(utterances, 10)
+        rates = random_.beta(1, 9, 60)[speakers]
+        return random_.binomial(lengths, rates), lengths
+
+    assert simulate_coverage(draw, corpora=200, utterances=300) < 0.85
+    assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
+
+
+def test_alignment_text_and_html():
+    assert alignment_text("this is a test", "this was test") == "this [-is-]{+was+} [-a-] test"
+    html = alignment_html("<b>bold</b>", "<i>bold</i>")
+    assert "<b>" not in html
+    assert "&lt;b&gt;" in html
+    assert "<del" in html
+    assert "<ins" in html
+    assert html._repr_html_() == html if hasattr(html, "_repr_html_") else html.__html__() == html
+
+
+def test_edits_tell_tokens_and_places():
+    (alignment,) = error_rate("a b c", "a x c d").alignments
+    assert [tuple(edit) for edit in alignment] == [
+        ("equal", "a", "a", 0, 0),
+        ("substitute", "b", "x", 1, 1),
+        ("equal", "c", "c", 2, 2),
+        ("insert", None, "d", 3, 3),
+    ]
+
+
+def test_a_notebook_shows_it_escaped_and_cheaply():
+    result = error_rate(["<script>"] * 3, ["x"] * 3)
+    assert repr(result).startswith("<ErrorRate 1.0000 by word")
+    assert len(repr(result)) < 120
+    shown = result._repr_html_()
+    assert "<script" not in shown
+    assert "95 % interval" in shown

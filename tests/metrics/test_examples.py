@@ -1,0 +1,33 @@
+"""The examples in the docstrings and in docs/metrics.md run."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import speechlab.metrics
+import speechlab.text
+
+for package in ("pyopenjtalk", "whisper_normalizer", "opencc"):
+    pytest.importorskip(package)
+
+MODULES = [
+    f"{room.__name__}.{module.name}"
+    for room in (speechlab.text, speechlab.metrics)
+    for module in pkgutil.iter_modules(room.__path__)
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings(module):
+    result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_guide():
+    guide = Path(__file__).parents[2] / "docs" / "metrics.md"
+    result = doctest.testfile(str(guide), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 5
+    assert result.failed == 0

@@ -1,0 +1,81 @@
+"""Readings through OpenJTalk."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.text import mora_count, reading, reading_key
+
+pytest.importorskip("pyopenjtalk")
+
+
+@pytest.mark.parametrize(
+    ("text", "kana"),
+    [
+        ("", ""),
+        ("東京へ行く。", "トーキョーエイク"),
+        ("三時", "サンジ"),
+        ("3時", "サンジ"),
+        ("1.5倍", "イッテンゴバイ"),
+        ("1,000円", "センエン"),
+        ("50%", "ゴジュッパーセント"),
+        ("😀", ""),
+        ("はい、😀元気!", "ハイゲンキ"),
+        ("한국", "한국"),
+        ("本を", "ホンオ"),
+    ],
+)
+def test_reading(text, kana):
+    assert reading(text) == kana
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("先生", "せんせい"),
+        ("経済", "けいざい"),
+        ("東京都", "とうきょうと"),
+        ("大きい", "おおきい"),
+        ("2024年", "二千二十四年"),
+        ("精度", "制度"),
+        ("午後3時30分", "午後三時三十分"),
+        ("バイオリンを", "バイオリンを。"),
+    ],
+)
+def test_same_sound_same_key(one, other):
+    assert reading_key(one) == reading_key(other)
+
+
+def test_different_sounds_stay_apart():
+    assert reading_key("三時") != reading_key("四時")
+    assert reading_key("1.5倍") != reading_key("15倍")
+    assert reading_key("ビル") != reading_key("ビール")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("キャッチボール", 6), ("東京", 4), ("", 0), ("!?", 0), ("新聞", 4)]
+)
+def test_morae(text, count):
+    assert mora_count(text) == count
+
+
+def test_a_text_too_long_for_openjtalk_is_read_in_pieces():
+    sentence = "今日は良い天気です。"
+    assert reading(sentence * 2_000) == reading(sentence) * 2_000
+    assert len(reading("今日は良い天気" * 2_000)) > 18_000
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=30) | st.text("あ漢1.,、。aAß😀\u200d゛ー\x00\n", max_size=20))
+def test_every_text_has_a_reading(text):
+    kana = reading(text)
+    assert isinstance(kana, str)
+    assert not any(c.isspace() for c in kana)
+
+
+def test_threads_read_alike():
+    texts = ["何の方が風", "精度が高い", "東京へ行く"] * 10
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(reading, texts)) == [reading(text) for text in texts]
