@@ -7,6 +7,7 @@ mid-tones with enough contrast on light and dark alike.
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +29,7 @@ _WAVEFORM = (
 _PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0;color-scheme:light dark"
 _TEXT = "margin:8px 0 0"
 _CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
+_HAIR = "\u200a"
 _MARKS = {
     "insert": "text-decoration:underline;background:rgba(46,160,67,.24);color:inherit",
     "delete": "text-decoration:line-through;background:rgba(229,83,75,.24);color:inherit",
@@ -78,7 +80,7 @@ def table(
     caption: object = None,
     langs: Sequence[str | None] | None = None,
 ) -> Html:
-    """A table; numbers stand to the right, at four significant digits.
+    """A table; numbers stand to the right, floats at four significant digits of the largest in the column.
 
     Args:
         columns: Headings.
@@ -93,12 +95,15 @@ def table(
     lines = [list(row) for row in rows]
     for count in {len(tags), *map(len, lines)} - {len(columns)}:
         raise ValueError(f"{len(columns)} headings do not fit {count} cells or languages; give one for each")
-    right = [_is_numeric([line[index] for line in lines]) for index in range(len(columns))]
+    kinds = [_Column(list(cells)) for cells in zip(*lines, strict=True)] or [_Column([]) for _ in columns]
     heads = (
-        element("th", name, scope="col", style=_style(side, head=True))
-        for name, side in zip(columns, right, strict=True)
+        element("th", name, scope="col", style=kind.style(head=True))
+        for name, kind in zip(columns, kinds, strict=True)
     )
-    body = (element("tr", *map(_cell, line, tags)) for line in lines)
+    body = (
+        element("tr", *(kind.cell(value, tag) for value, kind, tag in zip(line, kinds, tags, strict=True)))
+        for line in lines
+    )
     return element(
         "table",
         element("caption", caption, style="text-align:left;padding:4px 10px;font-weight:600")
@@ -142,7 +147,8 @@ def diff(
             continue
         gone = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
         come = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
-        parts.append(join("", (gone, come)))
+        # A hair of space, so that one word replaced by another does not read as one word.
+        parts.append(join(_HAIR if gone and come else "", (gone, come)))
     return element("span", join(separator, parts), lang=lang, dir="auto")
 
 
@@ -151,20 +157,27 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_numeric(column: list[object]) -> bool:
-    return any(map(_is_number, column)) and all(value is None or _is_number(value) for value in column)
+class _Column:
+    """How the cells of one column look: numbers to the right, floats with equally many decimals."""
 
+    def __init__(self, values: list[object]) -> None:
+        numbers = [value for value in values if isinstance(value, Real) and _is_number(value)]
+        given = sum(value is not None for value in values)
+        self.numeric = bool(numbers) and len(numbers) == given
+        sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
+        # Four significant digits for the largest: what the others have beyond that is noise beside it.
+        largest = max(sizes, default=0.0) or 1.0
+        self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
 
-def _cell(value: object, lang: str | None) -> Html:
-    if value is None:
-        return element("td", "–", style=_style(right=False))
-    if isinstance(value, Real) and _is_number(value):
-        text = str(value) if isinstance(value, Integral) else f"{float(value):.4g}"
-        return element("td", text, style=_style(right=True))
-    return element("td", value, lang=lang, dir="auto", style=_style(right=False))
+    def cell(self, value: object, lang: str | None) -> Html:
+        if value is None:
+            return element("td", "–", style=self.style())
+        if not (isinstance(value, Real) and _is_number(value)):
+            return element("td", value, lang=lang, dir="auto", style=self.style())
+        text = str(value) if isinstance(value, Integral) else f"{float(value):.{self.decimals}f}"
+        return element("td", text, style=self.style())
 
-
-def _style(right: bool, *, head: bool = False) -> str:
-    weight = "font-weight:600;" if head else ""
-    side = "text-align:right;font-variant-numeric:tabular-nums" if right else "text-align:left"
-    return _CELL + weight + side
+    def style(self, *, head: bool = False) -> str:
+        weight = "font-weight:600;" if head else ""
+        numeric = "text-align:right;font-variant-numeric:tabular-nums"
+        return _CELL + weight + (numeric if self.numeric else "text-align:left")
