@@ -20,11 +20,13 @@ from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
+from speechlab.metrics._edits import edit_table
 from speechlab.metrics._units import Preparation, package_version, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._units import Normalize, Tokens, Unit
@@ -163,6 +165,20 @@ class ErrorRate:
         separator = self._preparation.separator
         pairs = zip(self.references, self.hypotheses, strict=True)
         return tuple(Alignment(one, other, separator, self.language) for one, other in pairs)
+
+    def edits(self, *, equal: bool = False) -> pd.DataFrame:
+        """The errors, one row each, with their places in the texts as they were written.
+
+        Args:
+            equal: Also give the tokens that agree.
+
+        Returns:
+            A table with ``utterance`` (from 0), ``operation`` (``"substitute"``, ``"delete"``, ``"insert"``,
+            ``"equal"``), the tokens ``reference`` and ``hypothesis``, and ``reference_start``, ``reference_end``,
+            ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation, half open).
+            Missing are the token and the place of a side that has none, and all places of readings.
+        """
+        return edit_table(*self._texts, self.alignments, self._preparation, equal=equal)
 
     def confidence_interval(
         self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
