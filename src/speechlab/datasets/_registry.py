@@ -52,7 +52,7 @@ DATASETS: dict[str, Dataset] = {
             files={
                 "DATASHEET.md": "bd0eaf62083453fe32614e09de10cc097e7090885617bdd87c7a97680fff1c22",
                 "LICENSE": "3182ef1e4adbb179f3755b1917653a6992ff790162b677d4fc14217aff8f18cb",
-                "en.csv": "80c6951f5af6b52909149349f1c28a69693de53ada8fcd355b067a34786366c7",
+                "en.csv": "329465262175da8edae4a7292a0bf5d2c90d54a5e55e5d64244bd8077f9ef403",
                 "ja.csv": "7ffe6fe04c4eacab3aafb8057f8294ec58920cfd5d3392ac291ce33f619f115d",
                 "zh.csv": "abb526ae35eee2ea9ba76e7f875e356aab71f958f1e0205010a1816b21ac4d6d",
             },
