@@ -1,1 +1,25 @@
+"""Studies: questions about voices, recognisers and translators, answered with a report.
 
+A study drives batches over a table, scores what comes back, and returns a Report: tidy tables, a page that can be
+read and heard, and files to keep. It adds no metric of its own and makes no call that a batch does not make.
+Notebooks and the command line use it.
+"""
+
+from __future__ import annotations
+
+from speechlab.evaluate._report import Report, combined_page
+from speechlab.evaluate._round_trip import recognition, round_trip, speaks, voice_name
+from speechlab.evaluate._speech import SpeechReport
+from speechlab.evaluate._translation import TranslationReport, translation
+
+__all__ = [
+    "Report",
+    "SpeechReport",
+    "TranslationReport",
+    "combined_page",
+    "recognition",
+    "round_trip",
+    "speaks",
+    "translation",
+    "voice_name",
+]

@@ -1,0 +1,34 @@
+"""``DataFrame.speech``: the same batches, from the table's side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab.batch._operations import synthesize, transcribe, translate
+
+if TYPE_CHECKING:
+    from speechlab.client import Client
+
+__all__ = ["SpeechAccessor"]
+
+
+@pd.api.extensions.register_dataframe_accessor("speech")
+class SpeechAccessor:
+    """Batches over this table; holds nothing but the table, for pandas makes a new one at each access."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def synthesize(self, lab: Client, **options: Any) -> pd.DataFrame:
+        """As :func:`speechlab.batch.synthesize`."""
+        return synthesize(self._frame, lab, **options)
+
+    def transcribe(self, lab: Client, **options: Any) -> pd.DataFrame:
+        """As :func:`speechlab.batch.transcribe`."""
+        return transcribe(self._frame, lab, **options)
+
+    def translate(self, lab: Client, **options: Any) -> pd.DataFrame:
+        """As :func:`speechlab.batch.translate`."""
+        return translate(self._frame, lab, **options)

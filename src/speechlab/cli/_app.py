@@ -1,0 +1,61 @@
+"""The command and its subcommands."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from speechlab import __version__
+from speechlab.cli import _doctor, _engines, _lab, _quickstart, _serve
+from speechlab.cli._console import errors
+from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="speechlab",
+    help="Speech services in notebooks and tables: synthesise, recognise, translate, compare.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("quickstart")(_quickstart.quickstart)
+app.command("serve")(_serve.serve)
+app.command("lab")(_lab.lab)
+app.command("doctor")(_doctor.doctor)
+app.add_typer(_engines.app, name="engines")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"speechlab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+def run() -> None:
+    """Run the command; errors of speechlab become one line and an exit code."""
+    try:
+        app()
+    except SpeechLabError as error:
+        errors.print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
+        sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
+    except KeyboardInterrupt:
+        errors.print("stopped; what was finished is kept")
+        sys.exit(130)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

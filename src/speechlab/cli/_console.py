@@ -1,0 +1,68 @@
+"""What the commands print with."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["console", "errors", "number", "percent", "plain_table", "stages"]
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Return an empty table; the columns named in ``right`` hold numbers."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False
+    )
+    for name in columns:
+        side: Any = "right" if name in right else "left"
+        table.add_column(name, justify=side, overflow="fold")
+    return table
+
+
+def percent(rate: object) -> str:
+    """Write a fraction as a percentage; a missing one as a dash."""
+    return f"{rate:.1%}" if isinstance(rate, float | int) and rate == rate else "–"
+
+
+def number(value: object, digits: int = 2) -> str:
+    """Write a number; a missing one as a dash."""
+    return f"{value:.{digits}f}" if isinstance(value, float | int) and value == value else "–"
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Show one bar for each stage; yields a function of (stage, done, total)."""
+    bars = Progress(
+        SpinnerColumn(finished_text="[green]✓"),
+        TextColumn("{task.description:<34}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    tasks: dict[str, Any] = {}
+
+    def told(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=max(total, 1))
+        bars.update(tasks[stage], completed=done if total else 1, total=max(total, 1))
+
+    with bars:
+        yield told

@@ -1,0 +1,75 @@
+"""``speechlab doctor``: what is here, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from typing import TYPE_CHECKING
+
+import typer
+
+from speechlab import __version__
+from speechlab.cli._console import console, plain_table
+from speechlab.errors import SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["doctor"]
+
+_LOW_SPACE_BYTES = 2_000_000_000
+
+
+def doctor() -> None:
+    """Check this installation: engines, space for their models, the configured service and its key."""
+    checks: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("speechlab", lambda: f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
+        ("engines", _engines),
+        ("model cache", _cache),
+        ("service", _service),
+    )
+    table = plain_table("speechlab doctor", "", "what", "result")
+    bad = False
+    for name, look in checks:
+        try:
+            with console.status(f"{name} …"):
+                table.add_row("[green]✓[/]", name, look())
+        except SpeechLabError as error:
+            bad = True
+            table.add_row("[red]✗[/]", name, str(error).replace("[", r"\["))
+    console.print(table)
+    raise typer.Exit(1 if bad else 0)
+
+
+def _engines() -> str:
+    from speechlab import engines
+
+    ready = [name for name in engines.catalogue() if engines.status(name).ready]
+    if not ready:
+        message = "none can run here; pip install 'speechlab[local]' brings them"
+        raise SpeechLabError(message)
+    return f"ready: {', '.join(ready)}"
+
+
+def _cache() -> str:
+    from speechlab import engines
+
+    root = engines.ModelStore().root
+    place = next(path for path in (root, *root.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if not os.access(place, os.W_OK):
+        message = f"{root} cannot be written; set SPEECHLAB_CACHE_DIR to a folder that can"
+        raise SpeechLabError(message)
+    if free < _LOW_SPACE_BYTES and not root.exists():
+        message = f"only {free / 1e9:.1f} GB free at {root}; the models want 2 GB; set SPEECHLAB_CACHE_DIR elsewhere"
+        raise SpeechLabError(message)
+    return f"{root}, {free / 1e9:.0f} GB free"
+
+
+def _service() -> str:
+    from speechlab.client import connect
+
+    with connect() as lab:
+        voices = lab.voices()
+        return f"{lab.base_url} answers, with {len(voices)} voices"

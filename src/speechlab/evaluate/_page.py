@@ -1,0 +1,105 @@
+"""The parts of a round trip's page: the table of voices, and rows that can be heard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.audio import AudioClip
+from speechlab.display import Html, data_url, element, join, table
+from speechlab.errors import AudioError
+from speechlab.evaluate._report import percent
+from speechlab.metrics import alignment_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["clip_rows", "summary_table"]
+
+_UNITS = {"word": "words", "char": "characters", "reading": "readings"}
+
+
+def summary_table(summary: pd.DataFrame) -> Html:
+    """Return the error rates by voice."""
+    rows = []
+    for row in summary.to_dict("records"):
+        low, high = percent(row["error_rate_low"]), percent(row["error_rate_high"])
+        rows.append(
+            [
+                element("strong", row["voice_name"]),
+                row.get("language", ""),
+                row["gender"],
+                str(row["n"]),
+                element("strong", percent(row["error_rate"])),
+                element("small", f"{low} to {high}"),
+                _UNITS.get(str(row["unit"]), str(row["unit"])),
+                percent(row["reading_cer"]),
+                _factor(row["tts_rtf"]),
+                _factor(row["asr_rtf"]),
+            ]
+        )
+    heads = (
+        "voice",
+        "language",
+        "gender",
+        "utterances",
+        "error rate",
+        "95 % interval",
+        "counted in",
+        "reading error rate",
+        "synthesis RTF",
+        "recognition RTF",
+    )
+    caption = (
+        "Error rates by voice. RTF: seconds of work for one second of audio (median); below 1 is fast enough."
+    )
+    return table(heads, rows, caption=caption)
+
+
+def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
+    """Return a table in which each utterance can be heard.
+
+    Args:
+        rows: Scored rows of a round trip.
+        most: How many rows to show, at most, the worst first; None for all of them in their order.
+    """
+    shown = rows if most is None else rows.sort_values("error_rate", ascending=False).head(most)
+    lines = [_line(row) for row in shown.to_dict("records")]
+    more = len(rows) - len(shown)
+    caption = "Reference and what was understood: missing text struck out, added text underlined."
+    if more:
+        caption += f" The {len(shown)} rows with the most errors of {len(rows)}."
+    return table(
+        ("voice", "sound (MP3 preview)", "reference and hypothesis", "errors"), lines, caption=caption
+    )
+
+
+def _line(row: dict[str, object]) -> list[object]:
+    language = str(row.get("language", ""))
+    if not isinstance(row.get("hypothesis"), str):
+        return [row["voice_name"], "–", element("span", str(row.get("error") or "no result")), "–"]
+    difference = alignment_html(str(row["text"]), str(row["hypothesis"]), str(row["unit"]), language)
+    said = element("span", difference, lang=language)
+    heard = element("small", "heard: ", element("span", str(row["hypothesis"]), lang=language))
+    rate = element("strong", percent(row["error_rate"]))
+    reading = row.get("reading_cer")
+    reading_note = element("small", f"readings {percent(reading)}") if isinstance(reading, float) else None
+    return [
+        join(Html("<br>"), [row["voice_name"], element("small", row.get("id"))]),
+        _player(str(row["audio"])),
+        join(Html("<br>"), [said, heard]),
+        join(Html("<br>"), [part for part in (rate, reading_note) if part is not None]),
+    ]
+
+
+def _player(path: str) -> Html:
+    try:
+        preview = AudioClip.from_file(path).encode("mp3")
+    except (AudioError, OSError):
+        return element("span", "the file is gone")
+    return element(
+        "audio", src=data_url(preview, "audio/mpeg"), controls=True, preload="none", style="width:230px"
+    )
+
+
+def _factor(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) and value == value else "–"

@@ -1,0 +1,100 @@
+"""What a study returns: tables, a page, and files to keep."""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab.display import Html, document, element, join
+from speechlab.errors import StoreError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+__all__ = ["Report", "combined_page", "percent", "write_text"]
+
+
+class Report(ABC):
+    """The answer of a study.
+
+    Attributes:
+        title: What was studied.
+        table: One row for each item.
+        summary: One row for each group.
+    """
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+
+    @abstractmethod
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return the parts of the page.
+
+        Args:
+            clips: How many recordings to put into the page, at most; None for all of them.
+        """
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, str]:
+        """Return what one must know to read the numbers: versions, signatures, counts."""
+
+    def to_html(self) -> str:
+        """Return the report as one self-contained page: no network, no scripts, sound included."""
+        footer = join(Html(" · "), [f"{name}: {value}" for name, value in self.facts().items()])
+        return document(self.title, *self.sections(), footer=footer)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``results.parquet``, ``results.csv``, ``summary.csv`` and ``report.html`` into a folder.
+
+        Raises:
+            StoreError: A file cannot be written.
+        """
+        return self._write(Path(folder), self.to_html())
+
+    def _write(self, path: Path, html: str) -> Path:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self.table.to_parquet(path / "results.parquet", index=False)
+            self.table.to_csv(path / "results.csv", index=False)
+            self.summary.to_csv(path / "summary.csv", index=False)
+            write_text(path / "report.html", html)
+        except OSError as error:
+            reason = error.strerror or error
+            message = f"cannot write the report into {path}: {reason}; free space or name another folder"
+            raise StoreError(message) from error
+        return path
+
+    def _repr_html_(self) -> str:
+        return join("", self.sections(clips=3))
+
+
+def combined_page(title: str, reports: Sequence[Report]) -> str:
+    """Return several reports as one self-contained page."""
+    parts: list[Html] = []
+    facts: dict[str, str] = {}
+    for report in reports:
+        parts += [element("h2", report.title), *report.sections()]
+        facts |= report.facts()
+    footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
+    return document(title, *parts, footer=footer)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or none of it."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def percent(rate: object) -> str:
+    """Write a fraction as a percentage with one decimal, and a missing one as a dash."""
+    return f"{rate * 100:.1f} %" if isinstance(rate, float | int) and rate == rate else "–"

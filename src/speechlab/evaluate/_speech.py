@@ -1,0 +1,111 @@
+"""The report of studies of speech: one row for each utterance, each of which can be heard."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab.errors import StoreError
+from speechlab.evaluate._page import clip_rows, summary_table
+from speechlab.evaluate._report import Report
+from speechlab.metrics import summarize
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from speechlab.display import Html
+
+__all__ = ["SpeechReport"]
+
+_UNSAFE = re.compile(r"[^\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class SpeechReport(Report):
+    """How well speech was understood.
+
+    Attributes:
+        title: Title of the page.
+        table: One row for each utterance: the input's columns; ``voice``, ``voice_name``, ``gender``; ``audio``
+            (path), ``duration_s``, ``sample_rate`` (Hz); ``hypothesis``, ``hypothesis_language``, ``confidence``;
+            the columns of :func:`speechlab.metrics.score`; ``tts_rtf`` and ``asr_rtf`` (the service's seconds per
+            second of audio); ``status`` (ok, cached or error), ``error``.
+        summary: One row for each voice and language: corpus error rates with a 95 % interval by utterance, the
+            seconds of audio and median real-time factors.
+    """
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+
+    @classmethod
+    def of(cls, title: str, scored: pd.DataFrame, *, language: str = "language") -> SpeechReport:
+        """Summarise scored rows by voice and language."""
+        by = ["voice", "voice_name", "gender", language]
+        rates = summarize(scored, by=by)
+        speed = scored.groupby(by, observed=True, dropna=False).agg(
+            duration_s=("duration_s", "sum"), tts_rtf=("tts_rtf", "median"), asr_rtf=("asr_rtf", "median")
+        )
+        merged = rates.merge(speed.reset_index(), on=by, how="left").rename(columns={language: "language"})
+        return cls(title, scored, merged.sort_values(["language", "error_rate"], ignore_index=True))
+
+    @classmethod
+    def joined(cls, title: str, reports: Sequence[SpeechReport]) -> SpeechReport:
+        """Put several reports into one."""
+        import pandas as pd
+
+        tables = [report.table for report in reports]
+        return cls.of(title, pd.concat(tables, ignore_index=True))
+
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return the summary and the rows, each of which can be heard."""
+        return [summary_table(self.summary), clip_rows(self.table, most=clips)]
+
+    def facts(self) -> Mapping[str, str]:
+        """Return versions, normalisers and counts."""
+        normalizers = ", ".join(sorted(self.table["normalizer"].dropna().astype(str).unique()))
+        return {
+            "speechlab": version("speechlab"),
+            "rows": f"{len(self.table)}, of which {len(self.failed())} failed",
+            "normalised by": normalizers or "nothing",
+            "intervals": "95 %, bootstrap by utterance",
+        }
+
+    def failed(self) -> pd.DataFrame:
+        """Return the rows that failed."""
+        return self.table[self.table["status"] == "error"]
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write tables, page and recordings into a folder; the tables then name the recordings beside them.
+
+        Raises:
+            StoreError: A file cannot be written.
+        """
+        path = Path(folder)
+        try:
+            (path / "audio").mkdir(parents=True, exist_ok=True)
+            audio = [self._copy(row, path) for row in self.table.to_dict("records")]
+        except OSError as error:
+            reason = error.strerror or error
+            message = f"cannot write recordings into {path}: {reason}; free space or name another folder"
+            raise StoreError(message) from error
+        html = self.to_html()
+        moved = replace(self, table=self.table.assign(audio=audio))
+        return moved._write(path, html)  # noqa: SLF001 - its own class
+
+    @staticmethod
+    def _copy(row: Mapping[str, object], folder: Path) -> str | None:
+        source = row["audio"]
+        if not isinstance(source, str) or not Path(source).is_file():
+            return None
+        label = _UNSAFE.sub("-", f"{row.get('id', Path(source).stem[:12])}-{row['voice_name']}").strip("-")
+        target = folder / "audio" / (label + Path(source).suffix)
+        shutil.copyfile(source, target)
+        return target.relative_to(folder).as_posix()

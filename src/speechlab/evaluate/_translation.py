@@ -1,0 +1,152 @@
+"""Translation against references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from speechlab import batch
+from speechlab.display import Html, element, table
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._report import Report
+from speechlab.metrics import translation_score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from speechlab.batch import Progress
+    from speechlab.client import Client
+    from speechlab.store import Store
+
+__all__ = ["TranslationReport", "translation"]
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationReport(Report):
+    """How close translations come to their references.
+
+    Attributes:
+        title: Title of the page.
+        table: One row for each text: the input's columns, ``translation``, ``chrf`` (0 to 100), token counts,
+            ``model``, ``status``, ``error``.
+        summary: One row for each direction: ``n``, corpus ``chrf`` and ``signature``.
+    """
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    columns: tuple[str, str, str, str] = ("text", "reference", "source_lang", "target_lang")
+
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return the scores and the texts."""
+        del clips  # there is nothing to hear
+        source, reference, source_lang, target_lang = self.columns
+        scores = [
+            [
+                f"{row[source_lang]} → {row[target_lang]}",
+                str(row["n"]),
+                element("strong", f"{row['chrf']:.1f}"),
+            ]
+            for row in self.summary.to_dict("records")
+        ]
+        lines = [
+            [
+                element("span", row[source], lang=row[source_lang]),
+                element("span", row["translation"], lang=row[target_lang])
+                if isinstance(row["translation"], str)
+                else element("em", str(row["error"])),
+                element("span", row[reference], lang=row[target_lang]),
+                row["chrf"] if isinstance(row["chrf"], float) and row["chrf"] == row["chrf"] else None,
+            ]
+            for row in self.table.to_dict("records")
+        ]
+        return [
+            table(
+                ("direction", "texts", "chrF"), scores, caption="Closeness to the references: chrF, 0 to 100"
+            ),
+            table(("source", "translation", "reference", "chrF"), lines, caption="Translations"),
+        ]
+
+    def facts(self) -> Mapping[str, str]:
+        """Return versions and the metric's signature."""
+        signature = self.summary["signature"].iloc[0] if len(self.summary) else "none"
+        return {"speechlab": version("speechlab"), "chrF": str(signature)}
+
+
+def translation(
+    lab: Client,
+    frame: pd.DataFrame,
+    *,
+    text: str = "text",
+    reference: str = "reference",
+    source_lang: str = "source_lang",
+    target_lang: str = "target_lang",
+    store: Store | str | None = None,
+    concurrency: int = batch.DEFAULT_CONCURRENCY,
+    progress: Progress = True,
+    title: str = "Translation",
+    **options: Any,
+) -> TranslationReport:
+    """Translate texts and compare them with references by chrF.
+
+    Args:
+        lab: The client.
+        frame: One row for each text, with the columns named below.
+        text: Column of the texts.
+        reference: Column of the reference translations.
+        source_lang: Column of the languages of the texts.
+        target_lang: Column of the languages wanted.
+        store: Where results are kept and reused; None for the user's own store.
+        concurrency: Calls under way at once.
+        progress: True for a bar, False for none, or a function of (calls done, calls in all).
+        title: Title of the report.
+        **options: Parameters of ``Client.translate``: keywords, context, model.
+
+    Raises:
+        InvalidRequestError: A column is missing.
+        AuthenticationError: The service refuses the API key.
+    """
+    for name in (text, reference, source_lang, target_lang):
+        if name not in frame.columns:
+            message = (
+                f"the table has no column {name!r}; it has {', '.join(map(repr, frame.columns)) or 'none'}"
+            )
+            raise InvalidRequestError(message, parameter=name)
+    done = batch.translate(
+        frame,
+        lab,
+        text=text,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        store=store,
+        concurrency=concurrency,
+        progress=progress,
+        **options,
+    )
+    answered = done["translation"].notna()
+    scores = [
+        translation_score([row[reference]], [row["translation"]]).chrf if known else float("nan")
+        for row, known in zip(done.to_dict("records"), answered, strict=True)
+    ]
+    done = done.assign(chrf=scores)
+    return TranslationReport(
+        title,
+        done,
+        _summarize(done[answered], reference, source_lang, target_lang),
+        (text, reference, source_lang, target_lang),
+    )
+
+
+def _summarize(done: pd.DataFrame, reference: str, source_lang: str, target_lang: str) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for (source, target), part in done.groupby([source_lang, target_lang], observed=True):
+        result = translation_score(part[reference].tolist(), part["translation"].tolist())
+        speed = part["processing_s"].median()
+        rows.append((source, target, len(part), result.chrf, speed, result.signature))
+    columns = [source_lang, target_lang, "n", "chrf", "processing_s", "signature"]
+    return pd.DataFrame(rows, columns=columns)
