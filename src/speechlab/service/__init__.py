@@ -1,1 +1,62 @@
+"""The embedded service: the speech services' API on this machine, answered by local engines.
 
+It takes everything that goes over the wire from ``contract`` and everything that speaks, hears or translates from
+``engines``. It is not a client, and nothing but HTTP and WebSockets leads in. Run by ``speechlab serve`` and, unseen,
+by ``sl.connect()``; tests start it with :func:`running`. Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from speechlab.service._app import create_app
+    from speechlab.service._config import ServiceConfig, load_config
+    from speechlab.service._keys import make_key
+    from speechlab.service._providers import Provider, ServedEngine
+    from speechlab.service._running import RunningService, running
+    from speechlab.service._server import Ready, serve
+    from speechlab.service._voices import voice_uuid
+
+__all__ = [
+    "Provider",
+    "Ready",
+    "RunningService",
+    "ServedEngine",
+    "ServiceConfig",
+    "create_app",
+    "load_config",
+    "make_key",
+    "running",
+    "serve",
+    "voice_uuid",
+]
+
+_WHERE = {
+    "Provider": "_providers",
+    "Ready": "_server",
+    "RunningService": "_running",
+    "ServedEngine": "_providers",
+    "ServiceConfig": "_config",
+    "create_app": "_app",
+    "load_config": "_config",
+    "make_key": "_keys",
+    "running": "_running",
+    "serve": "_server",
+    "voice_uuid": "_voices",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use (PEP 562)."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names."""
+    return list(__all__)

@@ -1,0 +1,82 @@
+"""``python -m speechlab.service``: what ``sl.connect()`` starts, with standard library options only."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
+SPEECHLAB_SERVICE_API_KEY, which unlike an argument does not show in the list of processes), then from these options;
+later ones win. Prints one line, "ready {...}", when requests can come. Exit status: 0 stopped, 2 could not start."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the service; returns the exit status."""
+    options = vars(_parser().parse_args(arguments))
+    try:
+        from speechlab.service._config import load_config, merged_engines
+        from speechlab.service._keys import make_key
+        from speechlab.service._logs import log, to_stderr
+        from speechlab.service._server import serve
+
+        if options.pop("make_key"):
+            sys.stdout.write(make_key() + "\n")
+            return 0
+        path: Path | None = options.pop("config")
+        key: str | None = options.pop("api_key")
+        engines = merged_engines(options.pop("engine"))
+        overrides: dict[str, Any] = {
+            **options,
+            "api_keys": (key,) if key else None,
+            "engines": engines or None,
+        }
+        config, warnings = load_config(path, overrides)
+        if warnings:
+            to_stderr()
+        for warning in warnings:
+            log(warning, level="warning")
+        serve(config)
+    except SpeechLabError as error:
+        sys.stderr.write(f"speechlab.service: {error}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m speechlab.service", description="The embedded speech service.", epilog=_EPILOG
+    )
+    add = parser.add_argument
+    add("--host", help="address to listen on (default 127.0.0.1)")
+    add("--port", type=int, help="TCP port (default 8100; 0 takes any free one)")
+    add("--api-key", metavar="KEY", help="a key to let in, of the form sl:<body> (default: one is made up)")
+    add("--data-dir", type=Path, metavar="DIR", help="folder for what the service keeps")
+    add("--config", type=Path, metavar="FILE", help="settings in TOML, or in JSON if it ends in .json")
+    add(
+        "--users-dir", type=Path, metavar="DIR", help="stop when no lock file in this folder is held any more"
+    )
+    add("--idle-exit-s", type=float, metavar="S", help="... for so many seconds (default 10)")
+    add("--tts-text-limit", type=int, metavar="N", help="most characters of a text to speak (default 5000)")
+    add("--queue-limit", type=int, metavar="N", help="most requests that one engine takes at a time")
+    add("--recogniser", metavar="ENGINE", help="engine that recognises (default whisper)")
+    add("--translator", metavar="ENGINE", help="engine that translates by default (default gemma)")
+    add(
+        "--engine",
+        action="append",
+        default=[],
+        metavar="ENGINE.OPTION=VALUE",
+        help="option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated",
+    )
+    add("--make-key", action="store_true", help="print a new key and exit")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

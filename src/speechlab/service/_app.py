@@ -1,0 +1,92 @@
+"""The application: routes, and the guard around them."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from speechlab.contract import RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
+from speechlab.errors import ConfigurationError
+from speechlab.service._faults import Fault
+from speechlab.service._guard import Guard, service_name
+from speechlab.service._recognition import recognise
+from speechlab.service._speech import list_voices, speak
+from speechlab.service._state import Service
+from speechlab.service._translation import translate
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["create_app", "is_loopback"]
+
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+def create_app(config: ServiceConfig) -> Starlette:
+    """Make the ASGI application; nothing is loaded before it is used.
+
+    Args:
+        config: Settings, with at least one key.
+
+    Raises:
+        ConfigurationError: There is no key, or an engine does not exist.
+    """
+    if not config.api_keys:
+        raise ConfigurationError("the service needs an API key: set api_keys, for example to (make_key(),)")
+    service = Service(config)
+    app = Starlette(
+        routes=[
+            Route("/healthz", _alive, methods=["GET"]),
+            Route(VOICES_PATH, list_voices, methods=["GET"]),
+            Route(SPEECH_PATH, speak, methods=["POST"]),
+            Route(RECOGNITION_PATH, recognise, methods=["POST"]),
+            Route(TRANSLATION_PATH, translate, methods=["POST"]),
+            # Without the slash as well, rather than a redirect, which would lose the body of a POST.
+            Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
+        ],
+        middleware=[Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
+        exception_handlers={HTTPException: _no_such_route},
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    return app
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _allowed_hosts(config: ServiceConfig) -> tuple[str, ...]:
+    if config.allowed_hosts or not is_loopback(config.host):
+        return config.allowed_hosts
+    return (*_LOOPBACK_NAMES, config.host)
+
+
+async def _alive(_request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _no_such_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    where = service_name(request.url.path)
+    if error.status_code == 405:
+        headers = dict(error.headers or {})
+        message = (
+            f"the method {request.method[:20]} is not allowed here; allowed: {headers.get('Allow', 'none')}"
+        )
+        return Fault("ErrMethodNotAllowed", message, where, headers=headers).response()
+    return Fault("ErrNotFound", "there is nothing at this path", where).response()

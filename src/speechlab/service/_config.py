@@ -1,0 +1,236 @@
+"""How the service is set up: file, then environment, then arguments; later ones win."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from speechlab.contract import LIMITS
+from speechlab.errors import ConfigurationError
+from speechlab.service._keys import check_key
+from speechlab.service._providers import ServedEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["ENVIRONMENT_PREFIX", "ServiceConfig", "load_config"]
+
+ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
+_MIB = 1024 * 1024
+_PYTHON_ONLY = frozenset({"extra_engines"})
+
+
+class ServiceConfig(BaseModel):
+    """Settings of the service. Sizes are in bytes, durations in seconds.
+
+    Attributes:
+        host: Address to listen on; anything but loopback needs an API key of yours.
+        port: TCP port; 0 takes any free one.
+        api_keys: Keys that are let in, each of the form ``sl:<body>``. Empty: one is made up at the start.
+        allowed_hosts: Names accepted in the ``Host`` header. Empty: the loopback names when listening on loopback,
+            any name elsewhere.
+        data_dir: Folder for what the service keeps; None keeps nothing.
+        users_dir: Folder of lock files, one held by each process that uses this service; see ``idle_exit_s``.
+        idle_exit_s: With ``users_dir``: seconds without any living user after which the service stops.
+        engines: Options by engine name, such as ``{"whisper": {"model": "/models/ct2"}}``;
+            ``{"enabled": False}`` switches one off.
+        recogniser: Name of the engine that recognises; empty for none.
+        translator: Name of the engine that translates by default; empty for none.
+        tts_text_limit: Most code points of a text to speak.
+        single_rate_override: Accept ``sample_rate`` on a voice with one rate, if it is that rate.
+        tts_body_bytes: Largest body of ``POST /tts``.
+        asr_body_bytes: Largest body of a recognition request, base64 included.
+        form_body_bytes: Largest form of a translation request.
+        audio_seconds: Longest recording.
+        audio_decoded_bytes: Largest recording once decoded, as 32-bit floats.
+        audio_channels: Most channels of a recording.
+        heavy_slots: How many of the heavy engines (large models) may compute at the same moment.
+        tts_concurrency: How many texts one voice engine speaks in turns; the others wait.
+        queue_limit: How many requests one engine takes, those that wait included; more are answered 429.
+        send_timeout_s: A stream ends when its reader takes nothing for so long.
+        drain_s: How long a stopping service lets running requests finish.
+        extra_engines: Engines given as objects, for tests and for code that embeds the service.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8100, ge=0, le=65_535)
+    api_keys: tuple[str, ...] = Field(default=(), repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    users_dir: Path | None = None
+    idle_exit_s: float = Field(default=10.0, gt=0)
+    engines: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    recogniser: str = "whisper"
+    translator: str = "gemma"
+    tts_text_limit: int = Field(default=LIMITS.tts_text_chars, ge=1)
+    single_rate_override: bool = False
+    tts_body_bytes: int = Field(default=256 * 1024, ge=1024)
+    asr_body_bytes: int = Field(default=64 * _MIB, ge=1024)
+    form_body_bytes: int = Field(default=256 * 1024, ge=1024)
+    audio_seconds: float = Field(default=1_800.0, gt=0)
+    audio_decoded_bytes: int = Field(default=384 * _MIB, ge=1024)
+    audio_channels: int = Field(default=8, ge=1, le=64)
+    heavy_slots: int = Field(default=1, ge=1)
+    tts_concurrency: int = Field(default=4, ge=1)
+    queue_limit: int = Field(default=64, ge=1)
+    send_timeout_s: float = Field(default=60.0, gt=0)
+    drain_s: float = Field(default=10.0, ge=0)
+    extra_engines: tuple[ServedEngine, ...] = Field(default=(), repr=False)
+
+    @field_validator("api_keys")
+    @classmethod
+    def _keys_are_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for key in keys:
+            check_key(key)
+        return keys
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """Check settings.
+
+        Raises:
+            ConfigurationError: A setting has a value that it cannot have; the text names it.
+        """
+        try:
+            return cls.model_validate(settings)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            name = ".".join(str(part) for part in first["loc"])
+            raise ConfigurationError(f"the service's setting {name!r}: {first['msg']}") from None
+
+
+def load_config(
+    path: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[ServiceConfig, list[str]]:
+    """Put the settings together: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments given.
+
+    Args:
+        path: A TOML file (or JSON, by its suffix), or None.
+        overrides: Arguments; None values count as not given.
+        environment: Variables; those of the process by default.
+
+    Returns:
+        The settings, and a warning for each one that is unknown.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or a setting has a value that it cannot have.
+    """
+    warnings: list[str] = []
+    settings: dict[str, Any] = {}
+    if path is not None:
+        settings.update(_known(_read_file(path), str(path), warnings))
+    settings.update(_from_environment(os.environ if environment is None else environment, warnings))
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    if isinstance(given.get("engines"), dict) and isinstance(settings.get("engines"), dict):
+        given["engines"] = _merged(settings["engines"], given["engines"])
+    settings.update(given)
+    return ServiceConfig.of(settings), warnings
+
+
+def setting_names() -> list[str]:
+    """Names of all settings that a file or the environment may hold."""
+    return [name for name in ServiceConfig.model_fields if name not in _PYTHON_ONLY]
+
+
+def _known(settings: Mapping[str, Any], source: str, warnings: list[str]) -> dict[str, Any]:
+    names = setting_names()
+    warnings.extend(
+        f"{source}: unknown setting {name!r} is ignored; there are {', '.join(names)}"
+        for name in settings
+        if name not in names
+    )
+    return {name: value for name, value in settings.items() if name in names}
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        read = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ConfigurationError(f"the configuration file {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigurationError(
+            f"the configuration file {path} is neither TOML nor .json: {error}"
+        ) from error
+    if not isinstance(read, dict):
+        raise ConfigurationError(f"the configuration file {path} must hold settings by name")
+    return read
+
+
+def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if name == "api_key":
+            found["api_keys"] = (*found.get("api_keys", ()), text)
+        elif name == "api_keys":
+            found["api_keys"] = (*_listed(text), *found.get("api_keys", ()))
+        elif name == "allowed_hosts":
+            found[name] = _listed(text)
+        elif name == "engines":
+            found[name] = _json_object(variable, text)
+        elif name in setting_names():
+            found[name] = text
+        else:
+            names = ", ".join(setting.upper() for setting in setting_names())
+            warnings.append(
+                f"unknown environment variable {variable} is ignored; after the prefix come {names}"
+            )
+    return found
+
+
+def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    both = dict(first)
+    for name, options in second.items():
+        both[name] = {**both.get(name, {}), **options}
+    return both
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _json_object(variable: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        message = f'{variable} must be a JSON object, such as {{"whisper": {{"model": "/models/ct2"}}}}'
+        raise ConfigurationError(message)
+    return value
+
+
+def merged_engines(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON where they can be, and text otherwise.
+
+    Raises:
+        ConfigurationError: One of them has another form.
+    """
+    engines: dict[str, dict[str, Any]] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        engine, dot, setting = name.partition(".")
+        if not (equals and dot and engine and setting):
+            raise ConfigurationError(
+                f"--engine {option!r} must look like whisper.model=/models/ct2 or kokoro.enabled=false"
+            )
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        engines.setdefault(engine, {})[setting] = value
+    return engines

@@ -1,0 +1,85 @@
+"""The engines of one service: which are switched on, the lanes to them, and the voices that they have."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from speechlab.engines import catalogue, create, status
+from speechlab.errors import ConfigurationError
+from speechlab.service._lanes import Lane, Threads
+from speechlab.service._providers import ServedEngine
+from speechlab.service._voices import Catalogue
+
+if TYPE_CHECKING:
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["Engines", "served_engines"]
+
+_log = logging.getLogger("speechlab.service")
+
+
+class Engines:
+    """All engines of a service. Nothing is loaded before it is used.
+
+    Attributes:
+        threads: Where blocking work runs.
+        synthesisers: Lanes by provider.
+        recogniser: The lane of the recogniser, or None.
+        translators: Lanes by name; the first is the default.
+        catalogue: The voices.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        entries = served_engines(config)
+        self.threads = Threads()
+        heavy = asyncio.Semaphore(config.heavy_slots)
+
+        def lane(entry: ServedEngine) -> Lane:
+            turns = config.tts_concurrency if entry.kind == "synthesiser" else 1
+            return Lane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
+
+        self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
+        recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
+        self.recogniser = next(iter(recognisers.values()), None)
+        self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
+        self.catalogue = Catalogue(
+            list(self.synthesisers.values()), single_rate_override=config.single_rate_override
+        )
+
+
+def served_engines(config: ServiceConfig) -> list[ServedEngine]:
+    """List the engines that are switched on: those given as objects, then those of the table.
+
+    A synthesiser is on if it can run here or was given options; of recognisers and translators the chosen one is on,
+    as is each that was given options. The chosen ones come first.
+
+    Raises:
+        ConfigurationError: The settings name an engine that does not exist.
+    """
+    table = catalogue()
+    named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]
+    given = {engine.name for engine in config.extra_engines}
+    for name in named:
+        if name not in table and name not in given:
+            raise ConfigurationError(
+                f"the settings name the engine {name!r}, which does not exist; there are {', '.join(table)}"
+            )
+    engines = list(config.extra_engines)
+    for name, entry in table.items():
+        options = dict(config.engines.get(name, {}))
+        enabled = options.pop("enabled", None)
+        chosen = name in {config.recogniser, config.translator}
+        wanted = chosen or bool(options) if enabled is None else bool(enabled)
+        if enabled is None and not wanted and entry.kind == "synthesiser":
+            wanted = status(name).ready
+            if not wanted:
+                _log.info(
+                    "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
+                )
+        if wanted and name not in given:
+            engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
+    chosen_first = {config.recogniser, config.translator}
+    return sorted(engines, key=lambda engine: engine.name not in chosen_first)

@@ -1,0 +1,100 @@
+"""Errors as replies: one exception for everything that is answered with an error body (section 2.8)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import Response
+
+from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS
+from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelError, SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Fault", "detail", "from_engine", "invalid"]
+
+_BY_CODE = {
+    "tts_text_too_long": "ErrTextTooLong",
+    "unknown_voice_id": "ErrUnknownVoice",
+    "unsupported_audio_format": "ErrUnsupportedFormat",
+    "unsupported_sample_rate": "ErrUnsupportedSampleRate",
+    "unsupported_streaming_format": "ErrUnsupportedStreaming",
+}
+_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"():,]+){2,}")
+_DETAIL_CHARS = 400
+
+
+class Fault(Exception):  # noqa: N818 - a reply, which most often is the client's fault
+    """A request that ends with an error body.
+
+    Attributes:
+        kind: Name of the error, one of ``contract.ERRORS``.
+        error: The message.
+        context: Where it arose.
+        headers: More headers of the reply.
+        short: Whether the body has only ``code`` (the status) and ``error``, as for recognition's 400.
+        status: HTTP status.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        error: str,
+        *context: str,
+        headers: Mapping[str, str] | None = None,
+        short: bool = False,
+    ) -> None:
+        super().__init__(error)
+        self.kind = ERRORS[kind]
+        self.error = error
+        self.context = context
+        self.headers = dict(headers or {})
+        self.short = short
+        self.status = self.kind.status
+
+    def body(self) -> dict[str, Any]:
+        """The error body in its long or short form."""
+        if self.short:
+            return {"code": self.status, "error": self.error}
+        return self.kind.body(self.error, *self.context)
+
+    def response(self) -> Response:
+        """The reply."""
+        return Response(
+            orjson.dumps(self.body()), self.status, headers=self.headers, media_type="application/json"
+        )
+
+
+def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
+    """A 400 for a request that breaks a rule of the contract; its name tells which kind of rule."""
+    where = context if error.parameter is None else (*context, error.parameter)
+    kind = _BY_CODE.get(error.code or "", "ErrInvalidRequest")
+    return Fault(kind, error.message, *where, short=short)
+
+
+def detail(error: BaseException) -> str:
+    """What may be told to a client about a failure: our own texts without the folders that they name."""
+    if not isinstance(error, SpeechLabError):
+        return type(error).__name__
+    text = _PATH.sub(lambda match: re.split(r"[/\\]", match.group())[-1], error.message)
+    return " ".join(text.split())[:_DETAIL_CHARS]
+
+
+def from_engine(error: BaseException, service: str, what: str) -> Fault:
+    """The reply to a failure of an engine: a 500 that says what can be said.
+
+    Args:
+        error: What was raised.
+        service: ``"tts"``, ``"asr"`` or ``"translate"``.
+        what: What failed, to begin the message with.
+    """
+    if isinstance(error, InvalidRequestError):
+        return invalid(error, service, short=service == "asr")
+    if service == "asr":
+        unavailable = isinstance(error, (ModelError, MissingDependencyError))
+        message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=detail(error))
+        return Fault("ErrInternal", message, "asr", "engine")
+    return Fault("ErrInternal", f"{what} failed: {detail(error)}", service, "engine")

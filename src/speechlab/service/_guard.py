@@ -1,0 +1,160 @@
+"""The first thing that a request meets: host, key, and an error body for whatever goes wrong behind.
+
+Everything is denied unless a key opens it; liveness is the only exception. Who somebody is gets decided before the
+body is looked at.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+from starlette.datastructures import Headers, MutableHeaders
+
+from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
+from speechlab.service._bodies import Gone
+from speechlab.service._faults import Fault
+from speechlab.service._keys import is_key_form
+from speechlab.service._logs import facts_of, log
+from speechlab.service._state import PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from speechlab.service._keys import Principal
+    from speechlab.service._state import Service
+
+__all__ = ["Guard", "service_name"]
+
+_OPEN = frozenset({"/healthz"})
+
+
+def service_name(path: str) -> str:
+    """Name of the service that a path belongs to, for the ``context`` of errors."""
+    for prefix, name in ((SPEECH_PATH, "tts"), (RECOGNITION_PATH, "asr"), ("/translate", "translate")):
+        if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
+            return name
+    return "ws" if path == REALTIME_PATH else "router"
+
+
+class Guard:
+    """ASGI middleware around everything.
+
+    Args:
+        app: What is guarded.
+        service: Whose keys count.
+        allowed_hosts: Names accepted in ``Host``; empty for any. A page of a stranger, whose name was made to
+            point at this machine, sends its own name.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, allowed_hosts: Sequence[str]) -> None:
+        self._app = app
+        self._service = service
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await _refuse_websocket(send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.monotonic()
+        request_id = secrets.token_hex(8)
+        status = 0
+
+        async def recorded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            self._check_host(scope)
+            if scope["path"] not in _OPEN:
+                scope[PRINCIPAL] = self._authenticate(scope)
+            await self._app(scope, receive, recorded)
+        except Fault as fault:
+            if status:
+                raise
+            await fault.response()(scope, receive, recorded)
+        except Gone:
+            log("client left", request_id=request_id)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
+            log(
+                "internal error",
+                level="error",
+                request_id=request_id,
+                path=_logged_path(scope),
+                **facts_of(error),
+            )
+            if not status:
+                where = service_name(scope["path"])
+                await Fault("ErrInternal", "internal server error", where).response()(
+                    scope, receive, recorded
+                )
+        finally:
+            principal: Principal | None = scope.get(PRINCIPAL)
+            log(
+                "request",
+                level="debug" if scope["path"] in _OPEN else "info",
+                request_id=request_id,
+                method=scope["method"],
+                path=_logged_path(scope),
+                status=status or 499,
+                key=principal.key_id if principal else None,
+                seconds=round(time.monotonic() - started, 4),
+            )
+
+    def _check_host(self, scope: Scope) -> None:
+        named = Headers(scope=scope).getlist("host")
+        if not self._hosts or not named:
+            return
+        for host in named:
+            if _without_port(host.lower()) not in self._hosts:
+                message = (
+                    "the Host header names a host that is not served here; see the setting allowed_hosts"
+                )
+                raise Fault("ErrInvalidRequest", message, "router", "host")
+
+    def _authenticate(self, scope: Scope) -> Principal:
+        where = service_name(scope["path"])
+        given = Headers(scope=scope).getlist("authorization")
+        token = ""
+        if len(given) == 1:
+            scheme, _, rest = given[0].partition(" ")
+            token = rest.strip(" ") if scheme.lower() == "bearer" else ""
+        # An unknown token is looked up as well, so that the time tells nothing about its form.
+        found = self._service.keyring.find(token)
+        if found is None or not is_key_form(token):
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
+            )
+        return found
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0]
+
+
+def _logged_path(scope: Scope) -> str:
+    # Paths that do not exist may be anything, a key typed into the wrong place included.
+    return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _OPEN else "(other)"
+
+
+async def _refuse_websocket(send: Send) -> None:
+    fault = Fault("ErrServiceNotFound", "there is no realtime service here", "ws")
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "websocket.http.response.start", "status": fault.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": orjson.dumps(fault.body())})

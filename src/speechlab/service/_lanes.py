@@ -1,0 +1,291 @@
+"""Blocking engines behind an event loop: one lane for each engine, and one shared limit for the heavy ones.
+
+A lane admits a bounded number of requests, lets a few of them work, and gives the engine to one at a time. A
+synthesis gives the engine back between two pieces, so that a short text does not wait for a long one, and a slow
+reader holds up nobody but itself. What runs in a thread cannot be stopped: a turn ends when its thread is done, even
+if the request that asked for it is long gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from speechlab.service._faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+
+    from speechlab.service._providers import ServedEngine
+
+__all__ = ["Job", "Lane", "Threads"]
+
+T = TypeVar("T")
+
+_IDLE_THREAD_S = 30.0
+
+
+class Threads:
+    """Threads on demand, which do not keep the process alive as those of an executor would.
+
+    An engine can compute for a minute without looking up; a service that was told to stop does not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._busy = 0
+
+    @property
+    def busy(self) -> int:
+        """How many tasks are running or about to."""
+        return self._busy
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """Run a task in a thread."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._busy += 1
+            start = self._idle == 0
+            if not start:
+                self._idle -= 1
+        self._tasks.put((future, task))
+        if start:
+            threading.Thread(target=self._work, name="speechlab-work", daemon=True).start()
+        return future
+
+    async def run(self, task: Callable[[], T]) -> T:
+        """Run a task in a thread and wait for it; if the waiting is cancelled, the task still runs to its end."""
+        return await asyncio.shield(asyncio.wrap_future(self.submit(task)))
+
+    def _work(self) -> None:
+        while True:
+            try:
+                future, task = self._tasks.get(timeout=_IDLE_THREAD_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle:
+                        self._idle -= 1
+                        return
+                continue  # a task was handed over at the last moment
+            error: BaseException | None = None
+            result: Any = None
+            try:
+                result = task()
+            except BaseException as caught:  # noqa: BLE001 - handed to whoever waits
+                error = caught
+            with self._lock:
+                self._busy -= 1
+                self._idle += 1
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del future, task, result, error
+
+
+@dataclass(slots=True)
+class Job:
+    """One admitted request and where its time went, in seconds."""
+
+    admitted: float = field(default_factory=time.monotonic)
+    queue_s: float = 0.0
+    engine_s: float = 0.0
+
+    def server_timing(self) -> str:
+        """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
+        return f"queue;dur={self.queue_s * 1000:.1f}, engine;dur={self.engine_s * 1000:.1f}"
+
+
+class _End:
+    """Stands for the end of an iterator, since StopIteration cannot pass through a future."""
+
+
+_END = _End()
+
+
+class Lane:
+    """The way to one engine.
+
+    Args:
+        entry: Which engine.
+        threads: Where blocking calls run.
+        heavy: The limit that heavy engines share.
+        concurrency: How many admitted requests work in turns.
+        queue_limit: How many requests are admitted.
+    """
+
+    def __init__(
+        self,
+        entry: ServedEngine,
+        threads: Threads,
+        heavy: asyncio.Semaphore,
+        *,
+        concurrency: int,
+        queue_limit: int,
+    ) -> None:
+        self.entry = entry
+        self._threads = threads
+        self._heavy = heavy if entry.is_heavy else None
+        self._turn = asyncio.Lock()
+        self._places = asyncio.Semaphore(concurrency)
+        self._queue_limit = queue_limit
+        self._admitted = 0
+        self._closing: set[asyncio.Task[None]] = set()
+        self._engine: Any = None
+        self._making = threading.Lock()
+
+    @property
+    def admitted(self) -> int:
+        """How many requests are inside, waiting or working."""
+        return self._admitted
+
+    @property
+    def created(self) -> bool:
+        """Whether the engine object exists."""
+        return self._engine is not None
+
+    def engine(self) -> Any:
+        """Return the engine object, made at the first call. Blocks; for worker threads."""
+        with self._making:
+            if self._engine is None:
+                self._engine = self.entry.create()
+            return self._engine
+
+    @contextlib.asynccontextmanager
+    async def job(self, service: str) -> AsyncIterator[Job]:
+        """Be admitted, and wait for a place to work.
+
+        Raises:
+            Fault: 429, at once, if the queue is full.
+        """
+        if self._admitted >= self._queue_limit:
+            full = f"the queue of the engine {self.entry.name!r} is full ({self._queue_limit} requests)"
+            message = f"{full}; try again later"
+            raise Fault("ErrRateLimited", message, service, "capacity", headers={"Retry-After": "2"})
+        self._admitted += 1
+        try:
+            job = Job()
+            async with self._places:
+                job.queue_s = time.monotonic() - job.admitted
+                yield job
+        finally:
+            self._admitted -= 1
+
+    async def call(self, job: Job, task: Callable[[], T]) -> T:
+        """Run a task that uses the engine in a thread, when it is this lane's turn."""
+        asked = time.monotonic()
+        await self._take_turn()
+        started = time.monotonic()
+        job.queue_s += started - asked
+        future = asyncio.wrap_future(self._threads.submit(task))
+        future.add_done_callback(lambda _: self._give_turn())
+        try:
+            return await asyncio.shield(future)
+        finally:
+            job.engine_s += time.monotonic() - started
+
+    async def iterate(
+        self, job: Job, make: Callable[[], Iterator[T]], *, whole: bool = False
+    ) -> AsyncGenerator[T]:
+        """Pull from a blocking iterator, a piece per turn; the iterator is closed whatever happens.
+
+        Args:
+            job: The request.
+            make: Makes the iterator; called in the thread.
+            whole: Keep the engine from the first piece to the last, for engines that cannot take turns.
+        """
+        puller = _Puller(make)
+        pull = self._pull_whole if whole else self._pull_turns
+        pieces = pull(job, puller)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await self._finish(pieces, puller)
+
+    async def _pull_turns(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
+        while not isinstance(piece := await self.call(job, puller.pull), _End):
+            yield piece
+
+    async def _pull_whole(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
+        await self._take_turn()
+        job.queue_s = time.monotonic() - job.admitted
+        try:
+            while True:
+                started = time.monotonic()
+                try:
+                    piece = await self._threads.run(puller.pull)
+                finally:
+                    job.engine_s += time.monotonic() - started
+                if isinstance(piece, _End):
+                    return
+                yield piece
+        finally:
+            # The engine is free for the next one only when this iterator is closed, which waits for its thread.
+            self._later(self._close(puller, give_turn=True))
+
+    async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
+        await pieces.aclose()
+        self._later(self._close(puller, give_turn=False))
+
+    async def _close(self, puller: _Puller[Any], *, give_turn: bool) -> None:
+        try:
+            await self._threads.run(puller.close)
+        finally:
+            if give_turn:
+                self._give_turn()
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _take_turn(self) -> None:
+        await self._turn.acquire()
+        if self._heavy is not None:
+            try:
+                await self._heavy.acquire()
+            except BaseException:
+                self._turn.release()
+                raise
+
+    def _give_turn(self) -> None:
+        if self._heavy is not None:
+            self._heavy.release()
+        self._turn.release()
+
+
+class _Puller(Generic[T]):
+    """An iterator that is made, advanced and closed by one thread at a time."""
+
+    def __init__(self, make: Callable[[], Iterator[T]]) -> None:
+        self._make = make
+        self._iterator: Iterator[T] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def pull(self) -> T | _End:
+        """Return the next piece, or the end."""
+        with self._lock:
+            if self._closed:
+                return _END
+            if self._iterator is None:
+                self._iterator = self._make()
+            return next(self._iterator, _END)
+
+    def close(self) -> None:
+        """Close the iterator once the thread that advances it is done; nothing is pulled afterwards."""
+        with self._lock:
+            self._closed = True
+            close = getattr(self._iterator, "close", None)
+            self._iterator = None
+            if close is not None:
+                close()

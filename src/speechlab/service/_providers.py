@@ -1,0 +1,97 @@
+"""Providers: what the service promises for the voices of each engine, and which engines there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable  # noqa: TC003 - pydantic reads the annotation of a setting of this type
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from speechlab.audio import STREAMABLE_FORMATS
+from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, VoiceRules
+
+__all__ = ["PROVIDERS", "Provider", "ServedEngine", "provider_of"]
+
+_ALL_FORMATS = (AudioFormat.MP3, AudioFormat.WAV, AudioFormat.OGG, AudioFormat.PCM, AudioFormat.FLAC)
+_ALL_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What holds for all voices of a provider (sections 2.1 and 2.2).
+
+    Attributes:
+        name: Name of the provider; with the voice's name it makes the voice's UUID.
+        formats: Output formats.
+        sample_rates: Output rates in Hz; resampling makes them real.
+        streamable: Formats that stream.
+        ogg_rate_override: False where a rate may not be set together with ogg.
+        temperature: Default of ``temperature``, or None where the provider has none.
+        heavy: Whether its engine takes all cores for long, so that it shares the heavy engines' slots.
+    """
+
+    name: str
+    formats: tuple[AudioFormat, ...] = _ALL_FORMATS
+    sample_rates: tuple[int, ...] = _ALL_RATES
+    streamable: frozenset[AudioFormat] = STREAMABLE_FORMATS
+    ogg_rate_override: bool = True
+    temperature: float | None = None
+    heavy: bool = True
+
+    def rules(self, *, single_rate_override: bool = False) -> VoiceRules:
+        """Return the rules by which requests are checked."""
+        return VoiceRules(
+            formats=frozenset(self.formats),
+            sample_rates=self.sample_rates,
+            streaming=bool(self.streamable & set(self.formats)),
+            streamable=frozenset(self.streamable),
+            ogg_rate_override=self.ogg_rate_override,
+            single_rate_override=single_rate_override,
+        )
+
+
+PROVIDERS: dict[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider("kokoro"),
+        # Opus knows five rates; this provider's ogg is Opus at 24 kHz and nothing else.
+        Provider("q", ogg_rate_override=False, temperature=0.5),
+        Provider("hibari", heavy=False),
+        # The one provider with a single rate, so that the rule for such voices can be met in practice.
+        Provider("openjtalk", sample_rates=(DEFAULT_SAMPLE_RATE,), heavy=False),
+    )
+}
+"""Providers by name, which is also the name of their engine. Any other engine gets the defaults."""
+
+
+def provider_of(name: str) -> Provider:
+    """Return the provider of that name; an engine that is not in the table promises the defaults."""
+    return PROVIDERS.get(name) or Provider(name)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEngine:
+    """An engine that the service offers.
+
+    Attributes:
+        name: Its name; for a synthesiser also that of its provider.
+        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``.
+        create: Makes the engine object; called in a worker thread.
+        provider: What its voices promise, or None for the table's entry.
+        heavy: Whether it shares the heavy engines' slots; None for what the provider says.
+    """
+
+    name: str
+    kind: Literal["synthesiser", "recogniser", "translator"]
+    create: Callable[[], Any]
+    provider: Provider | None = None
+    heavy: bool | None = None
+
+    @property
+    def promises(self) -> Provider:
+        """What the voices of this engine promise."""
+        return self.provider or provider_of(self.name)
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it shares the heavy engines' slots."""
+        return self.promises.heavy if self.heavy is None else self.heavy

@@ -1,0 +1,43 @@
+"""What all endpoints of one service share, and how they reach it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from speechlab.service._engines import Engines
+from speechlab.service._keys import Keyring, Principal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["PRINCIPAL", "Service", "principal_of", "service_of"]
+
+PRINCIPAL = "speechlab.principal"
+"""Key of the ASGI scope under which the guard leaves who makes the request."""
+
+
+class Service:
+    """The parts of a running service.
+
+    Attributes:
+        config: Its settings.
+        keyring: Who is let in.
+        engines: What does the work.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
+        self.keyring = Keyring(config.api_keys)
+        self.engines = Engines(config)
+
+
+def service_of(request: Request) -> Service:
+    """Return the service that a request came to."""
+    return cast(Service, request.app.state.service)
+
+
+def principal_of(request: Request) -> Principal:
+    """Return who makes a request; the guard has let them in."""
+    return cast(Principal, request.scope[PRINCIPAL])

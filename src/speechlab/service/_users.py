@@ -1,0 +1,92 @@
+"""Who still uses an embedded service: lock files, each held by a living process.
+
+An operating system gives up the locks of a process however it ends, so that a user that was killed counts as gone
+just like one that left properly. The service tries to take each lock: what it gets, nobody holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from speechlab.service._logs import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["UsersWatch", "living_users"]
+
+_PERIOD_S = 1.0
+# A file this young may belong to somebody who is about to lock it.
+_GRACE_S = 3.0
+
+
+def living_users(folder: Path) -> int:
+    """Count the lock files that are held, and delete those that nobody holds."""
+    living = 0
+    for path in folder.glob("*.lock"):
+        if _is_held(path):
+            living += 1
+    return living
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        if time.time() - path.stat().st_mtime < _GRACE_S:
+            return True
+        lock = FileLock(path, timeout=0)
+        with lock:
+            path.unlink(missing_ok=True)
+    except Timeout:
+        return True
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        # On Windows an open file cannot be deleted: it is left, and counts as gone.
+        log("a user's lock file cannot be checked", level="warning", error=type(error).__name__)
+        return isinstance(error, PermissionError) is False
+    return False
+
+
+class UsersWatch:
+    """Looks every second, and calls back when nobody has been there for a while.
+
+    Args:
+        folder: Folder of the lock files.
+        idle_s: Seconds without any user before the callback.
+        on_idle: Called once, from the watching thread.
+    """
+
+    def __init__(self, folder: Path, idle_s: float, on_idle: Callable[[], None]) -> None:
+        self._folder = folder
+        self._idle_s = idle_s
+        self._on_idle = on_idle
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="speechlab-users", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the time without users counts from now."""
+        logging.getLogger("filelock").setLevel(logging.WARNING)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def _watch(self) -> None:
+        seen = time.monotonic()
+        while not self._stop.wait(min(_PERIOD_S, self._idle_s / 2)):
+            with suppress(OSError):
+                if living_users(self._folder):
+                    seen = time.monotonic()
+            if time.monotonic() - seen >= self._idle_s:
+                log("no users left", seconds=self._idle_s)
+                self._on_idle()
+                return
