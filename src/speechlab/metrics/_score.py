@@ -11,6 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment
 from speechlab.metrics._bootstrap import ratio_interval, sum_blocks
 from speechlab.metrics._error_rate import count_edits
+from speechlab.metrics._japanese import DifferenceClass, compare_japanese
 from speechlab.metrics._units import Preparation, auto_unit, prepare
 from speechlab.text import language_code
 
@@ -25,6 +26,7 @@ __all__ = ["score", "summarize"]
 
 _COUNTS = ("hits", "substitutions", "deletions", "insertions")
 _RATES = {"wer": "word", "cer": "char", "reading_cer": "reading"}
+_KINDS: tuple[DifferenceClass, ...] = ("notation", "homophone", "recognition")
 _COLUMNS: dict[str, str] = {
     "unit": "category",
     "normalizer": "category",
@@ -36,6 +38,9 @@ _COLUMNS: dict[str, str] = {
     "reference_length": "Int64",
     **{f"{kind}_{part}": "Int64" for kind in _RATES.values() for part in ("errors", "length")},
     **dict.fromkeys(_RATES, "Float64"),
+    "tolerant_cer": "Float64",
+    "tolerant_errors": "Int64",
+    **{f"{kind}_differences": "Int64" for kind in _KINDS},
     "alignment": "string",
 }
 """Columns that :func:`score` adds, and their types."""
@@ -71,6 +76,9 @@ def score(
         - ``wer``, ``cer``, ``reading_cer`` (fractions), and ``word_errors``, ``word_length``, ``char_errors``,
           ``char_length``, ``reading_errors``, ``reading_length`` (tokens) behind them: words and characters for
           languages with spaces, characters for the others, readings for Japanese if the extra ``ja`` is installed.
+        - ``tolerant_cer`` and ``tolerant_errors``: characters of Japanese with spellings forgiven, over
+          ``char_length``; ``notation_differences``, ``homophone_differences``, ``recognition_differences``: how many
+          of each (see :func:`compare_japanese`).
         - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
 
         A row without reference, hypothesis or language has missing scores, and stops nothing.
@@ -98,6 +106,8 @@ class _Plan:
             kinds.append("char")
         if language == "ja" and find_spec("pyopenjtalk") is not None:
             kinds.extend(kind for kind in ("char", "reading") if kind not in kinds)
+        # The classes are defined on texts in the normal form for Japanese.
+        self.classes = "reading" in kinds and normalize == "auto"
         self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
 
     def row(self, said: object, heard: object) -> dict[str, Any]:
@@ -116,6 +126,11 @@ class _Plan:
                     else (way.split(one), way.split(other))
                 )
                 self._fill(values, column, kind, pair)
+        if self.classes:
+            compared = compare_japanese(said, heard)
+            values["tolerant_errors"] = compared.tolerant_errors
+            values["tolerant_cer"] = compared.tolerant_errors / max(values["char_length"], 1)
+            values |= {f"{kind}_differences": compared.count(kind) for kind in _KINDS}
         return values
 
     def _fill(self, values: dict[str, Any], column: str, kind: str, pair: tuple[Tokens, Tokens]) -> None:
@@ -189,7 +204,8 @@ def summarize(
         A table, sorted by group, with the columns of ``by`` and ``unit``, ``n`` (rows), ``n_scored`` (rows with
         scores), ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``, ``mean_error_rate``
         (mean of the rows' rates), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
-        ``reference_length``, ``wer``, ``cer`` and ``reading_cer``. Rates are fractions, lengths tokens. Rates of
+        ``reference_length``, ``wer``, ``cer``, ``reading_cer``, ``tolerant_cer`` and the
+        counts of Japanese differences. Rates are fractions, lengths tokens. Rates of
         groups without any score are missing.
 
     Raises:
@@ -221,6 +237,8 @@ _SUMMARY: dict[str, str] = {
     **dict.fromkeys(_COUNTS, "Int64"),
     "reference_length": "Int64",
     **dict.fromkeys(_RATES, "Float64"),
+    "tolerant_cer": "Float64",
+    **{f"{kind}_differences": "Int64" for kind in _KINDS},
 }
 
 
@@ -250,4 +268,14 @@ def _figures(part: pd.DataFrame, *, level: float, n: int, seed: int, groups: str
         known = done[done[f"{kind}_errors"].notna()]
         if len(known):
             figures[column] = known[f"{kind}_errors"].sum() / max(int(known[f"{kind}_length"].sum()), 1)
-    return figures
+    return figures | _japanese_figures(done)
+
+
+def _japanese_figures(done: pd.DataFrame) -> dict[str, Any]:
+    known = done[done["tolerant_errors"].notna()]
+    if not len(known):
+        return {}
+    rate = known["tolerant_errors"].sum() / max(int(known["char_length"].sum()), 1)
+    return {"tolerant_cer": rate} | {
+        f"{kind}_differences": known[f"{kind}_differences"].sum() for kind in _KINDS
+    }

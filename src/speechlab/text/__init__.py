@@ -6,6 +6,7 @@ never talks to a service or loads a model; dictionaries are loaded on first use.
 Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readings.
 """
 
+from speechlab.text._morphemes import Morpheme, morphemes
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._readings import mora_count, reading, reading_key
 from speechlab.text._registry import NORMALIZERS, language_code, normalizer
@@ -13,12 +14,14 @@ from speechlab.text._tokens import characters, words
 
 __all__ = [
     "NORMALIZERS",
+    "Morpheme",
     "Normalizer",
     "Spans",
     "Step",
     "characters",
     "language_code",
     "mora_count",
+    "morphemes",
     "normalizer",
     "reading",
     "reading_key",
