@@ -1,1 +1,12 @@
+"""Widgets for live notebooks: things to click, drag and play, with values back in the kernel.
 
+They are opt-in: what clips, transcripts and reports show by themselves is plain HTML that survives without a kernel.
+They load nothing from a network, and text from outside reaches the page as text only.
+Used by people in notebooks; nothing else of speechlab depends on it.
+"""
+
+from __future__ import annotations
+
+from speechlab.widgets._player import Player
+
+__all__ = ["Player"]
