@@ -1,6 +1,6 @@
 """Alignments: which token of the reference stands against which of the hypothesis, and how that looks.
 
-The alignment is a cheapest one under unit costs, the one that rapidfuzz finds and jiwer shows.
+The alignment is a cheapest one under unit costs, the one that rapidfuzz finds and jiwer shows; or NIST's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.display import Html, diff
+from speechlab.metrics._sclite import sclite_blocks
 from speechlab.metrics._units import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.metrics._units import Normalize, Tokens
+    from speechlab.metrics._units import Counts, Normalize, Tokens
 
 __all__ = ["Alignment", "Edit", "Operation", "alignment_html", "alignment_text"]
 
@@ -57,20 +58,32 @@ class Alignment:
         hypothesis: Tokens of the hypothesis.
         separator: What stands between two tokens when they are shown: a space for words, nothing for characters.
         language: ISO 639-1 code, if it is known; browsers choose glyphs by it.
+        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way.
     """
 
     reference: Tokens
     hypothesis: Tokens
     separator: str = " "
     language: str | None = None
+    counts: Counts = "levenshtein"
 
     @cached_property
     def blocks(self) -> tuple[tuple[Operation, int, int, int, int], ...]:
         """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
+        if self.counts == "sclite":
+            return sclite_blocks(self.reference, self.hypothesis)
         return tuple(
             (_OPERATIONS[op.tag], op.src_start, op.src_end, op.dest_start, op.dest_end)
             for op in Levenshtein.opcodes(self.reference, self.hypothesis)
         )
+
+    @property
+    def tally(self) -> tuple[int, int, int, int]:
+        """Hits, substitutions, deletions and insertions."""
+        totals = {"equal": 0, "substitute": 0, "delete": 0, "insert": 0}
+        for operation, i0, i1, j0, j1 in self.blocks:
+            totals[operation] += max(i1 - i0, j1 - j0)
+        return totals["equal"], totals["substitute"], totals["delete"], totals["insert"]
 
     def __iter__(self) -> Iterator[Edit]:
         """One :class:`Edit` for each step."""

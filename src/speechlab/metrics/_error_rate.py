@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -21,7 +21,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
 from speechlab.metrics._edits import edit_table
-from speechlab.metrics._units import Preparation, package_version, prepare
+from speechlab.metrics._units import Counts, Preparation, package_version, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,6 +42,7 @@ class ErrorRate:
     Attributes:
         unit: What was counted: ``"word"``, ``"char"`` or ``"reading"``.
         language: ISO 639-1 code, or None.
+        counts: ``"levenshtein"`` or ``"sclite"``.
         references: Tokens of each reference, after normalisation.
         hypotheses: Tokens of each hypothesis, after normalisation.
         errors_by_utterance: Errors of each utterance.
@@ -49,20 +50,28 @@ class ErrorRate:
     """
 
     def __init__(
-        self, references: Sequence[str], hypotheses: Sequence[str], preparation: Preparation
+        self,
+        references: Sequence[str],
+        hypotheses: Sequence[str],
+        preparation: Preparation,
+        counts: Counts = "levenshtein",
     ) -> None:
         self._preparation = preparation
         self._texts = (references, hypotheses)
+        self.counts: Counts = counts
         self.references: list[Tokens] = [preparation.tokens(text) for text in references]
         self.hypotheses: list[Tokens] = [preparation.tokens(text) for text in hypotheses]
-        pairs = zip(self.references, self.hypotheses, strict=True)
-        distance = Levenshtein.distance
-        self.errors_by_utterance: NDArray[np.int64] = np.array(
-            [0 if one == other else distance(one, other) for one, other in pairs], dtype=np.int64
-        )
         self.lengths_by_utterance: NDArray[np.int64] = np.array(
             [len(one) for one in self.references], dtype=np.int64
         )
+        self.errors_by_utterance: NDArray[np.int64] = (
+            self._distances() if counts == "levenshtein" else self.counts_by_utterance[:, 1:].sum(axis=1)
+        )
+
+    def _distances(self) -> NDArray[np.int64]:
+        pairs = zip(self.references, self.hypotheses, strict=True)
+        distance = Levenshtein.distance
+        return np.array([0 if one == other else distance(one, other) for one, other in pairs], dtype=np.int64)
 
     @property
     def unit(self) -> Unit:
@@ -113,8 +122,11 @@ class ErrorRate:
     @cached_property
     def counts_by_utterance(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
-        pairs = zip(self.references, self.hypotheses, strict=True)
-        rows = [count_edits(one, other) for one, other in pairs]
+        if self.counts == "sclite":
+            rows = [alignment.tally for alignment in self.alignments]
+        else:
+            pairs = zip(self.references, self.hypotheses, strict=True)
+            rows = [count_edits(one, other) for one, other in pairs]
         return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
     @property
@@ -164,7 +176,7 @@ class ErrorRate:
         """One alignment for each utterance."""
         separator = self._preparation.separator
         pairs = zip(self.references, self.hypotheses, strict=True)
-        return tuple(Alignment(one, other, separator, self.language) for one, other in pairs)
+        return tuple(Alignment(one, other, separator, self.language, self.counts) for one, other in pairs)
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
         """The errors, one row each, with their places in the texts as they were written.
@@ -207,7 +219,7 @@ class ErrorRate:
             "unit": self.unit,
             "lang": self.language or "any",
             "norm": self._preparation.normalizer,
-            "counts": "levenshtein",
+            "counts": self.counts,
             "rapidfuzz": package_version("rapidfuzz"),
             "unicode": unicodedata.unidata_version,
             "speechlab": package_version("speechlab"),
@@ -264,6 +276,7 @@ def error_rate(
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
+    counts: Counts = "levenshtein",
 ) -> ErrorRate:
     """Error rate of hypotheses against references: WER, CER or reading error rate.
 
@@ -276,6 +289,8 @@ def error_rate(
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
             compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
             function from str to str.
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's
+            scorer, whose split into substitutions, deletions and insertions differs, and seldom the total.
 
     Returns:
         The rate, with counts, alignments, intervals and a signature.
@@ -295,6 +310,9 @@ def error_rate(
     if isinstance(references, str) != isinstance(hypotheses, str):
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
+    if counts not in get_args(Counts):
+        message = f"there are no counts {counts!r}; use 'levenshtein' or 'sclite'"
+        raise InvalidRequestError(message, parameter="counts")
     spoken = _texts(references, "references")
     heard = _texts(hypotheses, "hypotheses")
     if len(spoken) != len(heard):
@@ -302,7 +320,7 @@ def error_rate(
             f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
         )
         raise InvalidRequestError(message, parameter="hypotheses")
-    return ErrorRate(spoken, heard, preparation)
+    return ErrorRate(spoken, heard, preparation, counts)
 
 
 def _texts(values: str | Iterable[str], name: str) -> list[str]:

@@ -13,9 +13,10 @@ from typing import Literal, TypeAlias, get_args
 from speechlab.errors import InvalidRequestError
 from speechlab.text import Normalizer, language_code, normalizer, reading_key
 
-__all__ = ["Normalize", "Preparation", "Tokens", "Unit", "auto_unit", "package_version", "prepare"]
+__all__ = ["Counts", "Normalize", "Preparation", "Tokens", "Unit", "auto_unit", "package_version", "prepare"]
 
 Unit: TypeAlias = Literal["word", "char", "reading"]
+Counts: TypeAlias = Literal["levenshtein", "sclite"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 # Characters stay one str: rapidfuzz takes it as it is, many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]

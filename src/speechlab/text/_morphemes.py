@@ -56,7 +56,7 @@ def morphemes(text: str) -> list[Morpheme]:
         ['サーバー', 'の', '打ち合わせ']
     """
     tokenizer = _tokenizer()
-    found = []
+    found: list[Morpheme] = []
     for piece in _PIECE.finditer(text):
         offset = piece.start()
         found.extend(

@@ -1,0 +1,48 @@
+"""NIST's own programs (Debian package sctk), as oracles of the tests."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+SCTK = shutil.which("sctk")
+
+
+def need_sctk():
+    """Skip where the programs are missing; fail where they must not be."""
+    if SCTK is None:
+        if os.environ.get("CI"):
+            pytest.fail("sctk is missing; install the Debian package sctk")
+        pytest.skip("sctk is not installed (Debian package sctk)")
+
+
+def write_trn(path, texts):
+    path.write_text("".join(f"{text} (s-{i:05d})\n" for i, text in enumerate(texts)), encoding="utf-8")
+
+
+def sclite_counts(folder, references, hypotheses):
+    """Hits, substitutions, deletions and insertions of each utterance."""
+    write_trn(folder / "ref.trn", references)
+    write_trn(folder / "hyp.trn", hypotheses)
+    command = [
+        SCTK,
+        "sclite",
+        "-s",
+        "-e",
+        "utf-8",
+        "-r",
+        "ref.trn",
+        "trn",
+        "-h",
+        "hyp.trn",
+        "trn",
+        "-i",
+        "rm",
+    ]
+    done = subprocess.run([*command, "-o", "pralign", "stdout"], cwd=folder, capture_output=True, check=True)
+    text = done.stdout.decode("utf-8", "replace")
+    found = re.findall(r"id: \(s-(\d+)\)\s+Scores: \(#C #S #D #I\) (\d+) (\d+) (\d+) (\d+)", text)
+    counts = {int(number): tuple(map(int, rest)) for number, *rest in found}
+    return [counts[i] for i in range(len(references))]
