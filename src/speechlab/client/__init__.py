@@ -1,1 +1,47 @@
+"""The client: every operation of the contract, for scripts and for ``await``, one implementation for both.
 
+It sends requests, repeats them when that makes sense, and reads replies into values that show themselves. It is no
+engine and no store, and knows the service only through the contract; the embedded one is started as a process.
+Used by people in notebooks, by batches, studies, widgets and the command line.
+"""
+
+from __future__ import annotations
+
+from speechlab.client._async_client import AsyncClient
+from speechlab.client._audio_input import AudioInput
+from speechlab.client._call import RawResponse
+from speechlab.client._client import Client
+from speechlab.client._clock import Clock, Random, SystemClock
+from speechlab.client._connect import aconnect, connect
+from speechlab.client._events import CallEvent, Timing, Usage
+from speechlab.client._speech import SpeechClip
+from speechlab.client._streams import AsyncSpeechStream, AsyncTranslationStream
+from speechlab.client._sync_streams import SpeechStream, TranslationStream
+from speechlab.client._transcript import Transcript, join_texts
+from speechlab.client._translation import Translation, TranslationChunk
+from speechlab.client._voices import VoiceCatalogue
+
+__all__ = [
+    "AsyncClient",
+    "AsyncSpeechStream",
+    "AsyncTranslationStream",
+    "AudioInput",
+    "CallEvent",
+    "Client",
+    "Clock",
+    "Random",
+    "RawResponse",
+    "SpeechClip",
+    "SpeechStream",
+    "SystemClock",
+    "Timing",
+    "Transcript",
+    "Translation",
+    "TranslationChunk",
+    "TranslationStream",
+    "Usage",
+    "VoiceCatalogue",
+    "aconnect",
+    "connect",
+    "join_texts",
+]

@@ -1,0 +1,51 @@
+"""Time and chance, as things that tests can replace."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Protocol
+
+__all__ = ["Clock", "Random", "SystemClock", "default_random"]
+
+
+class Clock(Protocol):
+    """Where a client takes the time from."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward."""
+
+    def time(self) -> float:
+        """Seconds since 1970, for the dates in HTTP headers."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, in seconds."""
+
+
+class Random(Protocol):
+    """Where a client takes its jitter from."""
+
+    def uniform(self, a: float, b: float, /) -> float:
+        """A number from a to b."""
+
+
+class SystemClock:
+    """The clocks of the machine."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, in seconds."""
+        await asyncio.sleep(seconds)
+
+
+def default_random() -> Random:
+    """Jitter that differs between processes, seeded by the system."""
+    return random.SystemRandom()

@@ -1,0 +1,102 @@
+"""From nothing to a client: arguments, then environment, then the embedded service."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._async_client import AsyncClient
+from speechlab.client._client import Client
+from speechlab.client._events import logger
+from speechlab.client._options import check_names
+from speechlab.client._settings import API_KEY_VARIABLE, Settings, resolve
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from speechlab.client._options import Options
+    from speechlab.client._secret import Secret
+
+__all__ = ["aconnect", "connect", "settings_for"]
+
+
+def connect(
+    base_url: str | None = None,
+    ws_base_url: str | None = None,
+    api_key: str | None = None,
+    **options: Unpack[Options],
+) -> Client:
+    """Make a client of the configured service, or else of the embedded one, which is started if need be.
+
+    Args:
+        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        **options: See ``Client``.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    return Client.connect(base_url, ws_base_url, api_key, **options)
+
+
+async def aconnect(
+    base_url: str | None = None,
+    ws_base_url: str | None = None,
+    api_key: str | None = None,
+    **options: Unpack[Options],
+) -> AsyncClient:
+    """Make a client for ``await``, as :func:`connect` does.
+
+    Args:
+        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        **options: See ``Client``.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    return await AsyncClient.connect(base_url, ws_base_url, api_key, **options)
+
+
+def settings_for(
+    base_url: str | None, ws_base_url: str | None, api_key: str | Secret | None, options: dict[str, Any]
+) -> Settings:
+    """Find or start the service.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    check_names(options)
+    settings = resolve(base_url, ws_base_url, api_key, options)
+    if settings is not None:
+        return settings
+    if api_key or ws_base_url:
+        given = "an api_key" if api_key else "a ws_base_url"
+        raise ConfigurationError(
+            f"{given} was given but no base_url; give base_url= or set SPEECHLAB_BASE_URL, or leave both out to "
+            "use the embedded service"
+        )
+    if os.environ.get(API_KEY_VARIABLE):
+        logger.warning(
+            "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
+        )
+    from speechlab.client._embedded import take_lease
+
+    lease = take_lease()
+    try:
+        return Settings(
+            base_url=lease.base_url,
+            ws_base_url=lease.ws_base_url,
+            api_key=lease.api_key,
+            lease=lease,
+            **options,
+        )
+    except BaseException:
+        lease.release()
+        raise

@@ -1,0 +1,286 @@
+"""One call from beginning to end: a place under the limit, sending, judging, waiting, sending again.
+
+It knows HTTP, retries, limits and time, and nothing of voices or transcripts. It lives on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from speechlab.client._call import Call, RawResponse
+from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit
+from speechlab.client._failures import error_from_reply, retry_after_s
+from speechlab.client._limiter import Slot, lane
+from speechlab.client._retry import Failure, RetryState
+from speechlab.client._wire import Reply, Sent, Wire, WireError
+from speechlab.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    ConfigurationError,
+    SpeechLabError,
+    StreamTruncatedError,
+)
+
+if TYPE_CHECKING:
+    from speechlab.client._limiter import Lane
+    from speechlab.client._settings import Settings
+
+__all__ = ["Connections", "Core", "ReplyStream"]
+
+
+class Connections:
+    """The wire of a client, made on first use and bound to the loop of that use."""
+
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self.closed = False
+
+    def wire(self, settings: Settings) -> Wire:
+        """The wire for the running loop.
+
+        Raises:
+            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+        """
+        loop = asyncio.get_running_loop()
+        if self.closed:
+            raise ConfigurationError("this client is closed; make a new one")
+        if self._wire is None or self._pid != os.getpid() or (self._loop and self._loop.is_closed()):
+            # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
+            self._wire, self._loop, self._pid = Wire(settings), loop, os.getpid()
+        elif self._loop is not loop:
+            raise ConfigurationError(
+                "this AsyncClient belongs to another event loop, the one of its first call (a widget callback or "
+                "asyncio.run has a loop of its own); make one AsyncClient for each loop, or use Client, which "
+                "works from every thread and inside a running loop"
+            )
+        return self._wire
+
+    async def close(self) -> None:
+        """Close it for good."""
+        self.closed = True
+        wire, self._wire = self._wire, None
+        if wire is not None and self._pid == os.getpid() and self._loop is asyncio.get_running_loop():
+            await wire.close()
+
+
+class Progress:
+    """What is being measured while a call runs."""
+
+    def __init__(self, settings: Settings, call: Call) -> None:
+        self.clock = settings.clock
+        self.call = call
+        self.began = self.clock.monotonic()
+        self.attempts = 0
+        self.queued_s = 0.0
+        self.first_byte_s: float | None = None
+        self.deadline: float | None = None
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock.monotonic() - self.began
+
+    def timing(self) -> Timing:
+        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s)
+
+    def event(self, kind: str, **facts: object) -> CallEvent:
+        return CallEvent(
+            kind,  # type: ignore[arg-type]
+            self.call.operation,
+            self.attempts,
+            elapsed_s=self.elapsed_s,
+            **facts,  # type: ignore[arg-type]
+        )
+
+
+class ReplyStream:
+    """A successful reply whose body is still coming; holds its place under the limit until it is closed."""
+
+    def __init__(self, reply: Reply, slot: Slot, progress: Progress) -> None:
+        self._reply = reply
+        self._slot = slot
+        self._progress = progress
+        self.status = reply.status
+        self.headers = reply.headers
+        self._ended = False
+
+    @property
+    def timing(self) -> Timing:
+        """Timing so far."""
+        return self._progress.timing()
+
+    async def piece(self) -> bytes | None:
+        """The next bytes as they arrive, or None at the end; WireError if it is cut short."""
+        piece = await self._reply.piece()
+        self._ended = self._ended or piece is None
+        return piece
+
+    async def close(self) -> None:
+        """Close the connection if the body has not been read to its end."""
+        try:
+            await self._reply.close()
+        finally:
+            self._slot.release(success=self._ended)
+
+
+class Core:
+    """Sends calls."""
+
+    def __init__(self, settings: Settings, connections: Connections, ledger: Ledger) -> None:
+        self.settings = settings
+        self.connections = connections
+        self.ledger = ledger
+
+    def _lane(self, service: str) -> Lane:
+        key = self.settings.api_key
+        return lane(self.settings.base_url, key.fingerprint() if key else "", service)
+
+    async def send(self, call: Call) -> RawResponse:
+        """Send a call and read the whole reply.
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            StreamTruncatedError: The answer was cut short.
+        """
+        outcome = await self._run(call, stream=False)
+        if isinstance(outcome, ReplyStream):  # pragma: no cover - the two are told apart by stream
+            raise TypeError("a whole reply was asked for")
+        return outcome
+
+    async def open(self, call: Call) -> ReplyStream:
+        """Send a call and return as soon as the head of a successful reply is there.
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+        """
+        outcome = await self._run(call, stream=True)
+        if isinstance(outcome, RawResponse):  # pragma: no cover
+            raise TypeError("a stream was asked for")
+        return outcome
+
+    async def _run(self, call: Call, *, stream: bool) -> RawResponse | ReplyStream:
+        settings = self.settings
+        progress = Progress(settings, call)
+        state = RetryState(
+            max_retries=0 if call.raw else settings.max_retries,
+            patience_s=settings.patience_s,
+            free=call.free,
+            rng=settings.rng,
+        )
+        track = self._lane(call.service)
+        while True:
+            outcome = await self._attempt(call, progress, track, stream=stream)
+            if not isinstance(outcome, Failure):
+                return outcome
+            delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
+            if delay is None or not (outcome.status == 429 or track.spend_retry()):
+                raise self._given_up(outcome, progress)
+            emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay))
+            await progress.clock.sleep(delay)
+
+    def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
+        error = failure.error
+        attach_timing(error, progress.timing())
+        if failure.sent and isinstance(error, APIConnectionError):
+            self.ledger.add(possibly_metered=1)
+        emit(
+            self.settings.on_event,
+            progress.event("error", status=failure.status, error=type(error).__name__),
+        )
+        return error
+
+    async def _attempt(
+        self, call: Call, progress: Progress, track: Lane, *, stream: bool
+    ) -> RawResponse | ReplyStream | Failure:
+        clock = progress.clock
+        waiting_since = clock.monotonic()
+        slot = await track.acquire(self.settings.max_concurrency, clock)
+        progress.queued_s += slot.started - waiting_since
+        if progress.deadline is None and call.timeouts.total is not None:
+            # Time in the queue does not count: of a thousand calls made at once the last one waits for long.
+            progress.deadline = slot.started + call.timeouts.total
+        progress.attempts += 1
+        emit(self.settings.on_event, progress.event("request"))
+        keep = False
+        outcome: RawResponse | ReplyStream | Failure | None = None
+        try:
+            outcome = await self._exchange(call, progress, slot, stream=stream)
+            keep = isinstance(outcome, ReplyStream)
+        finally:
+            if not keep:
+                success = isinstance(outcome, RawResponse) and outcome.status < 400
+                throttled = isinstance(outcome, Failure) and outcome.throttled
+                slot.release(success=success, throttled=throttled)
+        return outcome
+
+    async def _exchange(
+        self, call: Call, progress: Progress, slot: Slot, *, stream: bool
+    ) -> RawResponse | ReplyStream | Failure:
+        wire = self.connections.wire(self.settings)
+        remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
+        reply: Reply | None = None
+        opened = False
+        sent = Sent()
+        try:
+            async with asyncio.timeout(remaining):
+                reply = await wire.open(call, sent)
+                progress.first_byte_s = progress.clock.monotonic() - slot.started
+                emit(self.settings.on_event, progress.event("response", status=reply.status))
+                if stream and 200 <= reply.status < 300:
+                    opened = True
+                    return ReplyStream(reply, slot, progress)
+                return await self._whole(call, progress, reply)
+        except WireError as error:
+            fault = error
+        except TimeoutError:
+            text = f"the call's time of {call.timeouts.total:g} s is up"
+            fault = WireError(text, sent=sent.done, timed_out=True)
+        finally:
+            if reply is not None and not opened:
+                await reply.close()
+        return self._no_reply(call, fault)
+
+    async def _whole(self, call: Call, progress: Progress, reply: Reply) -> RawResponse | Failure:
+        if call.raw or 200 <= reply.status < 300:
+            content = await self._whole_body(call, reply)
+            if isinstance(content, Failure):
+                return content
+            return RawResponse(reply.status, reply.headers, content, progress.timing())
+        content = await reply.read_some()
+        error = error_from_reply(reply.status, reply.headers, content)
+        wait = retry_after_s(reply.headers, progress.clock.time())
+        return Failure(error, status=reply.status, retry_after_s=wait)
+
+    async def _whole_body(self, call: Call, reply: Reply) -> bytes | Failure:
+        content = bytearray()
+        try:
+            while (piece := await reply.piece()) is not None:
+                content += piece
+        except WireError as error:
+            if error.timed_out or call.free:
+                return self._no_reply(call, error)
+            text = f"the reply was cut short after {len(content):,} bytes ({error})"
+        else:
+            return bytes(content)
+        # Not repeated: the work has been done, and most likely counted.
+        return Failure(StreamTruncatedError(text, partial=bytes(content)), sent=True, final=True)
+
+    def _no_reply(self, call: Call, fault: WireError) -> Failure:
+        where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
+        text = f"{where}: {fault}"
+        if fault.sent and not call.free:
+            text += "; the request had been sent in full, so it may have been done and billed"
+        elif self.settings.lease is not None and not fault.timed_out:
+            text += f"; {self.settings.lease.explain()}"
+        elif not fault.timed_out:
+            text += "; check base_url, and that the service runs"
+        if fault.timed_out:
+            text += "; a longer timeout can be given as timeout="
+        kind = APITimeoutError if fault.timed_out else APIConnectionError
+        error = kind(text, possibly_metered=fault.sent and not call.free)
+        return Failure(error, sent=fault.sent, timed_out=fault.timed_out)

@@ -1,0 +1,134 @@
+"""What a client tells of its calls: records of time for results and errors, events for hooks, sums for bills."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.errors import SpeechLabError
+
+__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger"]
+
+logger = logging.getLogger("speechlab.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a call took, in seconds.
+
+    Attributes:
+        attempts: How often it was sent.
+        latency_s: From the call to the end of the reply, with retries and waits.
+        first_byte_s: From the last sending to the head of its reply, or None if none came.
+        queued_s: Waiting for a free place under the rate limit; part of ``latency_s``.
+    """
+
+    attempts: int = 1
+    latency_s: float = 0.0
+    first_byte_s: float | None = None
+    queued_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent:
+    """A step of a call, for the ``on_event`` hook.
+
+    Attributes:
+        kind: ``request`` before each sending, ``response`` after each reply, ``retry`` before each wait, and
+            ``error`` when the call is given up.
+        operation: ``voices``, ``synthesize``, ``stream_speech``, ``transcribe``, ``translate``,
+            ``stream_translation`` or ``request``.
+        attempt: Number of the sending, from 1.
+        status: HTTP status of a reply.
+        delay_s: Seconds to wait before the next sending.
+        elapsed_s: Seconds since the call began.
+        error: Name of the error's class.
+    """
+
+    kind: Literal["request", "response", "retry", "error"]
+    operation: str
+    attempt: int
+    status: int | None = None
+    delay_s: float | None = None
+    elapsed_s: float = 0.0
+    error: str | None = None
+
+
+def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
+    """Log an event and hand it to the hook; a hook that fails must not fail the call."""
+    logger.debug(
+        "%s %s attempt=%d status=%s delay=%s elapsed=%.3f error=%s",
+        event.operation,
+        event.kind,
+        event.attempt,
+        event.status,
+        event.delay_s,
+        event.elapsed_s,
+        event.error,
+    )
+    if hook is None:
+        return
+    try:
+        hook(event)
+    except Exception:
+        logger.exception("the on_event hook failed; the call goes on")
+
+
+def attach_timing(error: SpeechLabError, timing: Timing) -> None:
+    """Put the timing, and the attempts where the error has them, on an error."""
+    vars(error)["timing"] = timing
+    if hasattr(error, "attempts"):
+        error.attempts = timing.attempts
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What has been spent through a client, as far as replies and requests tell.
+
+    Attributes:
+        calls: Calls that succeeded.
+        synthesized_chars: Code points of text that were spoken.
+        audio_bytes: Bytes of audio received.
+        recognized_s: Seconds of audio transcribed.
+        translated_chars: Code points of text that were translated.
+        prompt_tokens: Tokens of prompts, where the service tells.
+        completion_tokens: Tokens of translations, where the service tells.
+        possibly_metered: Calls that failed after they had been sent in full, and may have been billed.
+    """
+
+    calls: int = 0
+    synthesized_chars: int = 0
+    audio_bytes: int = 0
+    recognized_s: float = 0.0
+    translated_chars: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    possibly_metered: int = 0
+
+    def as_dict(self) -> dict[str, float]:
+        """The sums by name."""
+        return asdict(self)
+
+
+class Ledger:
+    """Sums, added to from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._usage = Usage()
+
+    def add(self, **amounts: float) -> None:
+        """Add to the named sums."""
+        with self._lock:
+            sums = {name: getattr(self._usage, name) + amount for name, amount in amounts.items()}
+            self._usage = replace(self._usage, **sums)
+
+    @property
+    def usage(self) -> Usage:
+        """The sums so far."""
+        return self._usage

@@ -1,0 +1,144 @@
+"""Replies that are errors, read as whatever they turn out to be: the agreed body, half of it, HTML, nothing."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab.client._secret import redact
+from speechlab.errors import (
+    APIError,
+    AuthenticationError,
+    BadRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["error_from_reply", "error_from_value", "retry_after_s"]
+
+_CLASSES: dict[int, type[APIError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+}
+_HINTS = {
+    401: "give a valid key as api_key= or in SPEECHLAB_API_KEY",
+    403: "the key is valid, but may not do this; ask for access, or choose another voice",
+    404: "the service is not offered at this base_url",
+}
+_TAG = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]*>")
+_TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
+_BODY_CHARS = 2_000
+_MESSAGE_CHARS = 300
+_MAX_WAIT_S = 86_400.0
+
+
+def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
+    """Make the error that a reply stands for; whatever the reply is, this does not fail."""
+    try:
+        value: Any = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        value = None
+    text = redact(content[: 4 * _BODY_CHARS].decode("utf-8", "replace"))[:_BODY_CHARS]
+    return error_from_value(status, headers, value, text)
+
+
+def error_from_value(status: int, headers: Mapping[str, str], value: object, text: str = "") -> APIError:
+    """The same for a body that is decoded already.
+
+    Args:
+        status: HTTP status.
+        headers: Headers, names in lower case.
+        value: The decoded JSON, or None if it was not JSON.
+        text: The start of the body as text.
+    """
+    fields: dict[Any, Any] = value if isinstance(value, dict) else {}
+    inner = fields.get("error")
+    if isinstance(inner, dict):  # {"error": {"message": ..., "code": ...}}, as several gateways write it
+        fields = {**fields, **inner, "error": inner.get("message")}
+    message = _message(fields, text) or _fallback(status, headers)
+    if status in _HINTS:
+        message = f"{message.rstrip('.')}; {_HINTS[status]}"
+    code = fields.get("code")
+    name = fields.get("name")
+    facts: dict[str, Any] = {
+        "status": status,
+        "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
+        "name": redact(name)[:200] if isinstance(name, str) and name else None,
+        "context": _context(fields.get("context")),
+        "body": text or None,
+    }
+    if status == 429:
+        return RateLimitError(message, retry_after_s=retry_after_s(headers), **facts)
+    kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
+    if status == 501 or status == 505:
+        facts["retryable"] = False
+    return kind(message, **facts)
+
+
+def _context(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    return tuple(redact(item)[:200] for item in items[:20] if isinstance(item, str) and item)
+
+
+def _message(fields: dict[Any, Any], text: str) -> str:
+    for name in ("error", "message", "detail"):
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            return _shortened(redact(value))
+    return _plain(text)
+
+
+def _plain(text: str) -> str:
+    """What a person would read on an HTML page; other text as it is."""
+    if "<" in text:
+        title = _TITLE.search(text)
+        text = html.unescape(_TAG.sub(" ", title.group(1) if title else text))
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
+
+
+def _fallback(status: int, headers: Mapping[str, str]) -> str:
+    if 300 <= status < 400 and "location" in headers:
+        return (
+            f"the service redirects to {redact(headers['location'])[:200]!r}; a key is not sent after a "
+            "redirection, so set base_url to the final address"
+        )
+    return "the service gave no reason (the body was empty)"
+
+
+def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Seconds to wait by the Retry-After header, in either of its forms; None if there is none that makes sense.
+
+    Args:
+        headers: Headers, names in lower case.
+        now: Seconds since 1970, for dates; None takes the time of the machine.
+    """
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now)
+        except (ValueError, OverflowError, TypeError):
+            return None
+    if seconds != seconds:  # NaN
+        return None
+    return min(max(seconds, 0.0), _MAX_WAIT_S)

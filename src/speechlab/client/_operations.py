@@ -1,0 +1,131 @@
+"""The operations of the contract as calls: arguments in, a checked request out. Nothing is sent here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._audio_input import Recording, recognition_body
+from speechlab.client._call import Call, Timeouts, form_body, json_body
+from speechlab.client._speech import SpeechFacts
+from speechlab.contract import (
+    DEFAULT_SAMPLE_RATE,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    VOICES_PATH,
+    RecognitionRequest,
+    SpeechRequest,
+    TranslationRequest,
+    Voice,
+    VoiceRules,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["recognition_call", "speech_call", "translation_call", "voices_call"]
+
+_SLACK_S = 120.0
+"""A service that has been idle may first have to load its models."""
+_TTS_S_PER_CHAR = 0.3
+_ASR_S_PER_S = 2.5
+_MT_S_PER_CHAR = 0.05
+_STREAM_GAP_S = 120.0
+
+
+def _timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
+    """How long to wait.
+
+    Args:
+        timeout: What the user set for the whole call, in seconds, or None.
+        expected_s: What the work may take on a slow machine, in seconds.
+        stream: Whether the reply comes in pieces; then the time between two counts, and the whole has no end.
+    """
+    read = max(_SLACK_S, expected_s)
+    if timeout is not None:
+        return Timeouts(read=min(read, timeout), total=timeout, connect=min(5.0, timeout))
+    if stream:
+        return Timeouts(read=_STREAM_GAP_S, total=None)
+    return Timeouts(read=read, total=3 * read)
+
+
+def voices_call(timeout: float | None) -> Call:
+    """``GET /tts/voices`` (section 4.2)."""
+    # Nothing is computed for a catalogue; what takes longer than this has failed.
+    limits = Timeouts(read=30.0, total=90.0) if timeout is None else _timeouts(timeout, 0.0)
+    return Call("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
+
+
+def speech_call(
+    fields: dict[str, Any], voice: Voice | None, *, stream: bool, timeout: float | None
+) -> tuple[Call, SpeechFacts]:
+    """``POST /tts`` (section 4.1).
+
+    Args:
+        fields: Fields of section 2.2; None stands for absent.
+        voice: What the catalogue says of the voice, if it is known.
+        stream: Whether the audio is to come as it is made.
+        timeout: Seconds, or None.
+
+    Raises:
+        InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
+    """
+    request = SpeechRequest.parse({**fields, "stream": stream})
+    rate = request.sample_rate or DEFAULT_SAMPLE_RATE
+    if voice is not None:
+        rules = VoiceRules.of(voice)
+        if voice.formats:
+            rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
+    facts = SpeechFacts(request.text, request.voice_id, request.format, rate)
+    limits = _timeouts(timeout, _TTS_S_PER_CHAR * len(request.text), stream=stream)
+    name = "stream_speech" if stream else "synthesize"
+    call = Call(name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*")
+    return call, facts
+
+
+def recognition_call(recording: Recording, fields: dict[str, Any], timeout: float | None) -> Call:
+    """``POST /asr/srt/audio_llm`` (section 4.4).
+
+    Args:
+        recording: What to transcribe.
+        fields: The other fields of section 2.3; None stands for absent.
+        timeout: Seconds, or None.
+
+    Raises:
+        InvalidRequestError: A field breaks its rule.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    # The recording is encoded while it is sent; the model only has to see that there is one.
+    checked = RecognitionRequest.parse({"audio": "AAAA", **given}).body()
+    del checked["audio"]
+    limits = _timeouts(timeout, _ASR_S_PER_S * recording.duration_s)
+    body = recognition_body(recording, checked)
+    return Call("transcribe", "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
+
+
+def translation_call(
+    fields: dict[str, Any], keywords: Iterable[str], *, stream: bool, timeout: float | None
+) -> Call:
+    """``POST /translate/`` (section 4.5).
+
+    Args:
+        fields: Fields of section 2.5 but the keywords; None stands for absent.
+        keywords: Terms to preserve.
+        stream: Whether the translation is to come in chunks.
+        timeout: Seconds, or None.
+
+    Raises:
+        InvalidRequestError: A field breaks its rule.
+    """
+    terms: Sequence[str] = (keywords,) if isinstance(keywords, str) else tuple(keywords)
+    request = TranslationRequest.parse({**fields, "keywords": terms, "stream": stream})
+    limits = _timeouts(timeout, _MT_S_PER_CHAR * len(request.text), stream=stream)
+    return Call(
+        "stream_translation" if stream else "translate",
+        "translate",
+        "POST",
+        TRANSLATION_PATH,
+        limits,
+        form_body(request.form()),
+        accept="text/event-stream" if stream else "application/json",
+    )

@@ -1,0 +1,153 @@
+"""Where a client sends to and how it behaves: arguments before environment, checked once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._options import check_names
+from speechlab.client._secret import Secret
+from speechlab.contract import realtime_base
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx2
+
+    from speechlab.client._embedded import Lease
+    from speechlab.client._events import CallEvent
+
+__all__ = [
+    "API_KEY_VARIABLE",
+    "BASE_URL_VARIABLE",
+    "WS_BASE_URL_VARIABLE",
+    "Settings",
+    "is_loopback",
+    "resolve",
+]
+
+BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
+WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
+API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that one client is configured with.
+
+    Attributes:
+        base_url: HTTP base URL; may have a path.
+        ws_base_url: WebSocket base URL.
+        api_key: The key, or None to send none.
+        timeout: Seconds for a whole call with its retries; None lets it follow the length of text or audio.
+        max_retries: How often a failed call is repeated; 0 also stops the repeating of calls answered by 429.
+        max_concurrency: Most calls of each service at once.
+        patience_s: Seconds for which a call goes on being repeated while the answer is 429.
+        allow_insecure: Whether a key may travel over plain HTTP to another machine.
+        on_event: Called with each :class:`CallEvent`.
+        transport: An httpx2 transport to send through, instead of the network.
+        clock: Time.
+        rng: Jitter.
+        lease: The hold on the embedded service, if this client uses it.
+    """
+
+    base_url: str
+    ws_base_url: str
+    api_key: Secret | None = None
+    timeout: float | None = None
+    max_retries: int = 4
+    max_concurrency: int = 16
+    patience_s: float = 60.0
+    allow_insecure: bool = False
+    on_event: Callable[[CallEvent], None] | None = None
+    transport: httpx2.AsyncBaseTransport | None = field(default=None, repr=False)
+    clock: Clock = field(default_factory=SystemClock, repr=False)
+    rng: Random = field(default_factory=default_random, repr=False)
+    lease: Lease | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, schemes in (("base_url", ("http", "https")), ("ws_base_url", ("ws", "wss"))):
+            url = getattr(self, name)
+            _check_url(name, url, schemes)
+            self._check_secrecy(name, url)
+        _check_number("max_retries", self.max_retries, least=0)
+        _check_number("max_concurrency", self.max_concurrency, least=1)
+        _check_number("patience_s", self.patience_s, least=0)
+        if self.timeout is not None and not self.timeout > 0:
+            raise ConfigurationError(f"timeout is {self.timeout!r}; give seconds above 0, or None")
+
+    def _check_secrecy(self, name: str, url: str) -> None:
+        parts = urlsplit(url)
+        if self.api_key is None or self.allow_insecure or parts.scheme in {"https", "wss"}:
+            return
+        if not is_loopback(parts.hostname or ""):
+            raise ConfigurationError(
+                f"{name} {url!r} would send the API key in the clear to another machine; use "
+                f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine itself."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
+    allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
+    if not isinstance(url, str):
+        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is not a URL ({error}); {allowed}") from None
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError(f"{name} holds a user name or password; leave it out, and give api_key")
+    if parts.scheme not in schemes or not parts.hostname or url != url.strip():
+        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+    if parts.query or parts.fragment:
+        raise ConfigurationError(f"{name} {url!r} has a query or a fragment; give the part before it")
+
+
+def _check_number(name: str, value: object, *, least: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= least:
+        raise ConfigurationError(f"{name} is {value!r}; it must be a number of at least {least:g}")
+
+
+def as_secret(value: str | Secret | None) -> Secret | None:
+    """Wrap a key; an empty string counts as none."""
+    if value is None or isinstance(value, Secret):
+        return value
+    return Secret(value) if value else None
+
+
+def resolve(
+    base_url: str | None,
+    ws_base_url: str | None,
+    api_key: str | Secret | None,
+    options: dict[str, Any],
+) -> Settings | None:
+    """Find the settings: arguments, then environment.
+
+    Returns:
+        None if neither names a service.
+    """
+    check_names(options)
+    base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    if base is None:
+        return None
+    # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
+    from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
+    realtime = ws_base_url or from_environment or realtime_base(str(base))
+    key = as_secret(api_key) or as_secret(os.environ.get(API_KEY_VARIABLE))
+    return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
