@@ -46,3 +46,18 @@ def sclite_counts(folder, references, hypotheses):
     found = re.findall(r"id: \(s-(\d+)\)\s+Scores: \(#C #S #D #I\) (\d+) (\d+) (\d+) (\d+)", text)
     counts = {int(number): tuple(map(int, rest)) for number, *rest in found}
     return [counts[i] for i in range(len(references))]
+
+
+def sc_stats_mapsswe(folder, references, first, second):
+    """Segments, mean, standard deviation and Z of the matched-pair test."""
+    for name, texts in (("ref", references), ("a", first), ("b", second)):
+        write_trn(folder / f"{name}.trn", texts)
+    systems = ["-h", "a.trn", "trn", "sysA", "-h", "b.trn", "trn", "sysB"]
+    command = [SCTK, "sclite", "-s", "-r", "ref.trn", "trn", *systems, "-i", "rm", "-o", "sgml", "stdout"]
+    aligned = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+    command = [SCTK, "sc_stats", "-p", "-t", "mapsswe", "-v", "-n", "-"]
+    text = subprocess.run(command, cwd=folder, input=aligned, capture_output=True, check=True).stdout.decode()
+    number = r"(-?[\d.]+)"
+    pattern = rf"# segs: (\d+)\).*?\(mean: {number}\) \(std dev: {number}\) \(Z Stat: {number}\)"
+    segs, mean, deviation, z = re.search(pattern, text).groups()
+    return int(segs), float(mean), float(deviation), float(z)

@@ -8,21 +8,28 @@ Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 
 from speechlab.metrics._alignment import Alignment, Edit, alignment_html, alignment_text
 from speechlab.metrics._bootstrap import Interval
+from speechlab.metrics._compare import Comparison, compare, compare_all
 from speechlab.metrics._error_rate import ErrorRate, error_rate
 from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._score import score, summarize
+from speechlab.metrics._translation import TranslationScore, translation_score
 
 __all__ = [
     "Alignment",
+    "Comparison",
     "Difference",
     "Edit",
     "ErrorRate",
     "Interval",
     "JapaneseComparison",
+    "TranslationScore",
     "alignment_html",
     "alignment_text",
+    "compare",
+    "compare_all",
     "compare_japanese",
     "error_rate",
     "score",
     "summarize",
+    "translation_score",
 ]

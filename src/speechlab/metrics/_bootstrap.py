@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Interval", "check_level", "ratio_interval", "sum_blocks"]
+__all__ = [
+    "Interval",
+    "check_draws",
+    "check_level",
+    "draw_sums",
+    "percentiles",
+    "ratio_interval",
+    "sum_blocks",
+]
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
 
@@ -60,30 +68,31 @@ def ratio_interval(
         The interval; both ends NaN if there are fewer than two utterances, of which nothing can be said.
     """
     check_level(level)
-    if n < 1:
-        message = f"a bootstrap needs draws, not n={n!r}; use 1000 or more"
-        raise InvalidRequestError(message, parameter="n")
+    check_draws(n)
     if len(errors) < 2:
         return Interval(math.nan, math.nan)
-    pairs, counts = np.unique(np.column_stack([errors, lengths]), axis=0, return_counts=True)
-    rates = _draw(pairs, counts, n=n, random=np.random.default_rng(seed))
+    sums = draw_sums(np.column_stack([errors, lengths]), n=n, seed=seed)
+    return percentiles(sums[:, 0] / np.maximum(sums[:, 1], 1), level)
+
+
+def percentiles(values: NDArray[np.float64], level: float) -> Interval:
+    """The middle part of a distribution that holds ``level`` of it."""
     tail = (1 - level) / 2
-    low, high = np.quantile(rates, [tail, 1 - tail])
+    low, high = np.quantile(values, [tail, 1 - tail])
     return Interval(float(low), float(high))
 
 
-def _draw(
-    pairs: NDArray[np.int64], counts: NDArray[np.int64], *, n: int, random: np.random.Generator
-) -> NDArray[np.float64]:
+def draw_sums(rows: NDArray[np.int64], *, n: int, seed: int) -> NDArray[np.int64]:
+    """Sums of the columns over rows that are drawn with replacement, as many as there are, ``n`` times."""
+    distinct, counts = np.unique(rows, axis=0, return_counts=True)
     total = int(counts.sum())
-    step = max(1, _CELLS_AT_ONCE // len(pairs))
-    rates = np.empty(n)
+    random = np.random.default_rng(seed)
+    step = max(1, _CELLS_AT_ONCE // len(distinct))
+    sums = np.empty((n, rows.shape[1]), dtype=np.int64)
     for start in range(0, n, step):
         size = min(step, n - start)
-        drawn = random.multinomial(total, counts / total, size=size) @ pairs
-        # A draw without any reference token counts as one of length 1, as everywhere else.
-        rates[start : start + size] = drawn[:, 0] / np.maximum(drawn[:, 1], 1)
-    return rates
+        sums[start : start + size] = random.multinomial(total, counts / total, size=size) @ distinct
+    return sums
 
 
 def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -111,3 +120,10 @@ def check_level(level: float) -> None:
     if not 0 < level < 1:
         message = f"a confidence level lies between 0 and 1, not at {level!r}; use 0.95 for 95 %"
         raise InvalidRequestError(message, parameter="level")
+
+
+def check_draws(n: int) -> None:
+    """Refuse a bootstrap without draws."""
+    if n < 1:
+        message = f"a bootstrap needs draws, not n={n!r}; use 1000 or more"
+        raise InvalidRequestError(message, parameter="n")
