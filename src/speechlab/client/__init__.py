@@ -15,10 +15,11 @@ from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._connect import aconnect, connect
 from speechlab.client._events import CallEvent, Timing, Usage
 from speechlab.client._speech import SpeechClip
-from speechlab.client._streams import AsyncSpeechStream, AsyncTranslationStream
+from speechlab.client._speech_stream import AsyncSpeechStream
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
 from speechlab.client._transcript import Transcript, join_texts
 from speechlab.client._translation import Translation, TranslationChunk
+from speechlab.client._translation_stream import AsyncTranslationStream
 from speechlab.client._voices import VoiceCatalogue
 
 __all__ = [

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from speechlab.client._audio_input import AudioInput, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
-from speechlab.client._core import Connections, Core
-from speechlab.client._events import Ledger, Usage
+from speechlab.client._client_base import ClientBase
 from speechlab.client._operations import recognition_call, speech_call, translation_call, voices_call
-from speechlab.client._options import Options, changed
-from speechlab.client._settings import Settings, resolve
 from speechlab.client._speech import SpeechClip, SpeechFacts, read_speech
-from speechlab.client._streams import AsyncSpeechStream, AsyncTranslationStream
+from speechlab.client._speech_stream import AsyncSpeechStream
 from speechlab.client._transcript import Transcript, read_transcript
 from speechlab.client._translation import Translation, read_translation
+from speechlab.client._translation_stream import AsyncTranslationStream
 from speechlab.client._voices import VoiceCatalogue, read_catalogue
 from speechlab.contract import AudioFormat, Voice, canonical_uuid
-from speechlab.errors import ConfigurationError, InvalidRequestError
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import TracebackType
-    from typing import Unpack
 
 __all__ = ["AsyncClient"]
 
-_NOT_CONFIGURED = (
-    "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
-    "embedded service"
-)
 
-
-class AsyncClient:
+class AsyncClient(ClientBase):
     """A speech service, for ``await``.
 
     It belongs to the event loop of its first call. One client is enough for a program: it keeps connections, and
@@ -53,87 +43,6 @@ class AsyncClient:
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
     """
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        ws_base_url: str | None = None,
-        api_key: str | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        settings = resolve(base_url, ws_base_url, api_key, dict(options))
-        if settings is None:
-            raise ConfigurationError(_NOT_CONFIGURED)
-        self._set_up(settings, Connections(), Ledger())
-
-    def _set_up(
-        self,
-        settings: Settings,
-        connections: Connections,
-        ledger: Ledger,
-        catalogue: VoiceCatalogue | None = None,
-    ) -> None:
-        self._settings = settings
-        self._core = Core(settings, connections, ledger)
-        self._catalogue = catalogue
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Make a client of finished settings; :func:`connect` does it so."""
-        client = cls.__new__(cls)
-        cls._set_up(client, settings, Connections(), Ledger())
-        return client
-
-    @classmethod
-    async def connect(
-        cls,
-        base_url: str | None = None,
-        ws_base_url: str | None = None,
-        api_key: str | None = None,
-        **options: Unpack[Options],
-    ) -> Self:
-        """Make a client of the configured service, or else of the embedded one, which is started if need be.
-
-        Args:
-            base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
-            ws_base_url: WebSocket base URL.
-            api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
-            **options: See the class.
-
-        Raises:
-            ConfigurationError: An argument is not usable.
-            ServiceStartError: The embedded service could not be started.
-        """
-        from speechlab.client._connect import settings_for
-
-        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, api_key, dict(options)))
-
-    @property
-    def base_url(self) -> str:
-        """HTTP base URL."""
-        return self._settings.base_url
-
-    @property
-    def ws_base_url(self) -> str:
-        """WebSocket base URL."""
-        return self._settings.ws_base_url
-
-    @property
-    def usage(self) -> Usage:
-        """What has been spent through this client and those made from it by ``with_options``."""
-        return self._core.ledger.usage
-
-    def with_options(self, **changes: Unpack[Options]) -> Self:
-        """The same service through the same connections, with other options.
-
-        Args:
-            **changes: See the class; ``transport`` cannot be changed.
-        """
-        cls = type(self)
-        client = cls.__new__(cls)
-        settings = changed(self._settings, changes)
-        cls._set_up(client, settings, self._core.connections, self._core.ledger, self._catalogue)
-        return client
 
     async def voices(self) -> VoiceCatalogue:
         """List the voices (section 4.2 of the contract).
@@ -444,25 +353,6 @@ class AsyncClient:
             "model": model,
         }
         return translation_call(fields, keywords, stream=stream, timeout=self._settings.timeout)
-
-    async def close(self) -> None:
-        """Close the connections, and let go of the embedded service if this client uses it."""
-        await self._core.connections.close()
-        if self._settings.lease is not None:
-            self._settings.lease.release()
-            self._core.settings = self._settings = replace(self._settings, lease=None)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        key = "***" if self._settings.api_key else None
-        return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
 
 
 def _words(values: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.client import _portal
@@ -71,7 +70,6 @@ class Client:
 
     def _set_up(self, client: AsyncClient) -> None:
         self._async = client
-        self._pid = os.getpid()
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -260,6 +258,16 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __copy__(self) -> Self:
+        return self.with_options()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.with_options()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rebuild, (_, facts) = self._async.__reduce__()
+        return rebuild, (type(self), facts)
 
     def __repr__(self) -> str:
         return repr(self._async).removeprefix("Async")

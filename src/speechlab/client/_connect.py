@@ -9,7 +9,7 @@ from speechlab.client._async_client import AsyncClient
 from speechlab.client._client import Client
 from speechlab.client._events import logger
 from speechlab.client._options import check_names
-from speechlab.client._settings import API_KEY_VARIABLE, Settings, resolve
+from speechlab.client._settings import API_KEY_VARIABLE, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._options import Options
     from speechlab.client._secret import Secret
+    from speechlab.client._settings import Settings
 
 __all__ = ["aconnect", "connect", "settings_for"]
 
@@ -86,17 +87,6 @@ def settings_for(
         logger.warning(
             "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
         )
-    from speechlab.client._embedded import take_lease
+    from speechlab.client._embedded import embedded_settings
 
-    lease = take_lease()
-    try:
-        return Settings(
-            base_url=lease.base_url,
-            ws_base_url=lease.ws_base_url,
-            api_key=lease.api_key,
-            lease=lease,
-            **options,
-        )
-    except BaseException:
-        lease.release()
-        raise
+    return embedded_settings(options)

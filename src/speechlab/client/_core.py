@@ -134,6 +134,10 @@ class Core:
         self.connections = connections
         self.ledger = ledger
 
+    def with_settings(self, settings: Settings) -> Core:
+        """The same connections and sums under other settings."""
+        return Core(settings, self.connections, self.ledger)
+
     def _lane(self, service: str) -> Lane:
         key = self.settings.api_key
         return lane(self.settings.base_url, key.fingerprint() if key else "", service)

@@ -24,11 +24,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from speechlab.client._secret import Secret
+from speechlab.client._settings import Settings
 from speechlab.client._version import package_version
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
 
-__all__ = ["STATE_DIR_VARIABLE", "Lease", "Service", "StateDir", "take_lease"]
+__all__ = ["STATE_DIR_VARIABLE", "Lease", "Service", "StateDir", "embedded_settings", "take_lease"]
 
 STATE_DIR_VARIABLE = "SPEECHLAB_STATE_DIR"
 _LOCK_WAIT_S = 180.0
@@ -238,6 +239,29 @@ def take_lease() -> Lease:
         _let_go(state)
         raise
     raise failure
+
+
+def embedded_settings(options: dict[str, Any]) -> Settings:
+    """Settings for a client of the embedded service.
+
+    Args:
+        options: Options of the client.
+
+    Raises:
+        ServiceStartError: It could not be started.
+    """
+    lease = take_lease()
+    try:
+        return Settings(
+            base_url=lease.base_url,
+            ws_base_url=lease.ws_base_url,
+            api_key=lease.api_key,
+            lease=lease,
+            **options,
+        )
+    except BaseException:
+        lease.release()
+        raise
 
 
 def _found(state: StateDir) -> Service | None:

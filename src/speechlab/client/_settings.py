@@ -27,6 +27,7 @@ __all__ = [
     "BASE_URL_VARIABLE",
     "WS_BASE_URL_VARIABLE",
     "Settings",
+    "as_secret",
     "is_loopback",
     "resolve",
 ]

@@ -1,4 +1,4 @@
-"""Streams for code that does not await: faces of those in ``_streams``."""
+"""Streams for code that does not await: faces of the asynchronous ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._events import Timing
     from speechlab.client._speech import SpeechClip
-    from speechlab.client._streams import AsyncSpeechStream, AsyncTranslationStream
+    from speechlab.client._speech_stream import AsyncSpeechStream
     from speechlab.client._translation import Translation, TranslationChunk
+    from speechlab.client._translation_stream import AsyncTranslationStream
 
 __all__ = ["SpeechStream", "TranslationStream"]
 

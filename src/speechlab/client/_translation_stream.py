@@ -1,229 +1,36 @@
-"""Replies that are used while they come: speech as bytes and clips, translations as chunks.
-
-These are the asynchronous ones; the synchronous faces are in ``_sync_streams``. A stream opens its connection when
-it is entered, or at the first piece, and leaving it early closes the connection, which stops the service's work.
-"""
+"""A translation that is used while it is being made, for ``await``."""
 
 from __future__ import annotations
 
 import asyncio
-import weakref
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import orjson
 
 from speechlab.client._call import RawResponse
-from speechlab.client._events import Timing, attach_timing
+from speechlab.client._events import attach_timing
 from speechlab.client._failures import error_from_value
-from speechlab.client._pcm import SampleReader
-from speechlab.client._speech import SpeechClip, SpeechFacts, check_audio_type
 from speechlab.client._sse import EventReader
+from speechlab.client._stream_base import Stream, first_text
 from speechlab.client._translation import Translation, TranslationChunk, read_chunk, read_translation
 from speechlab.client._wire import WireError
 from speechlab.contract import STREAM_END
 from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from types import TracebackType
+    from collections.abc import AsyncIterator
 
-    from speechlab.audio import AudioClip
     from speechlab.client._call import Call
     from speechlab.client._core import Core, ReplyStream
 
-    Prepare = Callable[[], Awaitable[tuple[Call, SpeechFacts]]]
-
-__all__ = ["AsyncSpeechStream", "AsyncTranslationStream"]
+__all__ = ["AsyncTranslationStream"]
 
 _LINGER_S = 0.2
 """How long to wait, after the last event, for the end of the body that lets the connection be used again."""
 
 
-class _Stream:
-    """Opening, reading and closing, the same for both kinds."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._source: ReplyStream | None = None
-        self._closed = False
-        self._timing = Timing()
-
-    @property
-    def timing(self) -> Timing:
-        """How long it has taken so far, and how many attempts."""
-        return self._source.timing if self._source is not None and not self._closed else self._timing
-
-    async def _open_call(self, call: Call) -> ReplyStream:
-        source = await self._core.open(call)
-        self._source = source
-        # A stream that is dropped unfinished must not keep its place under the rate limit.
-        weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), source).atexit = False
-        return source
-
-    async def aclose(self) -> None:
-        """Close the connection; the service stops working for it."""
-        if not self._closed:
-            self._timing = self.timing
-            self._closed = True
-            if self._source is not None:
-                await self._source.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ConfigurationError("this stream is closed; ask for a new one")
-
-
-def _close_abandoned(loop: asyncio.AbstractEventLoop, source: ReplyStream) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and its connections with it
-        loop.call_soon_threadsafe(partial(_spawn, source))
-
-
-def _spawn(source: ReplyStream) -> None:
-    task = asyncio.ensure_future(source.close())
-    _closing.add(task)
-    task.add_done_callback(_closing.discard)
-
-
-_closing: set[asyncio.Future[None]] = set()
-
-
-class AsyncSpeechStream(_Stream):
-    """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.
-
-    Use it as ``async with``; leaving it early stops the service's work.
-    """
-
-    def __init__(self, core: Core, prepare: Prepare) -> None:
-        super().__init__(core)
-        self._prepare = prepare
-        self._facts: SpeechFacts | None = None
-        self._pieces: list[bytes] = []
-
-    @property
-    def partial(self) -> bytes:
-        """The bytes that have come so far."""
-        return b"".join(self._pieces)
-
-    @property
-    def content_type(self) -> str:
-        """Media type that the service named; empty before the stream is open."""
-        return self._source.headers.get("content-type", "") if self._source is not None else ""
-
-    async def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
-
-        Raises:
-            InvalidRequestError: The request breaks a rule of the contract.
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not audio.
-        """
-        self._check_open()
-        if self._source is not None:
-            return
-        call, self._facts = await self._prepare()
-        source = await self._open_call(call)
-        try:
-            media_type = self.content_type.partition(";")[0].strip().lower()
-            check_audio_type(media_type, "" if media_type.startswith("audio/") else await _start(source))
-        except ContractError:
-            await self.aclose()
-            raise
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = await self.next_piece()
-        if piece is None:
-            raise StopAsyncIteration
-        return piece
-
-    async def next_piece(self) -> bytes | None:
-        """The next bytes as they arrive, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The connection broke; ``partial`` holds what had come.
-        """
-        if self._closed and self._ended:
-            return None
-        await self.open()
-        try:
-            piece = await self._source.piece() if self._source else None
-        except WireError as error:
-            text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
-        else:
-            if piece is not None:
-                self._pieces.append(piece)
-                return piece
-            await self._finish()
-            return None
-        await self.aclose()
-        broken = StreamTruncatedError(text, partial=self.partial)
-        attach_timing(broken, self.timing)
-        raise broken
-
-    _ended = False
-
-    async def _finish(self) -> None:
-        self._ended = True
-        await self.aclose()
-        if not self._pieces:
-            raise ContractError("the service answered 200 without a single byte of audio")
-        if self._facts is not None:
-            self._core.ledger.add(
-                calls=1, synthesized_chars=len(self._facts.text), audio_bytes=len(self.partial)
-            )
-
-    async def clips(self) -> AsyncIterator[AudioClip]:
-        """The sound as it comes, in short clips; for the formats pcm and wav.
-
-        Raises:
-            InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.
-            StreamTruncatedError: The connection broke.
-        """
-        await self.open()
-        assert self._facts is not None
-        reader = SampleReader(self._facts, self.content_type)
-        while (piece := await self.next_piece()) is not None:
-            clip = reader.feed(piece)
-            if clip is not None:
-                yield clip
-
-    async def collect(self) -> SpeechClip:
-        """Wait for the rest, and return all of it as one clip.
-
-        Raises:
-            StreamTruncatedError: The connection broke.
-        """
-        while await self.next_piece() is not None:
-            pass
-        assert self._facts is not None
-        return await asyncio.to_thread(self._facts.decode, self.partial, self.content_type, self.timing)
-
-    def __repr__(self) -> str:
-        state = "closed" if self._closed else "not open" if self._source is None else "open"
-        return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"
-
-
-async def _start(source: ReplyStream) -> str:
-    with suppress(WireError):
-        return ((await source.piece()) or b"")[:2000].decode("utf-8", "replace")
-    return ""
-
-
-class AsyncTranslationStream(_Stream):
+class AsyncTranslationStream(Stream):
     """A translation while it is being made: iterate for its chunks; ``text`` is what there is so far.
 
     Use it as ``async with``; leaving it early stops the service's work.
@@ -274,7 +81,7 @@ class AsyncTranslationStream(_Stream):
         if media_type == "application/json":
             await self._read_whole(source)
         elif media_type != "text/event-stream":
-            start = await _start(source)
+            start = await first_text(source)
             await self.aclose()
             what = media_type or "an untyped body"
             text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
@@ -299,15 +106,6 @@ class AsyncTranslationStream(_Stream):
         raise StreamTruncatedError(text, partial="")
 
     _whole: tuple[TranslationChunk, Translation] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __aiter__(self) -> AsyncIterator[TranslationChunk]:
         return self

@@ -1,0 +1,139 @@
+"""What a client is besides its operations: settings, connections, options, and an end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from speechlab.client._core import Connections, Core
+from speechlab.client._events import Ledger, Usage
+from speechlab.client._options import Options, changed
+from speechlab.client._pickling import described, rebuilt
+from speechlab.client._settings import Settings, resolve
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Unpack
+
+    from speechlab.client._voices import VoiceCatalogue
+
+__all__ = ["ClientBase"]
+
+_NOT_CONFIGURED = (
+    "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
+    "embedded service"
+)
+
+
+class ClientBase:
+    """The part of :class:`AsyncClient` that sends nothing."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        ws_base_url: str | None = None,
+        api_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        settings = resolve(base_url, ws_base_url, api_key, dict(options))
+        if settings is None:
+            raise ConfigurationError(_NOT_CONFIGURED)
+        self._set_up(settings)
+
+    def _set_up(self, settings: Settings, parent: ClientBase | None = None) -> None:
+        self._settings = settings
+        self._owner = parent is None
+        self._catalogue: VoiceCatalogue | None = None
+        if parent is None:
+            self._core: Core = Core(settings, Connections(), Ledger())
+        else:
+            self._core = parent._core.with_settings(settings)  # noqa: SLF001 - of the same class
+            self._catalogue = parent._catalogue  # noqa: SLF001
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make a client of finished settings; :func:`connect` does it so."""
+        client = cls.__new__(cls)
+        cls._set_up(client, settings)
+        return client
+
+    @classmethod
+    async def connect(
+        cls,
+        base_url: str | None = None,
+        ws_base_url: str | None = None,
+        api_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Make a client of the configured service, or else of the embedded one, which is started if need be.
+
+        Args:
+            base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+            ws_base_url: WebSocket base URL.
+            api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+            **options: See the class.
+
+        Raises:
+            ConfigurationError: An argument is not usable.
+            ServiceStartError: The embedded service could not be started.
+        """
+        from speechlab.client._connect import settings_for
+
+        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, api_key, dict(options)))
+
+    @property
+    def base_url(self) -> str:
+        """HTTP base URL."""
+        return self._settings.base_url
+
+    @property
+    def ws_base_url(self) -> str:
+        """WebSocket base URL."""
+        return self._settings.ws_base_url
+
+    @property
+    def usage(self) -> Usage:
+        """What has been spent through this client and those made from it by ``with_options``."""
+        return self._core.ledger.usage
+
+    def with_options(self, **changes: Unpack[Options]) -> Self:
+        """The same service through the same connections, with other options.
+
+        The connections belong to the client that this is called on: closing the result does not close them.
+
+        Args:
+            **changes: See the class; ``transport`` cannot be changed.
+        """
+        cls = type(self)
+        client = cls.__new__(cls)
+        cls._set_up(client, changed(self._settings, changes), self)
+        return client
+
+    async def close(self) -> None:
+        """Close the connections, and let go of the embedded service if this client uses it."""
+        if self._owner:
+            await self._core.connections.close()
+            if self._settings.lease is not None:
+                self._settings.lease.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __copy__(self) -> Self:
+        return self.with_options()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.with_options()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuilt, (type(self), described(self._settings))
+
+    def __repr__(self) -> str:
+        key = "***" if self._settings.api_key else None
+        return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
