@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+]
 ORIGIN = "http://page.test"
 WIDGETS = Path(__file__).parents[2] / "src" / "speechlab" / "widgets"
 
@@ -65,7 +72,7 @@ class Page:
             self.refused.append(route.request.url)
             route.abort()
 
-    def show(self, html, **files):
+    def show(self, html):
         self.files["/"] = ("text/html; charset=utf-8", html)
         self.files["/favicon.ico"] = ("image/x-icon", b"")
         self.page.goto(f"{ORIGIN}/")

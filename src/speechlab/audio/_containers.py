@@ -16,7 +16,7 @@ from speechlab.errors import AudioDecodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["check_mp3", "check_ogg", "flac_total_frames", "mended_wav"]
+__all__ = ["check_ogg", "flac_total_frames", "mended_wav", "whole_mp3"]
 
 # From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
 # 0xFFFFFFFF, less the header that some writers subtract.
@@ -84,13 +84,15 @@ def check_ogg(data: bytes) -> None:
         position = end
 
 
-def check_mp3(data: bytes) -> None:
+def whole_mp3(data: bytes) -> bytes:
     """Make sure that the last frame is whole, and that no frame is missing which a Xing header counts.
+
+    Zeros behind the last frame, which some writers pad with and ffmpeg stumbles over, are left out.
 
     Raises:
         AudioDecodeError: The file is shorter than its frames or its header say.
     """
-    frames, promised = 0, 0
+    frames, promised, reached = 0, 0, 0
     for start, end in _mp3_frames(data):
         if end > len(data):
             raise AudioDecodeError(
@@ -98,12 +100,13 @@ def check_mp3(data: bytes) -> None:
             )
         if frames == 0:
             promised = _xing_frames(data[start:end])
-        frames += 1
+        frames, reached = frames + 1, end
     # The Xing header sits in a frame of its own that it does not count.
     if frames - 1 < promised:
         raise AudioDecodeError(
             f"the MP3 file is cut short: {max(frames - 1, 0)} of {promised} frames are there"
         )
+    return data[:reached] if reached and not any(data[reached:]) else data
 
 
 def _mp3_frames(data: bytes) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.audio._containers import check_mp3, check_ogg, flac_total_frames, mended_wav
+from speechlab.audio._containers import check_ogg, flac_total_frames, mended_wav, whole_mp3
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, as_samples
 from speechlab.audio._sniff import sniff
 from speechlab.contract import AudioFormat
@@ -103,8 +103,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
     """Sniff and decode; see :func:`speechlab.audio.decode` for what is promised."""
     source_format = sniff(data)
     if source_format is AudioFormat.MP3:
-        check_mp3(data)
-        blocks = _read_with_av(data, source_format, limits)
+        blocks = _read_with_av(whole_mp3(data), source_format, limits)
     else:
         if source_format is AudioFormat.WAV:
             data = mended_wav(data)

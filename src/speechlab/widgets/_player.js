@@ -130,7 +130,8 @@ function draw(canvas, state) {
     pen.fillStyle = color(index === state.selected ? "--sl-band-on" : "--sl-band");
     pen.fillRect(x(segment.start), 0, Math.max(x(segment.end) - x(segment.start) - 1, 1), HEIGHT_PX);
   });
-  if (state.selection) {
+  // A chosen segment is marked already; two washes over each other turn brown.
+  if (state.selection && state.selected < 0) {
     pen.fillStyle = color("--sl-selection");
     pen.fillRect(x(state.selection[0]), 0, x(state.selection[1]) - x(state.selection[0]), HEIGHT_PX);
   }

@@ -1,0 +1,215 @@
+"""The clip as a value, and what can be measured of it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import re
+import subprocess
+import sys
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from speechlab import audio
+from speechlab.audio import AudioClip, concatenate, peaks, trim_silence, waveform_png
+from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
+
+RATE = 24_000
+
+
+def tone(seconds=1.0, rate=RATE):
+    return (0.4 * np.sin(2 * np.pi * 440 * np.arange(round(seconds * rate)) / rate)).astype(np.float32)
+
+
+def test_the_public_names_are_pinned():
+    assert audio.__all__ == [
+        "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "StreamEncoder", "StreamResampler", "concatenate",
+        "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "stream_encoder", "streams", "trim_silence",
+        "waveform_png",
+    ]  # fmt: skip
+
+
+def test_the_import_loads_nothing_heavy():
+    heavy = ["soundfile", "av", "soxr", "PIL", "pandas", "matplotlib", "ipywidgets"]
+    code = f"import sys, speechlab.audio; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_clip_cannot_be_changed_by_anyone():
+    mine = tone()
+    clip = AudioClip(mine, RATE)
+    mine[:] = 0
+    assert clip.peak == pytest.approx(0.4, abs=1e-3)
+    with pytest.raises(ValueError, match="read-only"):
+        clip.samples[0] = 1
+    with pytest.raises(AttributeError):
+        clip.sample_rate = 8_000
+    for again in (pickle.loads(pickle.dumps(clip)), copy.deepcopy(clip)):
+        assert again == clip
+        assert not again.samples.flags.writeable
+
+
+def test_equality_is_of_sound_and_hash_agrees():
+    clip = AudioClip(tone(), RATE, "a")
+    assert clip == AudioClip(tone(), RATE, "b", "mp3")
+    assert hash(AudioClip([0.0], RATE)) == hash(AudioClip([-0.0], RATE))
+    assert clip != AudioClip(tone(), 16_000)
+    assert clip != AudioClip(tone()[:-1], RATE)
+    assert clip != "clip"
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        (np.array([0, 16384, -32768], np.int16), [0, 0.5, -1]),
+        (np.array([2**30, -(2**31)], np.int32), [0.5, -1]),
+        (np.array([0.25, 1.0], np.float64), [0.25, 1.0]),
+        (np.array([[0.5], [0.25]], np.float16), [0.5, 0.25]),
+        ([0.0, 1.3], [0.0, 1.0]),
+    ],
+)
+def test_samples_become_float32_in_one(samples, expected):
+    clip = AudioClip(samples, RATE)
+    assert clip.samples.dtype == np.float32
+    assert clip.samples.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "said"),
+    [
+        ([1, 2], RATE, "dtype int64; give floats in [-1, 1], or int16"),
+        (np.zeros(3, complex), RATE, "dtype complex128"),
+        (["a"], RATE, "dtype <U1"),
+        (np.zeros((2, 2, 2)), RATE, "shape (2, 2, 2); give (frames,)"),
+        (np.float32(0), RATE, "shape ()"),
+        (np.zeros((2, 24_000)), RATE, "transpose them"),
+        (np.zeros((2, 0)), RATE, "1 to 64 channels"),
+        ([0.0, np.nan, np.inf], RATE, "2 of 3 samples are not finite"),
+        ([1e300], RATE, "not finite"),
+        ([0.0, 32767.0], RATE, "divide by full scale"),
+        ([0.0], 24_000.0, "sample_rate is 24000.0; it has to be a whole number of Hz"),
+        ([0.0], 0, "sample_rate is 0"),
+        ([0.0], True, "sample_rate is True"),
+        ([0.0], 10**7, "from 1000 to 384000"),
+    ],
+)
+def test_what_is_no_sound_is_refused_with_a_remedy(samples, rate, said):
+    with pytest.raises(AudioError, match=re.escape(said)):
+        AudioClip(samples, rate)
+
+
+def test_numbers_about_a_clip():
+    clip = AudioClip(np.stack([tone(2), -tone(2)], axis=1), np.int64(RATE))
+    assert (clip.frames, clip.channels, clip.duration_s, clip.sample_rate) == (48_000, 2, 2.0, RATE)
+    assert clip.rms_dbfs == pytest.approx(20 * math.log10(0.4 / math.sqrt(2)), abs=0.01)
+    assert AudioClip(np.zeros(5), RATE).rms_dbfs == -math.inf
+    assert AudioClip(np.zeros(0), RATE).peak == 0
+    assert repr(clip.named("x")) == "AudioClip(2.00 s, 24000 Hz, stereo, 'x')"
+    assert clip.to_mono().peak == 0
+
+
+def test_pcm_that_ends_within_a_frame_is_damaged():
+    with pytest.raises(AudioDecodeError, match="7 bytes are not whole frames of 2 x 16 bits"):
+        AudioClip.from_pcm(bytes(7), RATE, 2)
+    with pytest.raises(AudioError, match="channels is 0"):
+        AudioClip.from_pcm(b"", RATE, 0)
+
+
+@given(st.floats(0, 3), st.floats(0, 3))
+def test_crops_side_by_side_are_the_whole(a, b):
+    first, second = sorted((a, b))
+    clip = AudioClip(np.arange(2_000) / 2_000, 1_000)
+    parts = [clip.crop(0, first), clip.crop(first, second), clip.crop(second)]
+    assert concatenate(parts) == clip
+
+
+@pytest.mark.parametrize("span", [(-1, 1), (1, 0.5), (math.nan, 1), (0, math.nan)])
+def test_crops_out_of_order_are_refused(span):
+    with pytest.raises(AudioError, match="0 <= start_s <= end_s"):
+        AudioClip(tone(), RATE).crop(*span)
+
+
+def test_joining_with_a_gap():
+    clip = AudioClip([0.5, 0.5], 1_000)
+    assert AudioClip.concatenate([clip, clip], gap_s=0.002).samples.tolist() == [0.5, 0.5, 0, 0, 0.5, 0.5]
+    for clips in ([], [clip, AudioClip([0.5], 2_000)], [clip, AudioClip([[0.1, 0.1]], 1_000)]):
+        with pytest.raises(AudioError):
+            concatenate(clips)
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.MP3", "a.ogg", "a.opus", "a.flac"])
+def test_saving_by_suffix_and_reading_back(tmp_path, name):
+    clip = AudioClip(tone(), RATE)
+    path = clip.save(str(tmp_path / name))
+    assert AudioClip.from_file(path).frames == clip.frames
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_saving_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        AudioClip(tone(), RATE).save(path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("a", "has no suffix"), ("a.txt", "'txt' is not an audio format")]
+)
+def test_unknown_suffixes_are_refused(tmp_path, name, said):
+    with pytest.raises(UnsupportedAudioError, match=said):
+        AudioClip(tone(), RATE).save(tmp_path / name)
+
+
+@given(st.integers(0, 50), st.integers(1, 80))
+def test_peaks_bound_every_sample(frames, n):
+    samples = np.random.default_rng(frames).uniform(-1, 1, frames)
+    outline = peaks(samples, n)
+    assert outline.shape == (n, 2)
+    assert (outline[:, 0] <= outline[:, 1]).all()
+    if frames:
+        assert outline.min() == np.float32(samples.min())
+        assert outline.max() == np.float32(samples.max())
+
+
+def test_silence_around_speech_is_trimmed_to_a_margin():
+    quiet = np.random.default_rng(0).normal(0, 1e-4, RATE // 2)
+    trimmed = trim_silence(np.concatenate([quiet, tone(1.0), quiet]), RATE, keep_s=0.1)
+    assert len(trimmed) / RATE == pytest.approx(1.2, abs=0.011)
+    assert len(trim_silence(np.zeros(100), RATE)) == 0
+    assert len(trim_silence(np.zeros(0), RATE)) == 0
+    with pytest.raises(AudioError, match="threshold_db is 0"):
+        trim_silence(tone(), RATE, threshold_db=0)
+
+
+def test_the_waveform_is_a_transparent_picture_of_the_right_size():
+    picture = Image.open(BytesIO(waveform_png(tone(), width=100, height=20)))
+    assert picture.size == (200, 40)
+    alpha = np.asarray(picture.convert("RGBA"))[:, :, 3]
+    assert alpha[0].max() == 0
+    assert alpha[20].min() == 255
+    assert len(waveform_png(np.random.default_rng(0).uniform(-1, 1, RATE * 60))) < 40_000
+    with pytest.raises(AudioError, match="pixels"):
+        waveform_png(tone(), width=100_000)
+
+
+def test_a_clip_shows_itself_without_anything_hostile_or_huge():
+    markup = AudioClip(tone(), RATE, "<script>x</script>")._repr_html_()
+    assert "<script" not in markup
+    assert "lossy preview" in markup
+    assert '<audio src="data:audio/mpeg;base64,' in markup
+    noise = np.random.default_rng(0).uniform(-0.9, 0.9, 200 * 48_000).astype(np.float32)
+    long = AudioClip(noise, 48_000)._repr_html_()
+    assert len(long) < 1_500_000
+    assert "plays the first" in long
+    assert "empty" in AudioClip(np.zeros(0), RATE)._repr_html_()
+    assert "<audio" in AudioClip(np.zeros((100, 4)), 96_000)._repr_html_()

@@ -1,0 +1,197 @@
+"""Decoding what is damaged, forged, endless, or merely unusual."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.audio import AudioClip, DecodeLimits, decode
+from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
+
+RATE = 24_000
+SPEECH = Path(__file__).parents[3] / "shared" / "speech"
+
+
+def tone(seconds=1.0, rate=RATE, channels=1):
+    mono = 0.4 * np.sin(2 * np.pi * 440 * np.arange(round(seconds * rate)) / rate)
+    return (
+        mono
+        if channels == 1
+        else np.stack([mono * (index + 1) / channels for index in range(channels)], axis=1)
+    )
+
+
+CLIP = AudioClip((tone() * 32768).astype(np.int16), RATE)
+FILES = {name: CLIP.encode(name) for name in ("wav", "flac", "ogg", "mp3")}
+FILES["vorbis"] = AudioClip(tone(rate=22_050), 22_050).encode("ogg")
+
+
+def wav(riff, data, body, channels=1, rate=RATE, before=b"", after=b""):
+    layout = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, channels, rate, rate * channels * 2, channels * 2, 16)
+    head = b"RIFF" + struct.pack("<I", riff) + b"WAVE" + layout + before
+    return head + b"data" + struct.pack("<I", data) + body + after
+
+
+def flac_with_total(total, data=FILES["flac"]):
+    fields = int.from_bytes(data[18:26], "big") & ~((1 << 36) - 1) | total
+    return data[:18] + fields.to_bytes(8, "big") + data[26:]
+
+
+PCM = CLIP.encode("pcm")
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFF_FFFF, 0x7FFF_FFFF, 0x7FFF_FFFF - 36, 0xFFFF_FFFF - 36])
+@pytest.mark.parametrize("riff", [0, 36, 0xFFFF_FFFF, 0x7FFF_FFFF])
+def test_streamed_wav_is_read_to_its_end(size, riff):
+    assert decode(wav(riff, size, PCM)) == CLIP
+
+
+def test_an_empty_wav_is_empty_even_where_tags_follow():
+    tags = b"LIST" + struct.pack("<I", 4) + b"INFO"
+    assert decode(wav(36, 0, b"")).frames == 0
+    assert decode(wav(36 + len(tags), 0, b"", after=tags)).frames == 0
+    assert decode(wav(0xFFFF_FFFF, 0xFFFF_FFFF, b"")).frames == 0
+
+
+def test_chunks_before_and_after_the_sound_are_skipped():
+    tags = b"LIST" + struct.pack("<I", 5) + b"abcde\0"
+    assert decode(wav(36 + len(PCM) + 28, len(PCM), PCM, before=tags, after=tags)) == CLIP
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_cut_short_is_an_error(name):
+    data = FILES[name]
+    for length in (len(data) // 2, len(data) - 3, 60):
+        with pytest.raises(AudioDecodeError):
+            decode(data[:length])
+
+
+def test_a_cut_wav_says_how_much_is_there():
+    with pytest.raises(AudioDecodeError, match="says 48000 bytes, but 47000 are there"):
+        decode(FILES["wav"][:-1000])
+
+
+@pytest.mark.parametrize(
+    "data", [b"RIFF\x24\0\0\0WAVE", b"fLaC", b"OggS", b"ID3\x04\0\0\0\0\0\0", b"\xff\xfb\x90\x64"]
+)
+def test_a_header_alone_is_damaged(data):
+    with pytest.raises(AudioDecodeError):
+        decode(data)
+
+
+@given(st.sampled_from(sorted(FILES)), st.binary(max_size=400), st.integers(0, 2_000))
+@settings(max_examples=60, deadline=None)
+def test_garbage_after_a_header_gives_sound_or_our_own_error(name, noise, position):
+    data = bytearray(FILES[name])
+    data[position : position + len(noise)] = noise
+    try:
+        clip = decode(bytes(data))
+    except AudioError:
+        return
+    assert np.isfinite(clip.samples).all()
+
+
+def test_flac_of_unknown_length_is_read_to_its_end():
+    assert decode(flac_with_total(0)) == CLIP
+
+
+def test_a_forged_flac_total_costs_no_memory():
+    tracemalloc.start()
+    with pytest.raises(AudioDecodeError, match="cut short"):
+        decode(flac_with_total((1 << 36) - 1))
+    assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("tag", [b"TAG" + bytes(125), bytes(500)])
+def test_mp3_with_old_tags_or_padding_behind_it_is_read(tag):
+    assert decode(FILES["mp3"] + tag).duration_s == pytest.approx(1.0, abs=0.1)
+
+
+def test_mp3_behind_an_id3_tag_keeps_its_exact_length():
+    tag = b"ID3\x04\0\0\0\0\x02\x01" + bytes(257)
+    assert decode(tag + FILES["mp3"]).frames == RATE
+
+
+@pytest.mark.parametrize("name", ["flac", "ogg", "mp3"])
+def test_ten_minutes_of_silence_in_a_few_bytes_meet_the_limit(name):
+    bomb = AudioClip(np.zeros(600 * 8_000, np.float32), 8_000).encode(name)
+    with pytest.raises(AudioLimitError, match="the limit is 60 s"):
+        decode(bomb, DecodeLimits(max_seconds=60))
+    with pytest.raises(AudioLimitError, match="1000000 bytes of float32"):
+        decode(bomb, DecodeLimits(max_decoded_bytes=1_000_000))
+
+
+def test_a_thousand_channels_are_refused_before_they_are_read():
+    with pytest.raises(AudioLimitError, match="1024 channels; 1 to 32 are allowed"):
+        decode(wav(36 + 2048 * 10, 2048 * 10, bytes(2048 * 10), channels=1024))
+
+
+def test_rates_are_limited():
+    with pytest.raises(AudioLimitError, match="1 Hz"):
+        decode(wav(36 + len(PCM), len(PCM), PCM, rate=1))
+    with pytest.raises(AudioLimitError, match="8000 to 16000 Hz are allowed"):
+        decode(FILES["mp3"], DecodeLimits(min_sample_rate=8_000, max_sample_rate=16_000))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_seconds": 0},
+        {"max_decoded_bytes": -1},
+        {"max_channels": 0},
+        {"min_sample_rate": 5},
+        {"max_seconds": np.nan},
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limits):
+    with pytest.raises(AudioError):
+        DecodeLimits(**limits)
+
+
+@pytest.mark.parametrize(
+    "subtype", ["PCM_U8", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW", "IMA_ADPCM"]
+)
+def test_other_kinds_of_wav_are_read(subtype):
+    buffer = BytesIO()
+    soundfile.write(buffer, tone(channels=2), RATE, format="WAV", subtype=subtype)
+    clip = decode(buffer.getvalue())
+    assert (clip.sample_rate, clip.channels, clip.source_format) == (RATE, 2, "wav")
+    assert np.corrcoef(clip.samples[:RATE, 0], tone(channels=2)[:, 0])[0, 1] > 0.99
+
+
+def test_float_wav_with_nan_or_unscaled_samples_is_no_usable_sound():
+    for value in (np.nan, 32767.0):
+        buffer = BytesIO()
+        soundfile.write(buffer, np.full(100, value, np.float32), RATE, format="WAV", subtype="FLOAT")
+        with pytest.raises(AudioDecodeError, match="no usable sound"):
+            decode(buffer.getvalue())
+
+
+def test_nothing_reaches_the_process_s_stderr(capfd):
+    for name, data in FILES.items():
+        decode(data)
+        with pytest.raises(AudioDecodeError):
+            decode(data[: len(data) // 2])
+        assert capfd.readouterr() == ("", ""), name
+
+
+def test_recordings_of_people_survive_every_format():
+    if not SPEECH.is_dir():
+        pytest.skip("needs the recordings in ../shared/speech")
+    for path in sorted(SPEECH.glob("*.wav")):
+        clip = AudioClip.from_file(path)
+        assert clip.title == path.name
+        mono = clip.to_mono().resample(16_000)
+        for name in ("wav", "flac", "ogg", "mp3"):
+            again = decode(mono.encode(name))
+            assert again.frames == mono.frames
+            assert np.corrcoef(again.samples, mono.samples)[0, 1] > 0.95

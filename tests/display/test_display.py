@@ -1,0 +1,185 @@
+"""Markup that text cannot get into unescaped."""
+
+from __future__ import annotations
+
+import html
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab import display
+from speechlab.display import (
+    Html,
+    audio_figure,
+    data_url,
+    details,
+    diff,
+    document,
+    element,
+    escape,
+    join,
+    table,
+)
+
+SAFE = {
+    "a",
+    "audio",
+    "caption",
+    "del",
+    "details",
+    "figcaption",
+    "figure",
+    "img",
+    "ins",
+    "p",
+    "span",
+    "strong",
+}
+SAFE |= {"summary", "table", "tbody", "td", "th", "thead", "tr"}
+
+
+class Reader(HTMLParser):
+    def __init__(self, markup):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_public_names_are_pinned():
+    assert display.__all__ == sorted(display.__all__)
+    assert set(display.__all__) == {
+        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join", "table",
+    }  # fmt: skip
+
+
+@given(st.text())
+def test_any_text_comes_out_as_it_went_in_and_as_text(text):
+    reader = Reader(element("span", text, lang=text))
+    assert reader.tags == ["span"]
+    if "\r" not in text and "\0" not in text:
+        assert html.unescape(escape(text)) == text or not text.isprintable()
+
+
+@given(st.text())
+def test_no_text_adds_an_element_anywhere(text):
+    whole = (
+        audio_figure(None, title=text, facts=[text], text=text, lang=text)
+        + table([text], [[text]], caption=text, langs=[text])
+        + details(text, text)
+        + diff(
+            [("substitute", text, text), ("equal", text, ""), ("insert", "", text)], lang=text, separator=text
+        )
+        + text
+    )
+    reader = Reader(whole)
+    assert set(reader.tags) <= SAFE
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+
+
+def test_markup_is_escaped_once_and_text_always():
+    assert escape(Html("<b>")) == "<b>"
+    assert "<" + Html("<br>") == "&lt;<br>"
+    assert Html("<br>") + "<" == "<br>&lt;"
+    assert join("<", ["&", Html("&amp;"), None, 5]) == "&amp;&lt;&amp;&lt;&lt;5"
+    assert type(Html("<br>").upper()) is str
+    assert element("p", Html("<br>").lower()) == "<p>&lt;br&gt;</p>"
+
+
+def test_half_surrogates_can_be_written_to_a_file():
+    assert escape("a\ud800b").encode("utf-8") == b"a?b"
+
+
+@pytest.mark.parametrize(
+    "name", ["script", "iframe", "svg", "object", "form", "source", "link", "base", "x y"]
+)
+def test_elements_that_could_run_or_fetch_do_not_exist(name):
+    with pytest.raises(ValueError, match="not one of the elements"):
+        element(name)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        " javascript:x",
+        "data:text/html,x",
+        "data:image/svg+xml;base64,",
+        "file:///x",
+        "x",
+    ],
+)
+def test_addresses_that_could_run_or_read_are_refused(url):
+    with pytest.raises(ValueError, match="not an address that is allowed"):
+        element("a", "x", href=url)
+
+
+def test_event_handlers_and_odd_attributes_are_refused():
+    for attributes in ({"onclick": "x"}, {"on_click": "x"}, {"a b": "x"}, {"x>": "x"}):
+        with pytest.raises(ValueError, match="not an attribute"):
+            element("p", **attributes)
+    assert element("p", class_="a", hidden=True, open=False, data_x=None) == '<p class="a" hidden></p>'
+
+
+def test_data_urls_are_of_audio_and_pictures_only():
+    assert data_url(b"abc", "audio/mpeg") == "data:audio/mpeg;base64,YWJj"
+    for kind in ("image/svg+xml", "text/html", "audio/x;charset=x", 'audio/"'):
+        with pytest.raises(ValueError, match="not shown"):
+            data_url(b"", kind)
+
+
+def test_the_sound_s_address_is_on_the_audio_element_itself():
+    url = data_url(b"abc", "audio/mpeg")
+    reader = Reader(audio_figure(url, title="t", image_url=data_url(b"p", "image/png"), image_alt="Waveform"))
+    assert ("src", url) in reader.attributes
+    assert ("alt", "Waveform") in reader.attributes
+    assert "source" not in reader.tags
+
+
+def test_numbers_stand_to_the_right_with_equal_decimals():
+    markup = table(
+        ["text", "rate", "n"], [["a", 0.0312345, 12], ["b", np.float32(0.11), np.int64(3)], ["c", None, 0]]
+    )
+    assert ">0.0312<" in markup
+    assert ">0.1100<" in markup
+    assert ">–<" in markup
+    assert markup.count("text-align:right") == 2 * 4
+
+
+def test_a_row_that_does_not_fit_is_an_error():
+    with pytest.raises(ValueError, match="2 headings do not fit 1 cells"):
+        table(["a", "b"], [["x"]])
+
+
+def test_empty_tables_and_infinite_numbers_are_shown():
+    assert "<tbody></tbody>" in table(["a"], [])
+    assert ">inf<" in table(["a"], [[float("inf")], [1.0]])
+
+
+def test_a_diff_marks_by_more_than_colour():
+    markup = diff([("equal", "it", "it"), ("delete", "was", ""), ("insert", "", "is")], lang="en")
+    assert "line-through" in markup
+    assert "underline" in markup
+    assert Reader(markup).text == "it was is"
+    assert Reader(diff([("equal", "日", ""), ("insert", "", "本")], separator="")).text == "日本"
+
+
+def test_a_document_is_whole_and_fetches_nothing():
+    page = document("A & B", "text", footer="made here", lang="ja")
+    assert page.startswith("<!DOCTYPE html>")
+    assert '<html lang="ja">' in page
+    assert "default-src &#x27;none&#x27;" in page
+    assert "<title>A &amp; B</title>" in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "url(" not in page

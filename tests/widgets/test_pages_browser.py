@@ -1,0 +1,76 @@
+"""What clips and reports show, in a real browser: it is all there, it plays, and text stays text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.display import Html, audio_figure, details, diff, document, element, table
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = [
+    "<img src=x onerror='window.fired=1'>",
+    "<script>window.fired=1</script>",
+    "'\"><svg onload=window.fired=1>",
+    "</style><script>window.fired=1</script>",
+    "</title><script>window.fired=1</script>",
+    "日本語<iframe src='javascript:parent.fired=1'></iframe>",
+]
+
+
+def hostile_page(text):
+    clip = AudioClip(0.5 * np.sin(np.arange(24_000) / 20), 24_000, text)
+    return (
+        Html(clip._repr_html_())
+        + audio_figure(None, title=text, facts=[text], text=text, lang="ja")
+        + table([text], [[text]], caption=text, langs=[text])
+        + details(text, text)
+        + diff([("substitute", text, text)], lang=text, separator=text)
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("whole", [True, False])
+def test_text_from_outside_never_runs(shown, text, whole):
+    body = hostile_page(text)
+    page = shown.show(document(text, body, text, footer=text) if whole else str(body))
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.fired") is None
+    assert page.locator("script, svg, iframe").count() == 0
+    assert page.locator("figcaption strong").first.inner_text() == text
+
+
+def test_a_clip_shows_its_waveform_and_plays(shown):
+    clip = AudioClip(0.5 * np.sin(np.arange(48_000) / 20), 24_000, "tone")
+    page = shown.show(document("Report", Html(clip._repr_html_())))
+    image = page.get_by_role("img", name="Waveform of tone, 2.00 s, -9 dBFS")
+    assert image.evaluate("node => [node.naturalWidth, node.naturalHeight]") == [1280, 144]
+    # The page's policy forbids eval, and with it Playwright's own waiting.
+    page.evaluate("""() => {
+      const audio = document.querySelector("audio");
+      const later = (done) => (audio.currentTime > 0.2 ? done() : setTimeout(later, 20, done));
+      return audio.play().then(() => new Promise(later));
+    }""")
+    assert page.evaluate("document.querySelector('audio').duration") == pytest.approx(2.0, abs=0.01)
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_a_report_follows_the_scheme_and_fits_a_narrow_screen(shown, request):
+    rows = [["long" * 10, "x" * 60, 0.5]] * 3
+    page = shown.show(document("Report", element("h2", "Rates"), table(["a", "b", "c"], rows), "テスト"))
+    page.set_viewport_size({"width": 360, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    dark = request.node.callspec.params["shown"] == "dark"
+    assert (paper == "rgb(20, 23, 29)") is dark
+
+
+def test_the_page_s_own_policy_stops_what_might_get_through(shown):
+    smuggled = Html(
+        "<script>window.fired=1</script><img src=http://elsewhere.test/x.png onerror='window.fired=1'>"
+    )
+    page = shown.show(document("Report", smuggled))
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.fired") is None
