@@ -15,7 +15,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from speechlab import audio, batch, contract, datasets, display, engines, errors, evaluate, metrics, service
+    from speechlab import (
+        audio,
+        batch,
+        contract,
+        datasets,
+        display,
+        engines,
+        errors,
+        evaluate,
+        metrics,
+        service,
+    )
     from speechlab import store, text, widgets
     from speechlab.audio import AudioClip
     from speechlab.client import (

@@ -129,7 +129,12 @@ class SynthesisStep(Step):
             "sample_rate": rate or DEFAULT_SAMPLE_RATE,
             "temperature": self._temperature,
         }
-        key = request_key(self.operation, parameters, service=self._lab.service_id, repeat=self._repeat)
+        key = request_key(
+            self.operation,
+            parameters,
+            service=getattr(self._lab, "service_id", self._lab.base_url),
+            repeat=self._repeat,
+        )
         return Call(key, parameters, lambda: self._send(text, voice), characters=len(text))
 
     def _find(self, value: object) -> Voice:
@@ -144,7 +149,7 @@ class SynthesisStep(Step):
         response = {
             "duration_s": clip.duration_s,
             "sample_rate": clip.sample_rate,
-            "processing_s": clip.timing.processing_s,
+            "processing_s": getattr(clip.timing, "processing_s", None),
         }
         return Answer(response, {"audio": (clip.encoded, f".{self._format}")}, clip.timing.attempts)
 
@@ -181,7 +186,12 @@ class TranscriptionStep(Step):
         language = _text(row["language"], "language") if self._per_row else self._language
         asked = RecognitionRequest.parse({"audio": "UklGRg==", "language": language, **self._options})
         parameters = {**asked.model_dump(mode="json"), "audio": audio_digest(data)}
-        key = request_key(self.operation, parameters, service=self._lab.service_id, repeat=self._repeat)
+        key = request_key(
+            self.operation,
+            parameters,
+            service=getattr(self._lab, "service_id", self._lab.base_url),
+            repeat=self._repeat,
+        )
         held = None if isinstance(source, str | os.PathLike) else data
         return Call(key, parameters, lambda: self._send(source, held, language), audio_bytes=len(data))
 
@@ -193,7 +203,7 @@ class TranscriptionStep(Step):
             "text": transcript.text,
             "language": transcript.language,
             "confidence": transcript.confidence,
-            "processing_s": transcript.timing.processing_s,
+            "processing_s": getattr(transcript.timing, "processing_s", None),
         }
         if self._options.get("vad") == "segments":
             response["segments"] = transcript.segments.to_dict("records")
@@ -247,7 +257,12 @@ class TranslationStep(Step):
             limits=LIMITS,
         )
         parameters = asked.model_dump(mode="json", exclude={"stream"})
-        key = request_key(self.operation, parameters, service=self._lab.service_id, repeat=self._repeat)
+        key = request_key(
+            self.operation,
+            parameters,
+            service=getattr(self._lab, "service_id", self._lab.base_url),
+            repeat=self._repeat,
+        )
         return Call(key, parameters, lambda: self._send(asked), characters=len(asked.text))
 
     @staticmethod
@@ -270,7 +285,7 @@ class TranslationStep(Step):
             "model": translation.model,
             "prompt_tokens": usage.prompt_tokens if usage else None,
             "completion_tokens": usage.completion_tokens if usage else None,
-            "processing_s": translation.timing.processing_s,
+            "processing_s": getattr(translation.timing, "processing_s", None),
         }
         return Answer(response, attempts=translation.timing.attempts)
 

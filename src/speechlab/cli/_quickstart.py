@@ -91,7 +91,7 @@ def _study(
 
     names = {"synthesize": "speaking with every voice", "transcribe": "recognising what was said"}
     quick = datasets.prompts(quick=True)
-    chosen = pd.concat([quick[quick["language"] == code].head(sentences) for code in ("ja", "en")])
+    chosen = pd.concat([_spread(quick[quick["language"] == code], sentences) for code in ("ja", "en")])
     spoken = evaluate.round_trip(
         lab,
         chosen[["id", "language", "text"]],
@@ -100,7 +100,8 @@ def _study(
     )
     chinese = evaluate.recognition(
         lab,
-        datasets.zh_speech()[["id", "language", "text", "audio", "voice", "duration_s"]].head(sentences),
+        _spread(datasets.zh_speech()[["id", "language", "text", "audio", "duration_s"]], sentences),
+        voice=None,
         concurrency=concurrency,
         progress=lambda done, total: told("recognising Chinese recordings", done, total),
     )
@@ -114,6 +115,12 @@ def _study(
     return evaluate.SpeechReport.joined("Voices and what was understood", [spoken, chinese]), translated
 
 
+def _spread(frame: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Take rows from all over a table: its categories stand one after the other."""
+    count = min(count, len(frame))
+    return frame.iloc[[index * len(frame) // count for index in range(count)]]
+
+
 def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
     target = chosen["language"].astype(str).map({"ja": "en", "en": "ja"})
     japanese = chosen["language"] == "ja"
@@ -125,18 +132,21 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
-    columns = ("voice", "language", "gender", "n", "error rate", "95 % interval", "unit", "readings", "RTF")
-    numbers = ("n", "error rate", "95 % interval", "readings", "RTF")
-    table = plain_table("Error rates by voice", *columns, right=numbers)
+    numbers = ("n", "error rate", "95% interval", "readings", "RTF")
+    table = plain_table("Error rates by voice", "voice", "", "n", *numbers[1:], right=numbers)
+    spoken = None
     for row in speech.summary.to_dict("records"):
+        if row["language"] != spoken:
+            spoken = row["language"]
+            unit = {"word": "words", "char": "characters"}.get(str(row["unit"]), str(row["unit"]))
+            table.add_row(f"[bold]{_LANGUAGES.get(str(spoken), str(spoken))}[/], by {unit}")
+        low, high = percent(row["error_rate_low"]), percent(row["error_rate_high"])
         table.add_row(
-            str(row["voice_name"]),
-            _LANGUAGES.get(str(row["language"]), str(row["language"])),
-            str(row["gender"]) or "–",
+            f"  {row['voice_name']}",
+            str(row["gender"])[:1],
             str(row["n"]),
             percent(row["error_rate"]),
-            f"{percent(row['error_rate_low'])} to {percent(row['error_rate_high'])}",
-            {"word": "words (WER)", "char": "characters (CER)"}.get(str(row["unit"]), str(row["unit"])),
+            f"{low} to {high}" if low != "–" else "–",
             percent(row["reading_cer"]),
             number(row["tts_rtf"]),
         )

@@ -25,12 +25,11 @@ def summary_table(summary: pd.DataFrame) -> Html:
         low, high = percent(row["error_rate_low"]), percent(row["error_rate_high"])
         rows.append(
             [
-                element("strong", row["voice_name"]),
-                row.get("language", ""),
-                row["gender"],
+                element("strong", _unbroken(str(row["voice_name"]))),
+                row["language"],
                 str(row["n"]),
                 element("strong", percent(row["error_rate"])),
-                element("small", f"{low} to {high}"),
+                element("small", _unbroken(f"{low} to {high}") if low != "–" else "–"),
                 _UNITS.get(str(row["unit"]), str(row["unit"])),
                 percent(row["reading_cer"]),
                 _factor(row["tts_rtf"]),
@@ -40,14 +39,13 @@ def summary_table(summary: pd.DataFrame) -> Html:
     heads = (
         "voice",
         "language",
-        "gender",
-        "utterances",
+        "clips",
         "error rate",
-        "95 % interval",
+        "95% interval",
         "counted in",
-        "reading error rate",
-        "synthesis RTF",
-        "recognition RTF",
+        "readings",
+        "speaking RTF",
+        "listening RTF",
     )
     caption = (
         "Error rates by voice. RTF: seconds of work for one second of audio (median); below 1 is fast enough."
@@ -60,9 +58,12 @@ def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
 
     Args:
         rows: Scored rows of a round trip.
-        most: How many rows to show, at most, the worst first; None for all of them in their order.
+        most: How many rows to show, at most, the worst first; None for all of them, text by text.
     """
-    shown = rows if most is None else rows.sort_values("error_rate", ascending=False).head(most)
+    by = ["id", "voice_name"] if "id" in rows.columns else ["voice_name"]
+    shown = (
+        rows.sort_values(by) if most is None else rows.sort_values("error_rate", ascending=False).head(most)
+    )
     lines = [_line(row) for row in shown.to_dict("records")]
     more = len(rows) - len(shown)
     caption = "Reference and what was understood: missing text struck out, added text underlined."
@@ -77,7 +78,9 @@ def _line(row: dict[str, object]) -> list[object]:
     language = str(row.get("language", ""))
     if not isinstance(row.get("hypothesis"), str):
         return [row["voice_name"], "–", element("span", str(row.get("error") or "no result")), "–"]
-    difference = alignment_html(str(row["text"]), str(row["hypothesis"]), str(row["unit"]), language)
+    difference = alignment_html(
+        str(row["text"]), str(row["hypothesis"]), unit=str(row["unit"]), language=language
+    )
     said = element("span", difference, lang=language)
     heard = element("small", "heard: ", element("span", str(row["hypothesis"]), lang=language))
     rate = element("strong", percent(row["error_rate"]))
@@ -97,8 +100,12 @@ def _player(path: str) -> Html:
     except (AudioError, OSError):
         return element("span", "the file is gone")
     return element(
-        "audio", src=data_url(preview, "audio/mpeg"), controls=True, preload="none", style="width:230px"
+        "audio", src=data_url(preview, "audio/mpeg"), controls=True, preload="metadata", style="width:230px"
     )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _factor(value: object) -> str:

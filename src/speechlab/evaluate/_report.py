@@ -97,4 +97,4 @@ def write_text(path: Path, text: str) -> None:
 
 def percent(rate: object) -> str:
     """Write a fraction as a percentage with one decimal, and a missing one as a dash."""
-    return f"{rate * 100:.1f} %" if isinstance(rate, float | int) and rate == rate else "–"
+    return f"{rate * 100:.1f}%" if isinstance(rate, float | int) and rate == rate else "–"

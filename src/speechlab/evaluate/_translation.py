@@ -128,7 +128,9 @@ def translation(
     )
     answered = done["translation"].notna()
     scores = [
-        translation_score([row[reference]], [row["translation"]]).chrf if known else float("nan")
+        translation_score([row[reference]], [row["translation"]], language=row[target_lang]).chrf
+        if known
+        else float("nan")
         for row, known in zip(done.to_dict("records"), answered, strict=True)
     ]
     done = done.assign(chrf=scores)
@@ -145,7 +147,9 @@ def _summarize(done: pd.DataFrame, reference: str, source_lang: str, target_lang
 
     rows = []
     for (source, target), part in done.groupby([source_lang, target_lang], observed=True):
-        result = translation_score(part[reference].tolist(), part["translation"].tolist())
+        result = translation_score(
+            part[reference].tolist(), part["translation"].tolist(), language=str(target)
+        )
         speed = part["processing_s"].median()
         rows.append((source, target, len(part), result.chrf, speed, result.signature))
     columns = [source_lang, target_lang, "n", "chrf", "processing_s", "signature"]

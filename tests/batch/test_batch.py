@@ -1,0 +1,236 @@
+"""Tables through the real service: order, types, errors as rows, nothing asked twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import soundfile
+
+from speechlab import batch
+from speechlab.audio import AudioClip
+from speechlab.client import Client
+from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
+from speechlab.store import Store
+
+pytestmark = pytest.mark.engines
+
+BOOKKEEPING = ["status", "error_type", "error", "http_status", "attempts", "latency_s", "key"]
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def heart(lab):
+    return lab.voices()["heart"].id
+
+
+def says(frame, lab, store, **options):
+    return batch.synthesize(frame, lab, store=store, progress=False, **options)
+
+
+def test_rows_come_back_in_order_with_their_index_and_types(lab, store, heart):
+    frame = pd.DataFrame(
+        {"text": ["One.", "Two.", "One.", None, "", 5], "voice": heart, "mine": range(6)},
+        index=pd.Index(["a", "b", "a", "d", "e", "f"], name="row"),
+    )
+    before = frame.copy()
+    said = says(frame, lab, store)
+    pd.testing.assert_frame_equal(frame, before)
+    assert said.index.equals(frame.index)
+    assert list(said.columns) == [
+        *frame.columns,
+        "audio",
+        "duration_s",
+        "sample_rate",
+        "processing_s",
+        *BOOKKEEPING,
+    ]
+    assert said["status"].tolist() == ["ok", "ok", "ok", "error", "error", "error"]
+    assert said["error_type"].tolist()[3:] == ["InvalidRequestError"] * 3
+    assert "is empty in this row" in said["error"].iloc[3]
+    assert "must hold text" in said["error"].iloc[5]
+    assert said["key"].iloc[0] == said["key"].iloc[2]
+    assert said["audio"].iloc[0] == said["audio"].iloc[2]
+    assert said["duration_s"].iloc[0] == pytest.approx(soundfile.info(said["audio"].iloc[0]).duration)
+    dtypes = {name: str(kind) for name, kind in said.dtypes.items()}
+    assert dtypes["status"] == dtypes["error_type"] == "category"
+    assert dtypes["sample_rate"] == dtypes["attempts"] == dtypes["http_status"] == "Int64"
+    assert dtypes["duration_s"] == dtypes["latency_s"] == "float64"
+    assert all(isinstance(said[name].dtype, pd.StringDtype) for name in ("audio", "error", "key"))
+
+
+def test_an_empty_table_keeps_its_types(lab, store, heart):
+    full = says(pd.DataFrame({"text": ["One."], "voice": heart}), lab, store)
+    empty = says(
+        pd.DataFrame({"text": pd.Series([], dtype="str"), "voice": pd.Series([], dtype="str")}), lab, store
+    )
+    assert len(empty) == 0
+    new = [name for name in full.columns if name not in {"text", "voice", "error_type"}]
+    assert empty.dtypes[new].equals(full.dtypes[new])
+
+
+def test_a_second_run_asks_nothing(lab, store, heart):
+    frame = pd.DataFrame({"text": ["Once is enough.", "Twice is more."], "voice": heart})
+    first = says(frame, lab, store)
+    again = says(frame, lab, store)
+    assert again["status"].tolist() == ["cached", "cached"]
+    assert again["attempts"].tolist() == [0, 0]
+    same = ["audio", "duration_s", "sample_rate", "key"]
+    pd.testing.assert_frame_equal(first[same], again[same])
+    changed = says(frame.assign(text=["Once is enough.", "Twice is plenty."]), lab, store)
+    assert changed["status"].tolist() == ["cached", "ok"]
+    assert says(frame, lab, store, repeat=1)["status"].tolist() == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("change", [{"format": "wav"}, {"sample_rate": 16000}, {"temperature": 0.25}])
+def test_each_parameter_is_another_question(lab, store, heart, change):
+    frame = pd.DataFrame({"text": ["Another question."], "voice": heart})
+    says(frame, lab, store)
+    assert says(frame, lab, store, **change)["status"].tolist() == ["ok"]
+
+
+def test_failures_are_asked_again(lab, tmp_path, store, heart):
+    frame = pd.DataFrame(
+        {"text": ["Hello.", "Hello again."], "voice": [heart, "00000000-0000-0000-0000-000000000000"]}
+    )
+    said = says(frame, lab, store)
+    assert said["status"].tolist() == ["ok", "error"]
+    assert "fits no voice" in said["error"].iloc[1]
+    assert says(frame, lab, store)["status"].tolist() == ["cached", "error"]
+
+
+def test_columns_are_checked_before_any_call(lab, store, heart):
+    frame = pd.DataFrame({"sentence": ["Hello."], "voice": heart})
+    with pytest.raises(InvalidRequestError, match="no column 'text'; it has 'sentence', 'voice'"):
+        says(frame, lab, store)
+    said = says(frame, lab, store, text="sentence")
+    with pytest.raises(InvalidRequestError, match="prefix="):
+        says(said, lab, store, text="sentence")
+    assert "again_status" in says(said, lab, store, text="sentence", prefix="again_")
+    with pytest.raises(InvalidRequestError, match="format 'pcm'"):
+        says(frame, lab, store, text="sentence", format="pcm")
+    with pytest.raises(InvalidRequestError, match="concurrency"):
+        says(frame, lab, store, text="sentence", concurrency=0)
+    assert len(store) == 1
+
+
+def test_recordings_of_every_kind(lab, store, heart, tmp_path):
+    clip = lab.synthesize("The quick brown fox.", voice=heart)
+    path = clip.save(tmp_path / "fox.wav")
+    (tmp_path / "zero.wav").write_bytes(b"")
+    (tmp_path / "noise.wav").write_bytes(b"RIFF" + bytes(range(200)))
+    soundfile.write(tmp_path / "header.wav", np.zeros(0), 16000)
+    rows = [str(path), path, clip, path.read_bytes(), tmp_path / "gone.wav", tmp_path, tmp_path / "zero.wav"]
+    rows += [tmp_path / "noise.wav", tmp_path / "header.wav", float("nan"), 7]
+    frame = pd.DataFrame({"audio": pd.Series(rows, dtype=object)})
+    heard = batch.transcribe(frame, lab, language="en", store=store, progress=False)
+    assert heard["status"].tolist() == ["ok"] * 4 + ["error"] * 7
+    assert all("brown fox" in text.lower() for text in heard["hypothesis"].iloc[:4])
+    assert heard["hypothesis_language"].iloc[0] == "en"
+    assert 0 < heard["confidence"].iloc[0] <= 1
+    errors = heard["error"].iloc[4:].tolist()
+    assert "there is no file" in errors[0]
+    assert "is a folder" in errors[1]
+    assert "is empty in this row" in errors[5]
+    assert "must hold text" in errors[6]
+    assert all(errors)
+
+
+def test_options_of_recognition_are_checked_first_and_change_the_key(lab, store, heart, tmp_path):
+    path = lab.synthesize("Two words. And three more words.", voice=heart).save(tmp_path / "a.wav")
+    frame = pd.DataFrame({"audio": [str(path)]})
+    with pytest.raises(InvalidRequestError, match="temperature"):
+        batch.transcribe(frame, lab, temperature=7.0, store=store, progress=False)
+    keys = [
+        batch.transcribe(frame, lab, language="en", store=store, progress=False, **options)["key"].iloc[0]
+        for options in ({}, {"hotwords": ["words"]}, {"vad": "on"}, {"vad": "segments"})
+    ]
+    assert len(set(keys)) == 4
+
+
+def test_languages_by_row(lab, store, heart, tmp_path):
+    path = lab.synthesize("Good morning.", voice=heart).save(tmp_path / "a.wav")
+    frame = pd.DataFrame({"audio": [str(path)] * 2, "language": ["en", "xx"]})
+    heard = batch.transcribe(frame, lab, language="language", store=store, progress=False)
+    assert heard["status"].tolist() == ["ok", "error"]
+    assert "language 'xx'" in heard["error"].iloc[1]
+
+
+def test_translations(lab, store):
+    frame = pd.DataFrame({"text": ["Good morning.", "   "], "to": ["ja", "ja"]})
+    done = batch.translate(frame, lab, source_lang="en", target_lang="to", store=store, progress=False)
+    assert done["status"].tolist() == ["ok", "error"]
+    assert done["translation"].iloc[0].strip()
+    assert done["completion_tokens"].iloc[0] > 0
+    assert done["model"].iloc[0].count("/") == 1
+
+
+def test_the_accessor_is_the_same(lab, store, heart):
+    frame = pd.DataFrame({"text": ["One."], "voice": heart})
+    assert frame.speech.synthesize(lab, store=store, progress=False)["status"].tolist() == ["ok"]
+    heard = frame.assign(audio=[AudioClip(np.zeros(16000, np.float32), 16000)]).speech.transcribe(
+        lab, store=store, progress=False
+    )
+    assert heard["hypothesis"].tolist() == [""]
+
+
+def test_a_refused_key_stops_the_run(live_service, lab, store, heart):
+    with Client(base_url=live_service.base_url, api_key="sl:wrong") as stranger:
+        with pytest.raises(AuthenticationError, match="Invalid token"):
+            says(pd.DataFrame({"text": ["a"] * 5, "voice": heart}), stranger, store)
+        frame = pd.DataFrame({"text": list("abcdefgh")})
+        with pytest.raises(AuthenticationError):
+            batch.translate(frame, stranger, source_lang="en", target_lang="ja", store=store, progress=False)
+
+
+def test_progress_is_told(lab, store, heart):
+    told = []
+    frame = pd.DataFrame({"text": ["One.", "Two.", "Two."], "voice": heart})
+    batch.synthesize(frame, lab, store=store, progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+FULL = """
+import resource, signal, sys
+import pandas as pd
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.errors import StoreError
+lab = Client(base_url=sys.argv[1], api_key=sys.argv[2])
+texts = ["Short.", "A rather long sentence that needs more room than there is. " * 5]
+frame = pd.DataFrame({"text": texts, "voice": sys.argv[4]})
+batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+try:
+    batch.synthesize(frame, lab, store=sys.argv[3], format="wav", progress=False)
+except StoreError as error:
+    print(error)
+print(batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)["status"].tolist())
+"""
+
+
+def test_a_full_disk_stops_with_words_and_keeps_what_was_done(live_service, heart, tmp_path):
+    arguments = [live_service.base_url, live_service.api_key, str(tmp_path / "s"), heart]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, *arguments], capture_output=True, check=False, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    first, last = done.stdout.splitlines()[-2:]
+    assert "no space left" in first
+    assert last == "['cached']"
+
+
+def test_a_store_that_cannot_be(lab, heart, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError):
+        says(pd.DataFrame({"text": ["a"], "voice": heart}), lab, Path(tmp_path / "file" / "store"))

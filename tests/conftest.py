@@ -1,0 +1,39 @@
+"""What all tests share: folders of their own, and one real service for those that need a real one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory):
+    """No test touches a user's state or results; models stay in the user's cache, where their hashes are checked."""
+    root = tmp_path_factory.mktemp("speechlab")
+    kept = {name: value for name, value in os.environ.items() if name.startswith("SPEECHLAB_")}
+    for name in kept:
+        if name != "SPEECHLAB_CACHE_DIR":
+            del os.environ[name]
+    os.environ["SPEECHLAB_STATE_DIR"] = str(root / "state")
+    os.environ["SPEECHLAB_STORE"] = str(root / "store")
+    yield
+    os.environ.update(kept)
+
+
+@pytest.fixture(scope="session")
+def live_service():
+    """The embedded service with its real engines, as a process of its own."""
+    from speechlab.service import ServiceConfig, running
+
+    with running(ServiceConfig(port=0), process=True) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def lab(live_service):
+    """A client of the real service."""
+    from speechlab.client import Client
+
+    with Client(base_url=live_service.base_url, api_key=live_service.api_key) as client:
+        yield client

@@ -1,0 +1,36 @@
+"""Translation scores are sacrebleu's own, with a tokeniser that fits the language."""
+
+from __future__ import annotations
+
+import pytest
+import sacrebleu
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import translation_score
+
+REFERENCES = ["今日はとても良い天気ですね。", "明日は会議があります。"]
+HYPOTHESES = ["今日は良い天気ですね。", "明日会議があります。"]
+
+
+def test_japanese_is_not_taken_for_one_word_a_sentence():
+    score = translation_score(REFERENCES, HYPOTHESES, language="ja")
+    assert score.chrf == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert score.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
+    assert score.bleu > 30
+    assert sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score < 1
+    assert "tok:char" in score.bleu_signature
+    assert score.signature.startswith("nrefs:1")
+
+
+def test_ends_of_the_scale():
+    same = translation_score(
+        ["It is raining cats and dogs."], ["It is raining cats and dogs."], language="en"
+    )
+    assert (round(same.chrf), round(same.bleu)) == (100, 100)
+    assert translation_score(["abc"], ["xyz"]).chrf == 0
+
+
+@pytest.mark.parametrize(("references", "hypotheses"), [([], []), (["a"], []), (["a"], ["a", "b"])])
+def test_counts_must_fit(references, hypotheses):
+    with pytest.raises(InvalidRequestError, match="do not fit"):
+        translation_score(references, hypotheses)
