@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
 from speechlab.engines._chunks import cut_long, split_sentences, weight
-from speechlab.engines._prompts import NAMES, Terms, chat_messages, few_shot_prompt, token_budget
+from speechlab.engines._prompts import (
+    NAMES,
+    Terms,
+    chat_messages,
+    few_shot_prefix,
+    few_shot_prompt,
+    token_budget,
+)
 from speechlab.engines._protocols import TranslationDelta
 from speechlab.engines._store import ModelStore
 from speechlab.engines._weights import GEMMA_270M
@@ -36,6 +43,8 @@ __all__ = ["LlamaEngine"]
 
 _JOIN_TIMEOUT_S = 60.0
 _PIECE_LIMIT = 150.0
+# Stands where a text would; no text begins with it.
+_NOWHERE = "§"
 
 
 class LlamaEngine:
@@ -74,6 +83,7 @@ class LlamaEngine:
         self._simplified = simplified
         self._server: Any = None
         self._converter: Any = None
+        self._settled = ""
 
     @property
     def model(self) -> str:
@@ -107,6 +117,7 @@ class LlamaEngine:
     def close(self) -> None:
         """Let go of the model; the next use loads it again."""
         self._server = None
+        self._settled = ""
 
     def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         """Translate, token by token (see the protocol).
@@ -166,31 +177,43 @@ class LlamaEngine:
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
         """Text of one piece as it comes; adds the tokens to ``counts``."""
-        request: dict[str, Any] = {
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "temperature": 0.0,
-            "cache_prompt": True,
-            "stop": ["\n"],
-        }
-        if self._prompt == "chat":
-            request |= {"messages": chat_messages(text, job, marks), "max_tokens": token_budget(text)}
-        else:
+        chat = self._prompt == "chat"
+        request: dict[str, Any] = {"temperature": 0.0, "stream": True, "stop": ["\n"], "cache_prompt": True}
+        if chat:
             request |= {
-                "prompt": few_shot_prompt(text, job, marks[0] if marks else None),
-                "n_predict": token_budget(text),
+                "messages": chat_messages(text, job, marks),
+                "max_tokens": token_budget(text),
+                "stream_options": {"include_usage": True},
             }
-        for chunk in _stream(self._server, request, chat=self._prompt == "chat"):
+            self._settle({"messages": chat_messages(_NOWHERE, job, marks), "max_tokens": 1})
+        else:
+            prompt = few_shot_prompt(text, job, marks[0] if marks else None)
+            request |= {"prompt": prompt, "n_predict": token_budget(text)}
+            self._settle({"prompt": few_shot_prefix(job) + _NOWHERE, "n_predict": 1})
+        for chunk in _stream(self._server, request, chat=chat):
             usage = chunk.get("usage")
             if usage:
                 counts[0] += int(usage.get("prompt_tokens", 0))
                 counts[1] += int(usage.get("completion_tokens", 0))
             for choice in chunk.get("choices", ()):
-                piece = (
-                    choice.get("delta", {}).get("content") if self._prompt == "chat" else choice.get("text")
-                )
+                piece = choice.get("delta", {}).get("content") if chat else choice.get("text")
                 if piece:
                     yield piece
+
+    def _settle(self, request: dict[str, Any]) -> None:
+        """Bring the model's memory into one state before each piece: the instructions, and nothing else.
+
+        The library reuses as much of the last prompt as the next one shares. That saves most of the time, but how
+        much is shared decides how the rest is batched, and so the last bits of the sums: the same sentence would be
+        translated differently from call to call. A tiny request in between makes the shared part the same each
+        time; it is computed anew only when the instructions change.
+        """
+        key = repr(request)
+        chat = self._prompt == "chat"
+        reuse = {"temperature": 0.0, "cache_prompt": key == self._settled, "stream": True}
+        for _ in _stream(self._server, request | reuse, chat=chat):
+            pass
+        self._settled = key
 
     def _script(self, text: str, target: str) -> str:
         if target != "zh" or not self._simplified:
@@ -274,7 +297,10 @@ def _pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str,
         body = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
         inner = body.strip()
         start = body.index(inner) if inner else 0
-        if body[:start]:
+        if not any(char.isalnum() for char in inner):
+            yield line, False
+            continue
+        if start:
             yield body[:start], False
         first = True
         for sentence in _sentences(inner, by_sentence=by_sentence):

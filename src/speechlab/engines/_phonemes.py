@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
+from speechlab.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ _JAPANESE = re.compile(
 )
 _LATIN_WORD = r"[A-Za-z\u00c0-\u024f][A-Za-z0-9\u00c0-\u024f'’&.+#/_-]*"
 _LATIN_RUN = re.compile(rf"{_LATIN_WORD}(?: +{_LATIN_WORD})*")
+_HUGE_NUMBER = re.compile(r"\d{13,}")
 _FULLWIDTH_LATIN = {code: code - 0xFEE0 for code in [*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)]}
 
 
@@ -38,8 +40,15 @@ def english_reader(*, british: bool = False) -> Callable[[str], str]:
     Raises:
         MissingDependencyError: hibari-tts is not installed.
     """
-    reader: Callable[[str], str] = require("hibari.g2p").G2P(british=british)
-    return reader
+    reader = require("hibari.g2p").G2P(british=british)
+    lock = threading.Lock()
+
+    def read(text: str) -> str:
+        # Engines on different threads share it, and nothing says that it may be.
+        with lock:
+            return str(_guarded(reader, text))
+
+    return read
 
 
 @cache
@@ -57,9 +66,21 @@ def japanese_reader() -> Callable[[str], str]:
 
     def read(text: str) -> str:
         with OPENJTALK_LOCK:
-            return str(reader(text))
+            return str(_guarded(reader, text))
 
     return read
+
+
+def _guarded(reader: Callable[[str], str], text: str) -> str:
+    # Numbers beyond what the readers have words for make them fail; such a number is read digit by digit.
+    text = _HUGE_NUMBER.sub(lambda match: " ".join(match.group()), text)
+    try:
+        return reader(text)
+    except Exception as error:
+        raise EngineError(
+            f"the text cannot be read aloud: {type(error).__name__} in a piece of {len(text)} characters; "
+            f"write unusual numbers and symbols as words"
+        ) from error
 
 
 def has_japanese(text: str) -> bool:

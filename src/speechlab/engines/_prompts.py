@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import TranslationJob
 
-__all__ = ["NAMES", "Terms", "chat_messages", "few_shot_prompt", "token_budget"]
+__all__ = ["NAMES", "Terms", "chat_messages", "few_shot_prefix", "few_shot_prompt", "token_budget"]
 
 NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 """Languages between which the prompts translate."""
@@ -85,23 +85,31 @@ def _bounded(word: str) -> str:
     return before + re.escape(word) + after
 
 
+def few_shot_prefix(job: TranslationJob) -> str:
+    """The examples, which are the same for all texts of a pair of languages."""
+    return _shots(job, _SHOTS)
+
+
 def few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
-    """Examples, and the text as the next one.
+    """Examples, and the text as the next one; it begins with :func:`few_shot_prefix`.
 
     Args:
         text: One sentence, in one line.
         job: Languages and context.
         mark: Placeholder to show in an example; None where the text has none.
     """
-    source, target = NAMES[job.source], NAMES[job.target]
-    shots = [*_SHOTS, *([{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}] if mark else [])]
-    lines = [f"{source}: {shot[job.source]}\n{target}: {shot[job.target]}\n" for shot in shots]
+    prompt = few_shot_prefix(job)
+    if mark:
+        prompt += _shots(job, [{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}])
     if job.context:
         # A base model of this size gets lost in a long context; its end is what the sentence follows.
-        context = " ".join(job.context.split())[-_FEW_SHOT_CONTEXT:]
-        lines.append(f"Context: {context}\n")
-    lines.append(f"{source}: {text}\n{target}:")
-    return "\n".join(lines)
+        prompt += f"Context: {' '.join(job.context.split())[-_FEW_SHOT_CONTEXT:]}\n\n"
+    return f"{prompt}{NAMES[job.source]}: {text}\n{NAMES[job.target]}:"
+
+
+def _shots(job: TranslationJob, shots: Sequence[dict[str, str]]) -> str:
+    source, target = NAMES[job.source], NAMES[job.target]
+    return "".join(f"{source}: {shot[job.source]}\n{target}: {shot[job.target]}\n\n" for shot in shots)
 
 
 def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[dict[str, str]]:

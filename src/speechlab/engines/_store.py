@@ -210,6 +210,9 @@ class ModelStore:
             folder = self.folder(spec)
             with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
                 folder.mkdir(parents=True, exist_ok=True)
+            # Nobody else writes here while we hold the lock: these are what a killed process left.
+            for stale in folder.glob(".*.part"):
+                stale.unlink(missing_ok=True)
             for file in files:
                 target = folder / file.name
                 if _is_marked_good(target, file) or _is_good(target, file):

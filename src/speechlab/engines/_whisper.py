@@ -123,6 +123,12 @@ class WhisperEngine:
             raise EngineError(
                 f"the language {options.language!r} is not recognised here; choose one of: {allowed}"
             )
+        if options.vad not in _MARGIN_S:
+            raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_MARGIN_S)}")
+        if samples.ndim != 1:
+            raise EngineError(
+                f"the samples have the shape {samples.shape}; hand over one channel, shape (frames,)"
+            )
         duration = len(samples) / SAMPLE_RATE
         segmenting = options.vad == "segments"
         speech = _find_speech(samples, options.min_silence_gap if segmenting else 400)
@@ -236,15 +242,20 @@ def _load(folder: Path, threads: int, compute_type: str) -> Any:
     library = require("faster_whisper")
 
     class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
-        """Decodes a window that ran away into repetition once more, forbidding repetition, without any dice."""
+        """Decodes a window that ran away into repetition once more, forbidding repetition, without any dice.
+
+        Text that compresses well may also be speech that repeats itself. So the second try counts only if the
+        first one never came to an end, or if the model itself likes the second one better.
+        """
 
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
-            result = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            if result[3] <= _RUNAWAY_RATIO:
-                return result
-            options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4, repetition_penalty=1.2)
+            first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            if first[3] <= _RUNAWAY_RATIO:
+                return first
+            options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
             again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            return again if again[3] < result[3] else result
+            unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
+            return again if again[3] < first[3] and (unended or again[1] >= first[1]) else first
 
     try:
         return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)

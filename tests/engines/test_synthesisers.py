@@ -1,0 +1,121 @@
+"""Each voice is understood by the recogniser, comes in pieces, and says the same thing twice the same way."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from speechlab.engines import RecognitionOptions, Synthesiser
+from speechlab.errors import EngineError
+
+pytestmark = pytest.mark.engines
+
+JA = "おはようございます。今日は電車で会社に行きます。"
+EN = "Good morning. The train to the city leaves at noon."
+
+VOICES = [
+    ("kokoro", "jf_alpha", JA, 0.25),
+    ("kokoro", "jf_gongitsune", JA, 0.25),
+    ("kokoro", "jf_nezumi", JA, 0.25),
+    ("kokoro", "jf_tebukuro", JA, 0.25),
+    ("kokoro", "jm_kumo", JA, 0.25),
+    ("kokoro", "jm_kumo", EN, 0.1),
+    ("expressive", "q_tebukuro", JA, 0.25),
+    ("expressive", "q_kumo", EN, 0.1),
+    ("hibari", "heart", EN, 0.1),
+    ("openjtalk", "mei", JA, 0.25),
+]
+
+
+@pytest.mark.parametrize(("name", "voice", "text", "bound"), VOICES)
+def test_the_recogniser_understands_the_voice(name, voice, text, bound, request, whisper, say, error_rate):
+    engine = request.getfixturevalue(name)
+    sound = say(engine, text, voice)
+    language = "ja" if text is JA else "en"
+    assert language in next(known.languages for known in engine.voices if known.name == voice)
+    heard = whisper.recognise(sound, RecognitionOptions())
+    assert heard.language == language
+    assert 0.3 < heard.confidence <= 1
+    assert error_rate(text, heard.text) <= bound, heard.text
+
+
+@pytest.mark.parametrize(
+    ("name", "voice", "text"), [("kokoro", "jm_kumo", JA), ("hibari", "heart", EN), ("openjtalk", "mei", JA)]
+)
+def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
+    engine = request.getfixturevalue(name)
+    assert isinstance(engine, Synthesiser)
+    started = time.perf_counter()
+    pieces, times = [], []
+    for piece in engine.synthesise(text, voice):
+        pieces.append(piece)
+        times.append(time.perf_counter() - started)
+    assert len(pieces) > 1
+    assert times[0] < 0.8 * times[-1]
+    for piece in pieces:
+        assert piece.dtype == np.float32
+        assert piece.ndim == 1
+        assert 0.01 < np.abs(piece).max() <= 1
+    again = np.concatenate(list(engine.synthesise(text, voice)))
+    np.testing.assert_array_equal(np.concatenate(pieces), again)
+
+
+def test_a_long_sentence_begins_at_its_first_clause(kokoro):
+    text = "昨日の夜に友達と電話で話してから、家に帰って晩ご飯を食べて本を読みました。"
+    pieces = list(kokoro.synthesise(text, "jf_alpha"))
+    assert len(pieces) == 2
+    assert len(pieces[0]) < len(pieces[1])
+
+
+def test_temperature_varies_the_reading_unless_it_is_zero_or_seeded(expressive, kokoro):
+    from speechlab.engines import create
+
+    def speak(engine, voice, **options):
+        return np.concatenate(list(engine.synthesise("こんにちは。", voice, **options)))
+
+    plain = speak(kokoro, "jf_tebukuro")
+    np.testing.assert_array_equal(speak(expressive, "q_tebukuro", temperature=0.0), plain)
+    one, two = (speak(expressive, "q_tebukuro", temperature=1.0) for _ in range(2))
+    assert one.shape != two.shape or not np.array_equal(one, two)
+    seeded = create("q", seed=7)
+    one, two = (speak(seeded, "q_tebukuro") for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    cooler = speak(seeded, "q_tebukuro", temperature=0.4)
+    assert one.shape != cooler.shape or not np.array_equal(one, cooler)
+
+
+@pytest.mark.parametrize("name", ["kokoro", "hibari", "openjtalk"])
+@pytest.mark.parametrize("text", ["…", "😀", "!?", "\n"])
+def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
+    engine = request.getfixturevalue(name)
+    (piece,) = engine.synthesise(text, engine.voices[0].name)
+    assert 0.1 <= len(piece) / engine.sample_rate <= 1
+    assert not piece.any()
+
+
+def test_a_text_that_the_voice_cannot_read_is_refused(hibari):
+    with pytest.raises(EngineError, match="reads English only"):
+        hibari.synthesise("こんにちは", "heart")
+
+
+@pytest.mark.parametrize("name", ["kokoro", "expressive", "hibari", "openjtalk"])
+def test_an_unknown_voice_is_refused_with_the_list(name, request):
+    engine = request.getfixturevalue(name)
+    with pytest.raises(EngineError, match=rf"has no voice 'nobody'; it has: {engine.voices[0].name}"):
+        engine.synthesise("a", "nobody")
+
+
+def test_phonemes_beyond_the_model_limit_are_all_spoken(kokoro):
+    # 60 digits, in one piece that no punctuation divides, are some 300 phonemes in English and more in Japanese.
+    sound = np.concatenate(list(kokoro.synthesise("9876543210" * 6, "jm_kumo")))
+    assert len(sound) / kokoro.sample_rate > 15
+
+
+def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):
+    stream = kokoro.synthesise(JA * 20, "jf_alpha")
+    next(stream)
+    stream.close()
+    kokoro.close()
+    assert next(kokoro.synthesise("はい。", "jf_alpha")).size

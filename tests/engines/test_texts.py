@@ -1,0 +1,102 @@
+"""Pure parts of the engines: scripts, prompts and placeholders, and the sound of pieces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.engines import TranslationJob
+from speechlab.engines._chunks import Piece
+from speechlab.engines._llama import _pieces, _tidy
+from speechlab.engines._phonemes import split_scripts
+from speechlab.engines._prompts import Terms, chat_messages, few_shot_prompt
+from speechlab.engines._sound import speak_pieces, trim
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("", []),
+        ("Hello 330.", [("en", "Hello 330.")]),
+        ("SpeechLabの声", [("en", "SpeechLab"), ("ja", "の声")]),
+        ("これはGPT-4 turboです。", [("ja", "これは"), ("en", "GPT-4 turbo"), ("ja", "です。")]),
+        ("ＡＰＩを3回", [("en", "API"), ("ja", "を3回")]),
+    ],
+)
+def test_runs_go_to_the_reader_of_their_script(text, runs):
+    assert split_scripts(text) == runs
+
+
+@given(st.text(alphabet="あ漢ABc 1、。-'ー", max_size=60))
+def test_runs_joined_are_the_text(text):
+    assert "".join(run for _, run in split_scripts(text)) == text
+
+
+def test_terms_are_hidden_whole_and_longest_first():
+    terms = Terms(["art", "art lab", "日本"], "the art lab in 日本語, a party")
+    assert terms.hide("the art lab in 日本語, a party") == "the KW1 in KW3語, a party"
+    assert terms.used_in("the art of 日本") == ("art", "日本")
+    assert terms.show("kw 1, KW-3 and KW12") == "art lab, 日本 and KW12"
+
+
+def test_placeholders_do_not_collide_with_the_text():
+    terms = Terms(["a.b\\1"], "KW1 means a.b\\1")
+    assert terms.hide("KW1 means a.b\\1") == "KW1 means KX1"
+    assert terms.show("KX1!") == "a.b\\1!"
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), max_size=20), st.text(max_size=80))
+def test_hiding_and_showing_terms_loses_nothing_that_was_a_term(words, text):
+    terms = Terms(words, text)
+    for word in terms.used_in(text):
+        assert word in text
+
+
+def test_prompts_hold_the_text_the_languages_and_the_context():
+    job = TranslationJob("x", "ja", "en", (), "line one\nline two")
+    prompt = few_shot_prompt("これ", job, "KW1")
+    assert prompt.endswith("Context: line one line two\n\nJapanese: これ\nEnglish:")
+    assert "We save the data with KW1." in prompt
+    system, user = chat_messages("これ", job, ("KW1",))
+    assert user == {"role": "user", "content": "これ"}
+    assert "Japanese" in system["content"]
+    assert "KW1" in system["content"]
+    assert "line one line two" in system["content"]
+
+
+@given(st.text(alphabet="あ。 \n\r\tab.!、", max_size=80))
+def test_pieces_keep_every_line_break_and_every_word(text):
+    pieces = list(_pieces(text, by_sentence=True, target="ja"))
+    copied = "".join(piece for piece, _ in pieces)
+    assert "".join(copied.split()) == "".join(text.split())
+    assert [char for char in copied if char in "\r\n"] == [char for char in text if char in "\r\n"]
+    assert not any("\n" in piece for piece, translatable in pieces if translatable)
+
+
+@given(st.lists(st.text(alphabet="a  \n", max_size=4)))
+def test_tidy_is_strip_of_the_whole(pieces):
+    assert "".join(_tidy(iter(pieces))) == "".join(pieces).strip()
+
+
+def test_trim_leaves_speech_a_margin_and_no_click():
+    sound = np.concatenate([np.zeros(5000), np.full(2400, 0.5), np.zeros(9000)]).astype(np.float32)
+    trimmed = trim(sound, 24_000)
+    assert trimmed.size == 2400 + 2 * 720
+    assert trimmed[0] == 0
+    assert trimmed[-1] == 0
+    assert trimmed.dtype == np.float32
+    assert trim(np.zeros(100, dtype=np.float32), 24_000).size == 0
+
+
+def test_pauses_go_between_heard_pieces_only():
+    pieces = [Piece("…", 0.3), Piece("a", 0.15), Piece("!", 0.35), Piece("b", 0.3)]
+
+    def speak(text):
+        return np.full(2400 if text.isalpha() else 0, 0.5, dtype=np.float32)
+
+    first, second = list(speak_pieces(pieces, speak, 24_000))
+    assert first.size == 2400
+    assert second.size == 2400 + round(0.35 * 24_000)
+    assert [chunk.size for chunk in speak_pieces([Piece("!", 0.3)], speak, 24_000)] == [7200]

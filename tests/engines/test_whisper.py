@@ -1,0 +1,199 @@
+"""The recogniser: languages, silence, segments, long recordings and its options."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+
+from speechlab.engines import Recogniser, RecognitionOptions, create
+from speechlab.errors import EngineError, ModelError
+
+pytestmark = pytest.mark.engines
+
+FIRST = "The first train to the city leaves early in the morning."
+SECOND = "Please bring your own lunch because the shop is closed."
+BOUNDS = {
+    "librispeech-1995-1837-0001.wav": 0.05,
+    "test_en_1.wav": 0.1,
+    "test_ja_1.wav": 0.5,
+    "test_ja_2.wav": 0.2,
+    "aishell-BAC009S0724W0121.wav": 0.35,
+}
+
+
+def silence(seconds):
+    return np.zeros(round(seconds * 16_000), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def two(hibari, say):
+    """Two sentences of about three seconds each, without silence around."""
+    return say(hibari, FIRST, "heart"), say(hibari, SECOND, "heart")
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_rate):
+    with (human_speech / "manifest.csv").open(encoding="utf-8") as stream:
+        row = next(row for row in csv.DictReader(stream) if row["audio"] == name)
+    samples, rate = soundfile.read(human_speech / name, dtype="float32", always_2d=True)
+    sound = soxr.resample(samples.mean(axis=1), rate, 16_000).astype(np.float32)
+    heard = whisper.recognise(sound, RecognitionOptions())
+    assert isinstance(whisper, Recogniser)
+    assert heard.language == row["language"]
+    assert 0 < heard.confidence <= 1
+    assert error_rate(row["text"], heard.text) <= BOUNDS[name], heard.text
+
+
+@pytest.mark.parametrize("vad", ["off", "on", "segments"])
+@pytest.mark.parametrize(
+    "sound",
+    [
+        silence(0),
+        silence(0.001),
+        silence(12),
+        (np.random.default_rng(1).standard_normal(160_000) * 0.05).astype(np.float32),
+        (0.3 * np.sin(np.arange(80_000) * 0.17)).astype(np.float32),
+    ],
+    ids=["empty", "short", "silence", "noise", "tone"],
+)
+def test_where_nobody_speaks_there_is_no_text(sound, vad, whisper):
+    heard = whisper.recognise(sound, RecognitionOptions(vad=vad))
+    assert (heard.text, heard.confidence, heard.segments) == ("", 0.0, ())
+    assert whisper.recognise(sound, RecognitionOptions(language="zh", vad=vad)).language == "zh"
+
+
+def test_silence_around_and_between_speech_adds_nothing(two, whisper, error_rate):
+    sound = np.concatenate([silence(8), two[0], silence(15), two[1], silence(8)])
+    for vad in ("off", "on"):
+        heard = whisper.recognise(sound, RecognitionOptions(vad=vad))
+        assert error_rate(FIRST + SECOND, heard.text) < 0.06, heard.text
+
+
+def test_soft_speech_is_heard(two, whisper, error_rate):
+    heard = whisper.recognise(two[0] * 0.01, RecognitionOptions(language="en"))
+    assert error_rate(FIRST, heard.text) < 0.1, heard.text
+
+
+@pytest.mark.parametrize(("gap", "count"), [(0.25, 1), (0.7, 2)])
+def test_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate):
+    sound = np.concatenate([silence(3), two[0], silence(gap), two[1], silence(2)])
+    duration = len(sound) / 16_000
+    heard = whisper.recognise(sound, RecognitionOptions(vad="segments"))
+    assert len(heard.segments) == count
+    first, last = heard.segments[0], heard.segments[-1]
+    # Speech begins at 3 s: 1500 ms of pre-roll. It ends 2 s before the end: speech_pad_ms and segment_padding.
+    assert first.start == pytest.approx(1.5, abs=0.15)
+    assert last.end == pytest.approx(duration - 2 + 0.3, abs=0.2)
+    assert heard.text == " ".join(segment.text for segment in heard.segments)
+    if count == 2:
+        middle = 3 + len(two[0]) / 16_000 + gap / 2
+        assert first.end <= middle + 0.1
+        assert last.start >= middle - 0.1
+        assert error_rate(FIRST, first.text) < 0.06
+        assert error_rate(SECOND, last.text) < 0.06
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {
+            "segment_padding": 0,
+            "initial_segment_padding_ms": 0,
+            "speech_pad_ms": 0,
+            "min_segment_duration": 0.0,
+        },
+        {"segment_padding": 5000, "initial_segment_padding_ms": 5000, "speech_pad_ms": 3000},
+        {"min_silence_gap": 0, "min_segment_duration": 0.0},
+        {"min_silence_gap": 20_000},
+        {"min_segment_duration": 60.0},
+    ],
+)
+def test_segments_stay_orderly_at_the_bounds(options, two, whisper):
+    sound = np.concatenate([two[0], silence(0.6), two[1]])
+    duration = len(sound) / 16_000
+    heard = whisper.recognise(sound, RecognitionOptions(language="en", vad="segments", **options))
+    assert heard.segments
+    time = 0.0
+    for segment in heard.segments:
+        assert time <= segment.start < segment.end <= duration
+        assert segment.text
+        time = segment.end
+
+
+LONG = [
+    FIRST,
+    SECOND,
+    "My sister bought a red bicycle for her daughter last week.",
+    "The children played in the garden until the sun went down.",
+    "He could not find the key to the old wooden door.",
+    "We will discuss the budget and the schedule at the meeting tomorrow.",
+    "The river was so high that the bridge had to be closed.",
+    "She wrote a long letter to the editor of the newspaper.",
+    "After dinner they walked along the beach and looked at the stars.",
+    "The new library has many books about birds.",
+]
+
+
+def test_more_than_a_window_is_recognised_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
+    sound = np.concatenate([part for text in LONG for part in (say(hibari, text, "heart"), silence(0.8))])
+    assert len(sound) / 16_000 > 32
+    plain = whisper.recognise(sound, RecognitionOptions())
+    assert error_rate("".join(LONG), plain.text) < 0.06, plain.text
+    timed = whisper.recognise(sound, RecognitionOptions(vad="segments", language="en"))
+    assert len(timed.segments) == len(LONG)
+    for text, segment in zip(LONG, timed.segments, strict=True):
+        assert error_rate(text, segment.text) < 0.2, segment.text
+
+
+def test_speech_that_repeats_itself_is_not_mistaken_for_a_runaway(hibari, say, whisper, error_rate):
+    text = "The train is late again. " * 8
+    heard = whisper.recognise(say(hibari, text, "heart"), RecognitionOptions(language="en"))
+    assert error_rate(text, heard.text) < 0.1, heard.text
+
+
+def test_the_same_recording_gives_the_same_result(two, whisper):
+    options = RecognitionOptions(vad="segments")
+    assert whisper.recognise(two[0], options) == whisper.recognise(two[0], options)
+
+
+def test_options_reach_the_decoder(two, whisper, error_rate):
+    options = RecognitionOptions(
+        language="en", hotwords=("train", "city"), temperature=0.3, repetition_penalty=1.2, top_p=0.1
+    )
+    assert error_rate(FIRST, whisper.recognise(two[0], options).text) < 0.5
+
+
+def test_hotwords_bring_rare_names(hibari, say, whisper):
+    sound = say(hibari, "The engineers of Kayraline met in Worbleton.", "heart")
+    hinted = whisper.recognise(sound, RecognitionOptions(language="en", hotwords=("Kayraline", "Worbleton")))
+    assert "Worbleton" in hinted.text or "Kayraline" in hinted.text, hinted.text
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [({"language": "fr"}, "choose one of: ja, en, zh"), ({"vad": "x"}, "vad='x'")]
+)
+def test_impossible_options_are_refused(option, text, whisper):
+    with pytest.raises(EngineError, match=text):
+        whisper.recognise(silence(1), RecognitionOptions(**option))
+
+
+def test_samples_of_another_shape_are_refused(whisper):
+    with pytest.raises(EngineError, match=r"shape \(2, 100\)"):
+        whisper.recognise(np.zeros((2, 100), dtype=np.float32), RecognitionOptions())
+    with pytest.raises(EngineError, match="not numbers"):
+        whisper.recognise(np.full(16_000, np.nan, dtype=np.float32), RecognitionOptions())
+
+
+def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
+    engine = create("whisper", model=str(tmp_path))
+    with pytest.raises(ModelError, match=r"lacks config\.json, model\.bin, tokenizer\.json"):
+        engine.load()
+
+
+def test_nothing_is_fetched_unasked():
+    with pytest.raises(ModelError, match="nothing is fetched unasked"):
+        create("whisper", model="owner/whisper-tiny")
