@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from rapidfuzz.distance import Levenshtein
 
@@ -72,10 +72,9 @@ class Alignment:
         """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
         if self.counts == "sclite":
             return sclite_blocks(self.reference, self.hypothesis)
-        return tuple(
-            (_OPERATIONS[op.tag], op.src_start, op.src_end, op.dest_start, op.dest_end)
-            for op in Levenshtein.opcodes(self.reference, self.hypothesis)
-        )
+        found = Levenshtein.opcodes(self.reference, self.hypothesis).as_list()
+        runs = cast("list[tuple[str, int, int, int, int]]", found)
+        return tuple((_OPERATIONS[tag], i0, i1, j0, j1) for tag, i0, i1, j0, j1 in runs)
 
     @property
     def tally(self) -> tuple[int, int, int, int]:

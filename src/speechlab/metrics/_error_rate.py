@@ -24,7 +24,7 @@ from speechlab.metrics._edits import edit_table
 from speechlab.metrics._units import Counts, Preparation, package_version, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -43,35 +43,62 @@ class ErrorRate:
         unit: What was counted: ``"word"``, ``"char"`` or ``"reading"``.
         language: ISO 639-1 code, or None.
         counts: ``"levenshtein"`` or ``"sclite"``.
-        references: Tokens of each reference, after normalisation.
-        hypotheses: Tokens of each hypothesis, after normalisation.
-        errors_by_utterance: Errors of each utterance.
-        lengths_by_utterance: Reference tokens of each utterance.
     """
 
     def __init__(
         self,
-        references: Sequence[str],
-        hypotheses: Sequence[str],
+        references: list[str],
+        hypotheses: list[str],
         preparation: Preparation,
         counts: Counts = "levenshtein",
     ) -> None:
         self._preparation = preparation
         self._texts = (references, hypotheses)
+        self._said = preparation.canonical(references)
+        self._heard = preparation.canonical(hypotheses)
         self.counts: Counts = counts
-        self.references: list[Tokens] = [preparation.tokens(text) for text in references]
-        self.hypotheses: list[Tokens] = [preparation.tokens(text) for text in hypotheses]
-        self.lengths_by_utterance: NDArray[np.int64] = np.array(
-            [len(one) for one in self.references], dtype=np.int64
-        )
-        self.errors_by_utterance: NDArray[np.int64] = (
-            self._distances() if counts == "levenshtein" else self.counts_by_utterance[:, 1:].sum(axis=1)
-        )
+        if counts == "sclite":
+            _ = (
+                self.counts_by_utterance
+            )  # a pair too long for it is refused here, and not in the middle of a report
 
-    def _distances(self) -> NDArray[np.int64]:
-        pairs = zip(self.references, self.hypotheses, strict=True)
+    @cached_property
+    def _errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self.counts == "sclite" or "counts_by_utterance" in vars(self):
+            table = self.counts_by_utterance
+            return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
         distance = Levenshtein.distance
-        return np.array([0 if one == other else distance(one, other) for one, other in pairs], dtype=np.int64)
+        pairs = zip(self._said, self._heard, strict=True)
+        if self.unit != "word":
+            lengths = list(map(len, self._said))
+            errors = [0 if said == heard else distance(said, heard) for said, heard in pairs]
+            return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
+        errors, lengths = [], []
+        for said, heard in pairs:
+            reference = said.split()
+            lengths.append(len(reference))
+            errors.append(0 if said == heard else distance(reference, heard.split()))
+        return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
+
+    @property
+    def errors_by_utterance(self) -> NDArray[np.int64]:
+        """Errors of each utterance."""
+        return self._errors_and_lengths[0]
+
+    @property
+    def lengths_by_utterance(self) -> NDArray[np.int64]:
+        """Reference tokens of each utterance."""
+        return self._errors_and_lengths[1]
+
+    @property
+    def references(self) -> list[Tokens]:
+        """Tokens of each reference, after normalisation."""
+        return [self._preparation.cut(text) for text in self._said]
+
+    @property
+    def hypotheses(self) -> list[Tokens]:
+        """Tokens of each hypothesis, after normalisation."""
+        return [self._preparation.cut(text) for text in self._heard]
 
     @property
     def unit(self) -> Unit:
@@ -94,7 +121,7 @@ class ErrorRate:
     @property
     def utterances(self) -> int:
         """How many pairs were compared."""
-        return len(self.references)
+        return len(self._said)
 
     @property
     def empty_references(self) -> int:
@@ -122,12 +149,15 @@ class ErrorRate:
     @cached_property
     def counts_by_utterance(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
+        flat: list[int] = []
         if self.counts == "sclite":
-            rows = [alignment.tally for alignment in self.alignments]
+            for alignment in self.alignments:
+                flat += alignment.tally
         else:
-            pairs = zip(self.references, self.hypotheses, strict=True)
-            rows = [count_edits(one, other) for one, other in pairs]
-        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+            cut = self._preparation.cut
+            for said, heard in zip(self._said, self._heard, strict=True):
+                flat += count_edits(cut(said), cut(heard))
+        return np.array(flat, dtype=np.int64).reshape(-1, 4)
 
     @property
     def hits(self) -> int:
@@ -263,7 +293,7 @@ def count_edits(reference: Tokens, hypothesis: Tokens) -> tuple[int, int, int, i
     if reference == hypothesis:
         return len(reference), 0, 0, 0
     edits = Levenshtein.editops(reference, hypothesis).as_list()
-    substitutions = sum(1 for tag, _, _ in edits if tag == "replace")
+    substitutions = [edit[0] for edit in edits].count("replace")
     # What is left are deletions and insertions; their difference is that of the lengths.
     longer = len(reference) - len(hypothesis)
     deletions = (len(edits) - substitutions + longer) // 2
@@ -325,6 +355,8 @@ def error_rate(
 
 def _texts(values: str | Iterable[str], name: str) -> list[str]:
     texts: list[Any] = [values] if isinstance(values, str) else list(values)
+    if set(map(type, texts)) <= {str}:
+        return texts
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             message = (

@@ -47,17 +47,31 @@ class Preparation:
         """What stands between two tokens when they are shown."""
         return " " if self.unit == "word" else ""
 
+    def canonical(self, texts: list[str]) -> list[str]:
+        """Normalise texts, up to the point where only :meth:`cut` is left to do.
+
+        That is all that an error rate keeps: lists of words for each of many texts would cost more time and
+        memory than comparing them.
+        """
+        if not (isinstance(self.normalize, Normalizer) and not self.normalize.steps):
+            texts = [self.normalize(text) for text in texts]
+        if self.unit == "char":
+            return [text.strip() for text in texts]
+        return [reading_key(text) for text in texts] if self.unit == "reading" else texts
+
+    def cut(self, canonical: str) -> Tokens:
+        """Cut a canonical text into tokens."""
+        return canonical.split() if self.unit == "word" else canonical
+
     def tokens(self, text: str) -> Tokens:
-        """Normalise a text and split it."""
+        """Normalise a text and cut it into tokens."""
         return self.split(self.normalize(text))
 
     def split(self, normalized: str) -> Tokens:
-        """Split a text that is normalised already."""
+        """Cut a text that is normalised already into tokens."""
         if self.unit == "word":
             return normalized.split()
-        if self.unit == "char":
-            return normalized.strip()
-        return reading_key(normalized)
+        return normalized.strip() if self.unit == "char" else reading_key(normalized)
 
 
 def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparation:
