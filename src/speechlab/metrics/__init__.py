@@ -9,6 +9,7 @@ Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 from speechlab.metrics._alignment import Alignment, Edit, alignment_html, alignment_text
 from speechlab.metrics._bootstrap import Interval
 from speechlab.metrics._compare import Comparison, compare, compare_all
+from speechlab.metrics._confusions import confusions
 from speechlab.metrics._error_rate import ErrorRate, error_rate
 from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._score import score, summarize
@@ -28,6 +29,7 @@ __all__ = [
     "compare",
     "compare_all",
     "compare_japanese",
+    "confusions",
     "error_rate",
     "score",
     "summarize",
