@@ -91,7 +91,8 @@ async def list_voices(request: Request) -> Response:
     service = service_of(request)
     _require_speech(service)
     listing = await service.engines.threads.run(service.engines.catalogue.listing)
-    return Response(orjson.dumps(listing), media_type="application/json")
+    headers = {"X-Speechlab-Service": service.identity}
+    return Response(orjson.dumps(listing), media_type="application/json", headers=headers)
 
 
 async def speak(request: Request) -> Response:

@@ -50,7 +50,7 @@ def _is_held(path: Path) -> bool:
     except OSError as error:
         # On Windows an open file cannot be deleted: it is left, and counts as gone.
         log("a user's lock file cannot be checked", level="warning", error=type(error).__name__)
-        return isinstance(error, PermissionError) is False
+        return not isinstance(error, PermissionError)
     return False
 
 

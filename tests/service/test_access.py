@@ -1,0 +1,144 @@
+"""Who is let in, and what they are told otherwise."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from speechlab.contract import AUTHENTICATION_MESSAGE
+
+ROUTES = [
+    ("GET", "/tts/voices", "tts"),
+    ("POST", "/tts", "tts"),
+    ("POST", "/asr/srt/audio_llm", "asr"),
+    ("POST", "/translate/", "translate"),
+    ("POST", "/translate", "translate"),
+    ("GET", "/nothing/here", "router"),
+]
+TOKENS = {
+    "nothing": None,
+    "no scheme": "sl:test-key-of-the-suite",
+    "basic": "Basic c2w6dGVzdC1rZXktb2YtdGhlLXN1aXRl",
+    "empty": "Bearer ",
+    "no colon": "Bearer test-key-of-the-suite",
+    "other prefix": "Bearer xx:test-key-of-the-suite",
+    "no body": "Bearer sl:",
+    "unknown": "Bearer sl:another-key-of-nobody",
+    "case differs": "Bearer sl:Test-key-of-the-suite",
+    "longer": "Bearer sl:test-key-of-the-suite1",
+    "shorter": "Bearer sl:test-key-of-the-suit",
+    "not ascii": "Bearer sl:schl\u00fcssel-mit-umlaut",
+    "two words": "Bearer sl:test-key-of-the-suite x",
+}
+
+
+@pytest.mark.parametrize(("method", "path", "where"), ROUTES)
+def test_s1_s3_s4_every_route_needs_a_key_and_says_where(live, error_body, method, path, where):
+    reply = live.request(method, path, b"{}" if method == "POST" else None, key=None)
+    body = error_body(reply, 401, "ErrAuthenticationFailed")
+    assert body == {
+        "context": [where, "authentication"],
+        "code": 104,
+        "name": "ErrAuthenticationFailed",
+        "error": AUTHENTICATION_MESSAGE,
+    }
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=list(TOKENS))
+def test_s2_s3_each_wrong_token_gets_the_same_401(live, error_body, token):
+    headers = {} if token is None else {"Authorization": token}
+    reply = live.request("GET", "/tts/voices", headers=headers, key=None)
+    assert error_body(reply, 401, "ErrAuthenticationFailed")["error"] == AUTHENTICATION_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/tts/voices?api_key={key}", {}),
+        ("/tts/voices", {"X-API-Key": "{key}"}),
+        ("/tts/voices", {"Cookie": "api_key={key}"}),
+        ("/tts/voices", {"Sec-WebSocket-Protocol": "{key}"}),
+    ],
+)
+def test_s1_no_other_way_to_bring_the_key(live, tools, path, headers):
+    filled = {name: value.format(key=tools.key) for name, value in headers.items()}
+    assert live.request("GET", path.format(key=tools.key), headers=filled, key=None).status == 401
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_s5_the_scheme_is_case_insensitive(live, tools, scheme):
+    reply = live.request("GET", "/tts/voices", headers={"Authorization": f"{scheme} {tools.key}"}, key=None)
+    assert reply.status == 200
+
+
+def test_s5_two_authorization_headers_are_401(live, tools):
+    head = "GET /tts/voices HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nAuthorization: Bearer {key}\n"
+    with live.raw(head) as connection:
+        assert tools.read_until(connection, b"\r\n").startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe not json", b"[" * 300_000])
+@pytest.mark.parametrize("path", ["/tts", "/asr/srt/audio_llm", "/translate/"])
+def test_s6_a_bad_key_comes_before_a_bad_or_huge_body(live, error_body, path, body):
+    error_body(live.request("POST", path, body, key="sl:wrong-key-here"), 401, "ErrAuthenticationFailed")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "name", "allow"),
+    [
+        ("GET", "/x", 404, "ErrNotFound", None),
+        ("POST", "/tts/", 404, "ErrNotFound", None),
+        ("GET", "/v1/tts/voices", 404, "ErrNotFound", None),
+        ("DELETE", "/tts", 405, "ErrMethodNotAllowed", "POST"),
+        ("GET", "/translate/", 405, "ErrMethodNotAllowed", "POST"),
+        ("OPTIONS", "/asr/srt/audio_llm", 405, "ErrMethodNotAllowed", "POST"),
+    ],
+)
+def test_s13_s19_unknown_paths_and_methods_use_the_error_body(
+    live, error_body, method, path, status, name, allow
+):
+    reply = live.request(method, path)
+    error_body(reply, status, name)
+    assert reply.headers.get("allow") == allow
+
+
+def test_s13_an_unhandled_fault_is_a_500_without_details(staged, error_body, tools):
+    text = f"secret {tools.canary}"
+    body = error_body(
+        staged.http.speak(voice_id=staged.voice("bug"), text=text, format="wav"), 500, "ErrInternal"
+    )
+    assert tools.canary not in json.dumps(body)
+    assert "Traceback" not in json.dumps(body)
+
+
+def test_liveness_needs_no_key_and_nothing_else_is_open(live):
+    reply = live.request("GET", "/healthz", key=None)
+    assert (reply.status, reply.json()) == (200, {"status": "ok"})
+    for path in ("/healthz/", "/healthz/../tts/voices", "//healthz", "/docs", "/openapi.json", "/metrics"):
+        assert live.request("GET", path, key=None).status == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:9", 200),
+        ("localhost", 200),
+        ("LOCALHOST:80", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 400),
+        ("127.0.0.1.evil.example:80", 400),
+        ("", 400),
+    ],
+)
+def test_a_page_whose_name_points_here_is_refused(live, tools, host, status):
+    with live.raw(f"GET /healthz HTTP/1.1\nHost: {host}\nConnection: close\n") as connection:
+        reply = tools.read_all(connection)
+    assert reply.startswith(f"HTTP/1.1 {status} ".encode())
+    assert status == 200 or b'"ErrInvalidRequest"' in reply
+
+
+def test_requests_carry_an_id(live):
+    first, second = (live.request("GET", "/tts/voices").headers["x-request-id"] for _ in range(2))
+    assert first != second

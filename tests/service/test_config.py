@@ -1,0 +1,163 @@
+"""Settings: where they come from and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from speechlab.errors import ConfigurationError, ServiceStartError
+from speechlab.service import ServiceConfig, create_app, load_config, make_key, serve
+from speechlab.service._config import merged_engines, setting_names
+from speechlab.service._engines import served_engines
+from speechlab.service._keys import Keyring, is_key_form
+from speechlab.service._logs import facts_of
+
+
+def test_file_then_environment_then_arguments(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text(
+        'port = 1\nhost = "127.0.0.2"\ntts_text_limit = 7\n[engines.whisper]\nmodel = "/m"\nbeam_size = 2\n'
+    )
+    environment = {
+        "SPEECHLAB_SERVICE_PORT": "2",
+        "SPEECHLAB_SERVICE_HOST": "127.0.0.3",
+        "SPEECHLAB_OTHER": "x",
+    }
+    overrides = {"port": 3, "data_dir": None, "engines": {"whisper": {"beam_size": 5}}}
+    config, warnings = load_config(path, overrides, environment)
+    assert (config.port, config.host, config.tts_text_limit, config.data_dir) == (3, "127.0.0.3", 7, None)
+    assert config.engines == {"whisper": {"model": "/m", "beam_size": 5}}
+    assert warnings == []
+
+
+def test_json_files_and_listed_variables(tmp_path):
+    path = tmp_path / "service.json"
+    path.write_text(json.dumps({"queue_limit": 3}))
+    environment = {
+        "SPEECHLAB_SERVICE_API_KEY": "sl:first-key-1",
+        "SPEECHLAB_SERVICE_API_KEYS": "sl:second-key, sl:third-key-3",
+        "SPEECHLAB_SERVICE_ALLOWED_HOSTS": "a.example, b.example",
+        "SPEECHLAB_SERVICE_ENGINES": '{"kokoro": {"enabled": false}}',
+        "SPEECHLAB_SERVICE_DRAIN_S": "",
+    }
+    config, _ = load_config(path, None, environment)
+    assert config.queue_limit == 3
+    assert set(config.api_keys) == {"sl:first-key-1", "sl:second-key", "sl:third-key-3"}
+    assert config.allowed_hosts == ("a.example", "b.example")
+    assert config.engines == {"kokoro": {"enabled": False}}
+
+
+def test_unknown_settings_are_warned_of(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text("prot = 1\nextra_engines = []\n")
+    config, warnings = load_config(path, None, {"SPEECHLAB_SERVICE_PROT": "1"})
+    assert config == ServiceConfig()
+    assert len(warnings) == 3
+    assert all("prot" in text.lower() or "extra_engines" in text for text in warnings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"port": 70_000},
+        {"port": "x"},
+        {"idle_exit_s": 0},
+        {"queue_limit": 0},
+        {"prot": 1},
+        {"audio_channels": 65},
+    ],
+)
+def test_wrong_settings_are_named(settings):
+    with pytest.raises(ConfigurationError, match=next(iter(settings))):
+        ServiceConfig.of(settings)
+
+
+@pytest.mark.parametrize("text", ["nonsense = = 1", "[1, 2]"])
+def test_files_that_cannot_be_read(tmp_path, text):
+    path = tmp_path / ("x.json" if text.startswith("[") else "x.toml")
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="configuration file"):
+        load_config(path, None, {})
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_config(tmp_path / "absent.toml", None, {})
+
+
+def test_engine_arguments():
+    given = ["whisper.model=/models/ct2", "whisper.beam_size=2", "kokoro.enabled=false", "a.b=c=d"]
+    assert merged_engines(given) == {
+        "whisper": {"model": "/models/ct2", "beam_size": 2},
+        "kokoro": {"enabled": False},
+        "a": {"b": "c=d"},
+    }
+    for wrong in ("whisper", "whisper=1", "whisper.model", ".x=1"):
+        with pytest.raises(ConfigurationError, match="--engine"):
+            merged_engines([wrong])
+
+
+def test_which_engines_are_on():
+    names = [engine.name for engine in served_engines(ServiceConfig())]
+    assert set(names) == {"kokoro", "q", "hibari", "openjtalk", "whisper", "gemma"}
+    off = ServiceConfig(
+        engines={"kokoro": {"enabled": False}, "q": {"enabled": False}}, recogniser="", translator=""
+    )
+    assert {engine.name for engine in served_engines(off)} == {"hibari", "openjtalk"}
+    more = ServiceConfig(engines={"llama": {"model": "/m.gguf"}}, translator="llama")
+    assert served_engines(more)[0].name in {"llama", "whisper"}
+    translators = [engine.name for engine in served_engines(more) if engine.kind == "translator"]
+    assert translators == ["llama"]
+    with pytest.raises(ConfigurationError, match="no-such"):
+        served_engines(ServiceConfig(engines={"no-such": {}}))
+    with pytest.raises(ConfigurationError, match="whisperer"):
+        served_engines(ServiceConfig(recogniser="whisperer"))
+
+
+def test_keys_are_checked_and_never_shown():
+    key = make_key()
+    assert is_key_form(key)
+    config = ServiceConfig(api_keys=(key,))
+    assert key not in repr(config)
+    assert key not in str(vars(Keyring([key])))
+    for wrong in ("secret-without-prefix", "sl:short", "sl:", "xx:long-enough-body", "sl:with space in it"):
+        with pytest.raises(ConfigurationError) as caught:
+            ServiceConfig.of({"api_keys": (wrong,)})
+        assert wrong not in str(caught.value)
+        assert "sl" in str(caught.value)
+    assert Keyring([key]).find(key).key_id == "key-1"
+    assert Keyring([key]).find(key + "x") is None
+    assert Keyring([]).find("") is None
+
+
+def test_an_application_needs_a_key():
+    with pytest.raises(ConfigurationError, match="key"):
+        create_app(ServiceConfig())
+
+
+def test_no_key_no_strangers():
+    with pytest.raises(ServiceStartError, match="SPEECHLAB_SERVICE_API_KEY"):
+        serve(ServiceConfig(host="0.0.0.0", port=0))
+
+
+def test_addresses_that_are_not_ours():
+    with pytest.raises(ServiceStartError, match=r"192\.0\.2\.1"):
+        serve(ServiceConfig(host="192.0.2.1", port=0, api_keys=(make_key(),)))
+
+
+def test_a_users_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigurationError, match="users folder"):
+        serve(ServiceConfig(port=0, users_dir=tmp_path / "absent"))
+
+
+def test_failures_are_logged_without_the_texts_of_strangers():
+    with pytest.raises(KeyError) as caught:
+        {}["a secret text"]
+    facts = facts_of(caught.value)
+    assert "secret" not in json.dumps(facts)
+    assert facts["error"] == "KeyError"
+    assert any("test_config" in place for place in facts["at"])
+
+
+def test_settings_can_go_to_another_process():
+    names = setting_names()
+    assert "extra_engines" not in names
+    assert ServiceConfig.of(ServiceConfig().model_dump(mode="json", include=set(names))) == ServiceConfig()

@@ -1,0 +1,251 @@
+"""Lanes: who waits for whom, and what is left when somebody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+
+import pytest
+
+from speechlab.service._faults import Fault
+from speechlab.service._lanes import Lane, Threads
+from speechlab.service._providers import ServedEngine
+
+
+def make(
+    *,
+    heavy: asyncio.Semaphore | None = None,
+    concurrency: int = 4,
+    queue_limit: int = 8,
+    is_heavy: bool = False,
+) -> Lane:
+    entry = ServedEngine("one", "synthesiser", object, heavy=is_heavy)
+    return Lane(
+        entry, Threads(), heavy or asyncio.Semaphore(1), concurrency=concurrency, queue_limit=queue_limit
+    )
+
+
+def numbers(count: int, seen: list[str], name: str):
+    try:
+        for number in range(count):
+            time.sleep(0.01)
+            seen.append(f"{name}{number}")
+            yield number
+    finally:
+        seen.append(f"{name} closed")
+
+
+def test_pieces_come_in_order_and_the_iterator_is_closed():
+    async def main() -> None:
+        lane, seen = make(), []
+        async with (
+            lane.job("tts") as job,
+            contextlib.aclosing(lane.iterate(job, lambda: numbers(3, seen, "a"))) as it,
+        ):
+            assert [piece async for piece in it] == [0, 1, 2]
+        assert seen == ["a0", "a1", "a2", "a closed"]
+        assert job.engine_s > 0.02
+        assert lane.admitted == 0
+
+    asyncio.run(main())
+
+
+def test_two_syntheses_take_turns():
+    async def main() -> None:
+        lane, seen = make(), []
+
+        async def consume(name: str, count: int) -> None:
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, lambda: numbers(count, seen, name))) as it,
+            ):
+                async for _ in it:
+                    pass
+
+        await asyncio.gather(consume("long", 10), consume("short", 2))
+        assert seen.index("short1") < seen.index("long4")
+
+    asyncio.run(main())
+
+
+def test_whole_iterations_do_not_mix():
+    async def main() -> None:
+        lane, seen = make(concurrency=2), []
+
+        async def consume(name: str) -> None:
+            async with (
+                lane.job("translate") as job,
+                contextlib.aclosing(lane.iterate(job, lambda: numbers(4, seen, name), whole=True)) as it,
+            ):
+                async for _ in it:
+                    pass
+
+        await asyncio.gather(consume("a"), consume("b"))
+        assert [item[0] for item in seen] == ["a"] * 5 + ["b"] * 5
+
+    asyncio.run(main())
+
+
+def test_heavy_engines_share_their_slots_and_light_ones_do_not():
+    async def main() -> None:
+        heavy = asyncio.Semaphore(1)
+        lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
+        running, most = 0, 0
+        lock = threading.Lock()
+        light_done = 0.0
+        begun = time.monotonic()
+
+        def work() -> None:
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            time.sleep(0.15)
+            with lock:
+                running -= 1
+
+        async def use(lane: Lane, task) -> None:
+            async with lane.job("tts") as job:
+                await lane.call(job, task)
+
+        async def light() -> None:
+            nonlocal light_done
+            await use(lanes[2], lambda: None)
+            light_done = time.monotonic() - begun
+
+        await asyncio.gather(use(lanes[0], work), use(lanes[1], work), light())
+        assert most == 1
+        assert light_done < 0.14
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thread_is_done(whole):
+    async def main() -> None:
+        lane = make(queue_limit=1, concurrency=1)
+        gate, closed = threading.Event(), threading.Event()
+
+        def stuck():
+            try:
+                yield 1
+                gate.wait(10)
+                yield 2
+            finally:
+                closed.set()
+
+        async def consume() -> None:
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, stuck, whole=whole)) as it,
+            ):
+                async for _ in it:
+                    pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert lane.admitted == 0
+        assert not closed.is_set()
+
+        async def next_one() -> None:
+            async with lane.job("tts") as job:
+                await lane.call(job, lambda: None)
+
+        follower = asyncio.create_task(next_one())
+        await asyncio.sleep(0.1)
+        assert not follower.done()
+        gate.set()
+        await asyncio.wait_for(follower, 5)
+        for _ in range(100):
+            if closed.is_set():
+                break
+            await asyncio.sleep(0.02)
+        assert closed.is_set()
+
+    asyncio.run(main())
+
+
+def test_cancelled_while_waiting_for_a_turn():
+    async def main() -> None:
+        lane = make(is_heavy=True)
+        gate = threading.Event()
+
+        async def use(task) -> None:
+            async with lane.job("tts") as job:
+                await lane.call(job, task)
+
+        first = asyncio.create_task(use(lambda: gate.wait(10)))
+        await asyncio.sleep(0.05)
+        second = asyncio.create_task(use(lambda: None))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        await asyncio.wait({second})
+        gate.set()
+        await first
+        await asyncio.wait_for(use(lambda: None), 5)
+        assert lane.admitted == 0
+
+    asyncio.run(main())
+
+
+def test_a_full_queue_answers_at_once():
+    async def main() -> None:
+        lane = make(queue_limit=1)
+        async with lane.job("asr"):
+            with pytest.raises(Fault) as caught:
+                async with lane.job("asr"):
+                    pass
+        assert caught.value.status == 429
+        assert caught.value.headers["Retry-After"]
+        async with lane.job("asr"):
+            pass
+
+    asyncio.run(main())
+
+
+def test_errors_pass_through_and_free_everything():
+    async def main() -> None:
+        lane = make(queue_limit=1, is_heavy=True)
+
+        def fail():
+            yield 1
+            raise ValueError("inside")
+
+        async def consume(*, whole: bool) -> None:
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, fail, whole=whole)) as it,
+            ):
+                async for _ in it:
+                    pass
+
+        for whole in (False, True):
+            with pytest.raises(ValueError, match="inside"):
+                await consume(whole=whole)
+        async with lane.job("tts") as job:
+            assert await asyncio.wait_for(lane.call(job, lambda: 5), 5) == 5
+
+    asyncio.run(main())
+
+
+def test_threads_are_reused_and_counted():
+    threads = Threads()
+    names = {threads.submit(lambda: threading.current_thread().ident).result(5) for _ in range(20)}
+    gate = threading.Event()
+    waiting = [threads.submit(gate.wait) for _ in range(5)]
+    assert threads.busy == 5
+    gate.set()
+    assert all(future.result(5) for future in waiting)
+    with pytest.raises(ZeroDivisionError):
+        threads.submit(lambda: 1 / 0).result(5)
+    assert len(names) <= 3
+    for _ in range(100):
+        if threads.busy == 0:
+            break
+        time.sleep(0.01)
+    assert threads.busy == 0

@@ -1,0 +1,247 @@
+"""The service as a process: the ready line, refusals to start, users, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from speechlab.service import ServiceConfig, running, voice_uuid
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and flock")
+
+HOLDER = """
+import sys, time
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+class Process:
+    """A service started by hand."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "speechlab.service", *arguments],
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ready(self) -> dict[str, str]:
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=lambda: lines.put(self.child.stdout.readline()), daemon=True).start()
+        word, _, rest = lines.get(timeout=40).partition(" ")
+        assert word == "ready"
+        return json.loads(rest)
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.child.communicate(timeout=40)
+        return self.child.returncode, out, err
+
+
+@pytest.fixture
+def start():
+    started: list[Process] = []
+
+    def start(*arguments: str, **environment: str) -> Process:
+        started.append(Process(*arguments, **environment))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.child.kill()
+        process.child.communicate()
+
+
+def get(url: str, key: str) -> int:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        return reply.status
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_when_ready_and_a_clean_end(start, number):
+    process = start("--port", "0")
+    fields = process.ready()
+    assert set(fields) == {"base_url", "ws_base_url", "api_key"}
+    assert fields["base_url"].replace("http", "ws") == fields["ws_base_url"]
+    assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
+    process.child.send_signal(number)
+    code, out, err = process.end()
+    assert (code, out) == (0, "")
+    assert fields["api_key"] not in err
+    events = [json.loads(line) for line in err.splitlines()]
+    assert [event["event"] for event in events] == ["ready", "request", "stopped"]
+
+
+def test_a_given_key_is_not_repeated_and_shows_nowhere(start, tools):
+    key = f"sl:{tools.canary}-12345"
+    process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key)
+    fields = process.ready()
+    assert set(fields) == {"base_url", "ws_base_url"}
+    base = fields["base_url"]
+    assert get(base + "/tts/voices", key) == 200
+    for path in ("/tts", f"/{key}", f"/tts/voices?api_key={key}"):
+        body = json.dumps({"voice_id": tools.canary, "text": tools.canary, "format": tools.canary}).encode()
+        request = urllib.request.Request(base + path, body, {"Authorization": f"Bearer {key}"})
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=10)
+    process.child.terminate()
+    code, out, err = process.end()
+    assert code == 0
+    assert tools.canary not in out + err
+
+
+def test_a_taken_port_is_said_plainly(start):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = start("--port", str(port)).end()
+    assert (code, out) == (2, "")
+    assert f"port {port} on 127.0.0.1 is taken" in err
+    assert "--port" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "SPEECHLAB_SERVICE_API_KEY"),
+        (["--api-key", "hunter22-hunter22"], "sl"),
+        (["--config", "/no/such/file.toml"], "/no/such/file.toml"),
+        (["--recogniser", "nobody"], "nobody"),
+        (["--engine", "nonsense"], "--engine"),
+        (["--tts-text-limit", "0"], "tts_text_limit"),
+    ],
+)
+def test_what_cannot_start_says_why_and_exits_2(start, arguments, said):
+    code, out, err = start("--port", "0", *arguments).end()
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+    assert "hunter22" not in err
+
+
+def test_a_key_can_be_made(start):
+    code, out, _ = start("--make-key").end()
+    assert code == 0
+    assert out.startswith("sl:")
+
+
+def test_unknown_settings_are_warned_of_in_the_log(start):
+    process = start("--port", "0", SPEECHLAB_SERVICE_PROT="1")
+    process.ready()
+    process.child.terminate()
+    _, _, err = process.end()
+    assert "SPEECHLAB_SERVICE_PROT" in json.loads(err.splitlines()[0])["event"]
+
+
+def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
+    holders = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.lock"
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdout.readline() == "held\n"
+        holders.append(holder)
+        os.utime(path, (1, 1))
+    try:
+        process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1.5")
+        fields = process.ready()
+        time.sleep(3)
+        holders[0].kill()
+        holders[0].wait()
+        time.sleep(3)
+        assert process.child.poll() is None
+        assert not (tmp_path / "a.lock").exists()
+        assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
+        holders[1].kill()
+        holders[1].wait()
+        begun = time.monotonic()
+        code, _, err = process.end()
+        assert code == 0
+        assert time.monotonic() - begun < 10
+        assert "no users left" in err
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait()
+            holder.stdout.close()
+
+
+def test_it_stops_when_no_user_ever_comes(start, tmp_path):
+    process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1")
+    process.ready()
+    assert process.end()[0] == 0
+
+
+def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path):
+    from speechlab.service._users import living_users
+
+    path = tmp_path / "new.lock"
+    path.touch()
+    assert living_users(tmp_path) == 1
+    assert path.exists()
+    os.utime(path, (1, 1))
+    assert living_users(tmp_path) == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_running_is_for_everybody(process):
+    with running(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:
+        assert service.api_key not in repr(service)
+        assert get(service.base_url + "/tts/voices", service.api_key) == 200
+        assert (service.pid == os.getpid()) is not process
+    with pytest.raises(OSError, match=r"refused|reset"):
+        get(service.base_url + "/healthz", service.api_key)
+
+
+def test_importing_the_door_loads_no_server():
+    heavy = "('starlette', 'uvicorn', 'pydantic')"
+    code = f"import sys, speechlab.service as s; s.__all__; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_the_door_holds_what_it_names():
+    import speechlab.service as door
+
+    assert door.__all__ == sorted(door.__all__)
+    assert set(door._WHERE) == set(door.__all__)
+    for name in door.__all__:
+        assert getattr(door, name) is not None
+
+
+def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path, tools):
+    blocked = tmp_path / "cache"
+    blocked.write_text("a file where a folder is needed")
+    process = start("--port", "0", SPEECHLAB_CACHE_DIR=str(blocked), SPEECHLAB_SERVICE_API_KEY=tools.key)
+    http = tools.http(process.ready()["base_url"])
+    wav = http.speak(voice_id=voice_uuid("hibari", "heart"), text="This voice needs no cache.", format="wav")
+    assert wav.status == 200
+    reply = http.recognise(wav.body)
+    assert (reply.status, reply.json()["error"]) == (500, "Transcription service not available")
+    reply = http.speak(voice_id=voice_uuid("kokoro", "jf_alpha"), text="はい。", format="wav")
+    assert reply.status == 500
+    assert "SPEECHLAB_CACHE_DIR" in reply.json()["error"]
+    assert str(tmp_path) not in reply.json()["error"]
+    process.child.terminate()
+    _, _, err = process.end()
+    failures = [json.loads(line) for line in err.splitlines() if "failed" in line]
+    assert [failure["error"] for failure in failures] == ["ModelError", "ModelError"]
+    assert str(blocked) in failures[0]["detail"]
