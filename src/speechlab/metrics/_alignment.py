@@ -132,7 +132,8 @@ def align(
     return Alignment(
         preparation.tokens(reference),
         preparation.tokens(hypothesis),
-        " " if preparation.unit == "word" else "",
+        preparation.separator,
+        preparation.language,
     )
 
 
@@ -149,7 +150,7 @@ def alignment_text(
     Args:
         reference: What should be there.
         hypothesis: What is there.
-        unit: ``"word"``, ``"char"`` or ``"reading"``.
+        unit: As for :func:`speechlab.metrics.error_rate`.
         language: Language of both, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
 
@@ -176,7 +177,7 @@ def alignment_html(
     Args:
         reference: What should be there.
         hypothesis: What is there.
-        unit: ``"word"``, ``"char"`` or ``"reading"``.
+        unit: As for :func:`speechlab.metrics.error_rate`.
         language: Language of both, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
     """

@@ -63,8 +63,8 @@ def edit_table(
 
 
 def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
-    """For each token of a text, where it stands in the text as written; empty for readings, which have no place."""
-    if preparation.unit == "reading":
+    """For each token of a text, where it stands in the text as written; empty for sounds, which have no place."""
+    if preparation.unit not in {"word", "char"}:
         return []
     rules = preparation.normalize
     if not isinstance(rules, Normalizer):

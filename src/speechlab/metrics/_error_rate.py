@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorRate", "count_edits", "error_rate"]
 
+_UNIT_NAMES = {
+    "word": "word (WER)",
+    "char": "character (CER)",
+    "reading": "kana as spoken",
+    "pinyin": "syllable with tone",
+    "toneless": "syllable without tone",
+}
+
 
 class ErrorRate:
     """An error rate with everything that stands behind it.
@@ -40,7 +48,7 @@ class ErrorRate:
     The rate is there at once; counts, alignments and intervals are computed when they are asked for.
 
     Attributes:
-        unit: What was counted: ``"word"``, ``"char"`` or ``"reading"``.
+        unit: What was counted, such as ``"word"``.
         language: ISO 639-1 code, or None.
         counts: ``"levenshtein"`` or ``"sclite"``.
     """
@@ -69,7 +77,7 @@ class ErrorRate:
             return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
         distance = Levenshtein.distance
         pairs = zip(self._said, self._heard, strict=True)
-        if self.unit != "word":
+        if self.unit in {"char", "reading"}:
             lengths = list(map(len, self._said))
             errors = [0 if said == heard else distance(said, heard) for said, heard in pairs]
             return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
@@ -257,6 +265,8 @@ class ErrorRate:
         if self.unit == "reading":
             parts["openjtalk"] = package_version("pyopenjtalk-plus")
             parts["sudachi"] = package_version("sudachidict-core")
+        if self.unit in {"pinyin", "toneless"}:
+            parts["pypinyin"] = package_version("pypinyin")
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
     def __float__(self) -> float:
@@ -270,9 +280,7 @@ class ErrorRate:
 
     def _repr_html_(self) -> str:
         low, high = self.confidence_interval()
-        name = {"word": "Word error rate", "char": "Character error rate", "reading": "Reading error rate"}[
-            self.unit
-        ]
+        name = f"Error rate by {_UNIT_NAMES[self.unit]}"
         rows = [
             (name, f"{100 * self.rate:.2f} %"),
             ("95 % interval (bootstrap by utterance)", f"{100 * low:.2f} to {100 * high:.2f} %"),
@@ -313,8 +321,9 @@ def error_rate(
     Args:
         references: What was said: one text or many.
         hypotheses: What was recognised: as many.
-        unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points) or ``"reading"``
-            (kana as spoken, Japanese only; needs the extra ``ja``).
+        unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
+            (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
+            with and without tone, Chinese only; need the package pypinyin).
         language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
             compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["score", "summarize"]
 
 _COUNTS = ("hits", "substitutions", "deletions", "insertions")
-_RATES = {"wer": "word", "cer": "char", "reading_cer": "reading"}
+_RATES = {
+    "wer": "word",
+    "cer": "char",
+    "reading_cer": "reading",
+    "pinyin_error_rate": "pinyin",
+    "toneless_error_rate": "toneless",
+}
 _KINDS: tuple[DifferenceClass, ...] = ("notation", "homophone", "recognition")
 _COLUMNS: dict[str, str] = {
     "unit": "category",
@@ -62,7 +68,7 @@ def score(
         hypothesis: Column with what was recognised.
         language: Column with the language of each row; or, if there is no such column, the language of all rows.
         unit: ``"auto"`` (characters for Japanese, Chinese and other languages without spaces, words for the rest),
-            ``"word"``, ``"char"`` or ``"reading"``.
+            or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
 
     Returns:
@@ -76,6 +82,8 @@ def score(
         - ``wer``, ``cer``, ``reading_cer`` (fractions), and ``word_errors``, ``word_length``, ``char_errors``,
           ``char_length``, ``reading_errors``, ``reading_length`` (tokens) behind them: words and characters for
           languages with spaces, characters for the others, readings for Japanese if the extra ``ja`` is installed.
+        - ``pinyin_error_rate``, ``toneless_error_rate`` and the same two columns behind each: syllables of Chinese,
+          with and without tone, if the package pypinyin is installed.
         - ``tolerant_cer`` and ``tolerant_errors``: characters of Japanese with spellings forgiven, over
           ``char_length``; ``notation_differences``, ``homophone_differences``, ``recognition_differences``: how many
           of each (see :func:`compare_japanese`).
@@ -106,6 +114,8 @@ class _Plan:
             kinds.append("char")
         if language == "ja" and find_spec("pyopenjtalk") is not None:
             kinds.extend(kind for kind in ("char", "reading") if kind not in kinds)
+        if language == "zh" and find_spec("pypinyin") is not None:
+            kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
         # The classes are defined on texts in the normal form for Japanese.
         self.classes = "reading" in kinds and normalize == "auto"
         self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
@@ -147,16 +157,21 @@ class _Plan:
 def _attach(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    out = frame.copy()
+    columns = {}
     for name, kind in _COLUMNS.items():
         values = [row.get(name) for row in rows]
-        # By position, because the index may hold a label twice.
-        out[name] = (
+        if kind == "string":
+            # Half surrogate pairs, which Arrow cannot hold, become question marks.
+            values = [value.encode("utf-8", "replace").decode() if value else value for value in values]
+        columns[name] = (
             pd.Categorical(values)
             if kind == "category"
             else pd.array([pd.NA if value is None else value for value in values], dtype=kind)  # type: ignore[call-overload]
         )
-    return out
+    # Arrays without an index go by position: the index may hold a label twice.
+    added = pd.DataFrame(columns, index=frame.index)
+    kept = frame.drop(columns=[name for name in _COLUMNS if name in frame.columns])
+    return pd.concat([kept, added], axis=1)
 
 
 def _require_columns(frame: pd.DataFrame, *names: str) -> None:

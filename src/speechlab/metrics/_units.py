@@ -1,4 +1,4 @@
-"""What is counted: how a text becomes a sequence of words, characters or kana.
+"""What is counted: how a text becomes a sequence of words, characters, kana or syllables.
 
 A :class:`Preparation` is the whole way from a text to its tokens, with the words that describe it in a signature.
 """
@@ -11,17 +11,20 @@ from functools import cache
 from typing import Literal, TypeAlias, get_args
 
 from speechlab.errors import InvalidRequestError
-from speechlab.text import Normalizer, language_code, normalizer, reading_key
+from speechlab.text import Normalizer, language_code, normalizer, pinyin, reading_key
 
 __all__ = ["Counts", "Normalize", "Preparation", "Tokens", "Unit", "auto_unit", "package_version", "prepare"]
 
-Unit: TypeAlias = Literal["word", "char", "reading"]
+Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
 Counts: TypeAlias = Literal["levenshtein", "sclite"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 # Characters stay one str: rapidfuzz takes it as it is, many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]
 
 _UNITS: tuple[str, ...] = get_args(Unit)
+# Units that are sounds, and the language that each is there for.
+_SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
+_NAMES = {"ja": "Japanese", "zh": "Chinese"}
 # Languages that do not put white space between words.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
 
@@ -45,7 +48,7 @@ class Preparation:
     @property
     def separator(self) -> str:
         """What stands between two tokens when they are shown."""
-        return " " if self.unit == "word" else ""
+        return "" if self.unit in {"char", "reading"} else " "
 
     def canonical(self, texts: list[str]) -> list[str]:
         """Normalise texts, up to the point where only :meth:`cut` is left to do.
@@ -57,11 +60,11 @@ class Preparation:
             texts = [self.normalize(text) for text in texts]
         if self.unit == "char":
             return [text.strip() for text in texts]
-        return [reading_key(text) for text in texts] if self.unit == "reading" else texts
+        return texts if self.unit == "word" else [_spoken(text, self.unit) for text in texts]
 
     def cut(self, canonical: str) -> Tokens:
         """Cut a canonical text into tokens."""
-        return canonical.split() if self.unit == "word" else canonical
+        return canonical if self.unit in {"char", "reading"} else canonical.split()
 
     def tokens(self, text: str) -> Tokens:
         """Normalise a text and cut it into tokens."""
@@ -71,7 +74,13 @@ class Preparation:
         """Cut a text that is normalised already into tokens."""
         if self.unit == "word":
             return normalized.split()
-        return normalized.strip() if self.unit == "char" else reading_key(normalized)
+        return normalized.strip() if self.unit == "char" else self.cut(_spoken(normalized, self.unit))
+
+
+def _spoken(normalized: str, unit: Unit) -> str:
+    if unit == "reading":
+        return reading_key(normalized)
+    return " ".join(pinyin(normalized, tone=unit == "pinyin"))
 
 
 def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparation:
@@ -84,8 +93,9 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
         message = f"there is no unit {unit!r}; use one of {', '.join(map(repr, _UNITS))}"
         raise InvalidRequestError(message, parameter="unit")
     code = None if language is None else language_code(language)
-    if unit == "reading" and code not in {None, "ja"}:
-        message = f"readings are there for Japanese, not for {language!r}; use unit='char' or unit='word'"
+    spoken = _SPOKEN.get(unit)
+    if spoken and code not in {None, spoken}:
+        message = f"unit={unit!r} is there for {_NAMES[spoken]}, not for {language!r}; use unit='char' or unit='word'"
         raise InvalidRequestError(message, parameter="unit")
     if unit == "word" and code in {"ja", "zh"} and normalize == "auto":
         message = (
@@ -105,7 +115,7 @@ def auto_unit(language: str) -> Unit:
 def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:
     if normalize == "auto":
         # Nothing is known about a text whose language is not given: it is compared as it is, as in jiwer.
-        normalize = "ja-reading" if unit == "reading" else code
+        normalize = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}.get(unit, code)
     if normalize is None:
         normalize = "none"
     if isinstance(normalize, str):

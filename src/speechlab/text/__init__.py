@@ -8,6 +8,7 @@ Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readin
 
 from speechlab.text._morphemes import Morpheme, morphemes
 from speechlab.text._normalizer import Normalizer, Spans, Step
+from speechlab.text._pinyin import pinyin
 from speechlab.text._readings import mora_count, reading, reading_key
 from speechlab.text._registry import NORMALIZERS, language_code, normalizer
 from speechlab.text._tokens import characters, words
@@ -23,6 +24,7 @@ __all__ = [
     "mora_count",
     "morphemes",
     "normalizer",
+    "pinyin",
     "reading",
     "reading_key",
     "words",

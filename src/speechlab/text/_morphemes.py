@@ -18,6 +18,7 @@ __all__ = ["Morpheme", "morphemes"]
 # Sudachi refuses texts of more than 49,149 bytes.
 _LONGEST_PIECE = 10_000
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]?|[。!?\n]")
+_HALF_PAIR = re.compile("[\ud800-\udfff]")  # cannot be encoded, and so not be passed to Sudachi
 _INFLECTED = frozenset({"動詞", "形容詞", "助動詞"})
 _threads = threading.local()
 
@@ -57,7 +58,7 @@ def morphemes(text: str) -> list[Morpheme]:
     """
     tokenizer = _tokenizer()
     found: list[Morpheme] = []
-    for piece in _PIECE.finditer(text):
+    for piece in _PIECE.finditer(_HALF_PAIR.sub("\ufffd", text)):
         offset = piece.start()
         found.extend(
             Morpheme(

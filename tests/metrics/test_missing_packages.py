@@ -1,0 +1,45 @@
+"""What happens where an optional package is not installed, and with text that is barely text."""
+
+import pandas as pd
+import pytest
+
+from speechlab.metrics import alignment_html, error_rate, score
+from speechlab.text import normalizer
+
+
+def test_without_opencc_the_chinese_normaliser_has_another_name(monkeypatch):
+    from speechlab.text import _chinese
+
+    monkeypatch.setattr(_chinese, "find_spec", lambda name: None)
+    rules = _chinese.chinese.__wrapped__()
+    assert rules.id == "zh-unconverted-v1"
+    assert rules("語音，2024年") == "語音二千零二十四年"
+
+
+def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
+    from speechlab.metrics import _score
+
+    monkeypatch.setattr(_score, "find_spec", lambda name: None)
+    frame = pd.DataFrame({"text": ["精度"], "hypothesis": ["制度"]})
+    scored = score(frame, language="ja")
+    assert scored["cer"].tolist() == [0.5]
+    assert scored[["reading_cer", "tolerant_cer", "notation_differences"]].isna().all(axis=None)
+    assert score(frame, language="zh")["pinyin_error_rate"].isna().all()
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "zh", "de"])
+def test_half_surrogate_pairs_stop_nothing(language):
+    frame = pd.DataFrame(
+        {"text": ["今日\ud83d a", "\udc00"], "hypothesis": ["昨日\ud83d a", ""]}, dtype=object
+    )
+    if language == "zh":
+        pytest.importorskip("opencc")
+    scored = score(frame, language=language)
+    assert scored["errors"].notna().all()
+    assert normalizer(language)("\ud83d") is not None
+    assert alignment_html("\ud83d", "x")
+
+
+def test_very_long_texts():
+    text = "今日は良い天気です。" * 3_000
+    assert error_rate(text, text.replace("良い", "よい", 5), unit="char", language="ja").errors == 5
