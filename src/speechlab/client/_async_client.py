@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._audio_input import AudioInput, read_recording
@@ -16,7 +17,7 @@ from speechlab.client._translation import Translation, read_translation
 from speechlab.client._translation_stream import AsyncTranslationStream
 from speechlab.client._voices import VoiceCatalogue, read_catalogue
 from speechlab.contract import AudioFormat, Voice, canonical_uuid
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,6 +56,23 @@ class AsyncClient(ClientBase):
         catalogue = read_catalogue(await self._core.send(voices_call(self._settings.timeout)))
         self._catalogue = catalogue
         return catalogue
+
+    async def identity(self) -> str:
+        """Tell what the service is, for keys under which its results are kept.
+
+        Returns:
+            What the service says of itself (its version and a digest of its engines' settings, in the header
+            ``X-Speechlab-Service`` of the catalogue), or else its base URL. Never a credential.
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not a catalogue.
+        """
+        named = None
+        with suppress(NotFoundError):  # a service that only listens has no catalogue
+            named = (self._catalogue if self._catalogue is not None else await self.voices()).service
+        return named or self._settings.base_url.rstrip("/")
 
     async def synthesize(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.client import _portal
 from speechlab.client._async_client import AsyncClient
+from speechlab.client._settings import as_secret
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from speechlab.client._call import RawResponse
     from speechlab.client._events import Usage
     from speechlab.client._options import Options
+    from speechlab.client._secret import Secret
     from speechlab.client._settings import Settings
     from speechlab.client._speech import SpeechClip
     from speechlab.client._transcript import Transcript
@@ -63,10 +65,11 @@ class Client:
         self,
         base_url: str | None = None,
         ws_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._set_up(AsyncClient(base_url, ws_base_url, api_key, **options))
+        key, api_key = as_secret(api_key), None
+        self._set_up(AsyncClient(base_url, ws_base_url, key, **options))
 
     def _set_up(self, client: AsyncClient) -> None:
         self._async = client
@@ -84,12 +87,13 @@ class Client:
         cls,
         base_url: str | None = None,
         ws_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         **options: Unpack[Options],
     ) -> Self:
         from speechlab.client._connect import settings_for
 
-        return cls.of(settings_for(base_url, ws_base_url, api_key, dict(options)))
+        key, api_key = as_secret(api_key), None
+        return cls.of(settings_for(base_url, ws_base_url, key, dict(options)))
 
     @property
     def base_url(self) -> str:
@@ -116,6 +120,10 @@ class Client:
     @_like(AsyncClient.voices)
     def voices(self) -> VoiceCatalogue:
         return _portal.run(self._async.voices)
+
+    @_like(AsyncClient.identity)
+    def identity(self) -> str:
+        return _portal.run(self._async.identity)
 
     @_like(AsyncClient.synthesize)
     def synthesize(
@@ -270,4 +278,6 @@ class Client:
         return rebuild, (type(self), facts)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_async"):  # a traceback through the constructor shows it unfinished
+            return f"{type(self).__name__}(not configured)"
         return repr(self._async).removeprefix("Async")

@@ -9,13 +9,14 @@ from speechlab.client._core import Connections, Core
 from speechlab.client._events import Ledger, Usage
 from speechlab.client._options import Options, changed
 from speechlab.client._pickling import described, rebuilt
-from speechlab.client._settings import Settings, resolve
+from speechlab.client._settings import Settings, as_secret, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from speechlab.client._secret import Secret
     from speechlab.client._voices import VoiceCatalogue
 
 __all__ = ["ClientBase"]
@@ -33,10 +34,12 @@ class ClientBase:
         self,
         base_url: str | None = None,
         ws_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         **options: Unpack[Options],
     ) -> None:
-        settings = resolve(base_url, ws_base_url, api_key, dict(options))
+        # From here on the key is in no local variable, which tracebacks in notebooks would show.
+        key, api_key = as_secret(api_key), None
+        settings = resolve(base_url, ws_base_url, key, dict(options))
         if settings is None:
             raise ConfigurationError(_NOT_CONFIGURED)
         self._set_up(settings)
@@ -63,7 +66,7 @@ class ClientBase:
         cls,
         base_url: str | None = None,
         ws_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         **options: Unpack[Options],
     ) -> Self:
         """Make a client of the configured service, or else of the embedded one, which is started if need be.
@@ -80,7 +83,8 @@ class ClientBase:
         """
         from speechlab.client._connect import settings_for
 
-        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, api_key, dict(options)))
+        key, api_key = as_secret(api_key), None
+        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options)))
 
     @property
     def base_url(self) -> str:
@@ -135,5 +139,7 @@ class ClientBase:
         return rebuilt, (type(self), described(self._settings))
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_settings"):  # a traceback through the constructor shows it unfinished
+            return f"{type(self).__name__}(not configured)"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

@@ -9,7 +9,7 @@ from speechlab.client._async_client import AsyncClient
 from speechlab.client._client import Client
 from speechlab.client._events import logger
 from speechlab.client._options import check_names
-from speechlab.client._settings import API_KEY_VARIABLE, resolve
+from speechlab.client._settings import API_KEY_VARIABLE, as_secret, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["aconnect", "connect", "settings_for"]
 def connect(
     base_url: str | None = None,
     ws_base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: str | Secret | None = None,
     **options: Unpack[Options],
 ) -> Client:
     """Make a client of the configured service, or else of the embedded one, which is started if need be.
@@ -40,13 +40,14 @@ def connect(
         ConfigurationError: An argument is not usable.
         ServiceStartError: The embedded service could not be started.
     """
-    return Client.connect(base_url, ws_base_url, api_key, **options)
+    key, api_key = as_secret(api_key), None
+    return Client.connect(base_url, ws_base_url, key, **options)
 
 
 async def aconnect(
     base_url: str | None = None,
     ws_base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: str | Secret | None = None,
     **options: Unpack[Options],
 ) -> AsyncClient:
     """Make a client for ``await``, as :func:`connect` does.
@@ -61,11 +62,12 @@ async def aconnect(
         ConfigurationError: An argument is not usable.
         ServiceStartError: The embedded service could not be started.
     """
-    return await AsyncClient.connect(base_url, ws_base_url, api_key, **options)
+    key, api_key = as_secret(api_key), None
+    return await AsyncClient.connect(base_url, ws_base_url, key, **options)
 
 
 def settings_for(
-    base_url: str | None, ws_base_url: str | None, api_key: str | Secret | None, options: dict[str, Any]
+    base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
     """Find or start the service.
 

@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from speechlab.client._call import Call, RawResponse
-from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit
+from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, processing_s
 from speechlab.client._failures import error_from_reply, retry_after_s
 from speechlab.client._limiter import Slot, lane
 from speechlab.client._retry import Failure, RetryState
@@ -77,6 +77,7 @@ class Progress:
         self.attempts = 0
         self.queued_s = 0.0
         self.first_byte_s: float | None = None
+        self.processing_s: float | None = None
         self.deadline: float | None = None
 
     @property
@@ -84,7 +85,7 @@ class Progress:
         return self.clock.monotonic() - self.began
 
     def timing(self) -> Timing:
-        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s)
+        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, self.processing_s)
 
     def event(self, kind: str, **facts: object) -> CallEvent:
         return CallEvent(
@@ -234,6 +235,7 @@ class Core:
             async with asyncio.timeout(remaining):
                 reply = await wire.open(call, sent)
                 progress.first_byte_s = progress.clock.monotonic() - slot.started
+                progress.processing_s = processing_s(reply.headers)
                 emit(self.settings.on_event, progress.event("response", status=reply.status))
                 if stream and 200 <= reply.status < 300:
                     opened = True

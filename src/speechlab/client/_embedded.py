@@ -61,10 +61,12 @@ class Service:
         """Read a description; None if there is none that makes sense."""
         try:
             fields = json.loads(path.read_bytes())
+            key = Secret(fields["api_key"])
+            key.check()
             return cls(
                 str(fields["base_url"]),
                 str(fields["ws_base_url"]),
-                Secret(fields["api_key"]),
+                key,
                 int(fields["pid"]),
                 str(fields["version"]),
                 str(fields["python"]),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from speechlab.errors import SpeechLabError
 
-__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger"]
+__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger", "processing_s"]
 
 logger = logging.getLogger("speechlab.client")
 
@@ -26,12 +27,26 @@ class Timing:
         latency_s: From the call to the end of the reply, with retries and waits.
         first_byte_s: From the last sending to the head of its reply, or None if none came.
         queued_s: Waiting for a free place under the rate limit; part of ``latency_s``.
+        processing_s: What the service says that its engine took (``Server-Timing: engine;dur=…``), or None.
     """
 
     attempts: int = 1
     latency_s: float = 0.0
     first_byte_s: float | None = None
     queued_s: float = 0.0
+    processing_s: float | None = None
+
+
+_ENGINE_TIME = re.compile(r"(?:^|,)\s*engine\s*;(?:[^,]*;)?\s*dur=([0-9.]+)")
+
+
+def processing_s(headers: Mapping[str, str]) -> float | None:
+    """Read the engine's own time, in seconds, from a reply's headers; None where they do not tell it."""
+    found = _ENGINE_TIME.search(headers.get("server-timing", ""))
+    try:
+        return float(found[1]) / 1000 if found else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

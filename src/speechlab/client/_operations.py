@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._audio_input import Recording, recognition_body
@@ -19,6 +20,7 @@ from speechlab.contract import (
     Voice,
     VoiceRules,
 )
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,6 +51,28 @@ def _timeouts(timeout: float | None, expected_s: float, *, stream: bool = False)
     return Timeouts(read=read, total=3 * read)
 
 
+def _sendable(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with NumPy's numbers as Python's, after a check that the texts can be written as UTF-8.
+
+    Raises:
+        InvalidRequestError: A text holds half of a surrogate pair, as damaged files and cut strings do.
+    """
+    plain = {name: _plain(value) for name, value in fields.items()}
+    for name, value in plain.items():
+        for text in value if isinstance(value, (list, tuple)) else [value]:
+            try:
+                _ = text.encode() if isinstance(text, str) else b""
+            except UnicodeEncodeError as error:
+                message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
+                raise InvalidRequestError(message, parameter=name, rule="2") from None
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    # NumPy's scalars come out of tables; a check of types would refuse them.
+    return value.item() if isinstance(value, (Integral, Real)) and hasattr(value, "item") else value
+
+
 def voices_call(timeout: float | None) -> Call:
     """``GET /tts/voices`` (section 4.2)."""
     # Nothing is computed for a catalogue; what takes longer than this has failed.
@@ -70,7 +94,7 @@ def speech_call(
     Raises:
         InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
     """
-    request = SpeechRequest.parse({**fields, "stream": stream})
+    request = SpeechRequest.parse({**_sendable(fields), "stream": stream})
     rate = request.sample_rate or DEFAULT_SAMPLE_RATE
     if voice is not None:
         rules = VoiceRules.of(voice)
@@ -94,7 +118,7 @@ def recognition_call(recording: Recording, fields: dict[str, Any], timeout: floa
     Raises:
         InvalidRequestError: A field breaks its rule.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in _sendable(fields).items() if value is not None}
     # The recording is encoded while it is sent; the model only has to see that there is one.
     checked = RecognitionRequest.parse({"audio": "AAAA", **given}).body()
     del checked["audio"]
@@ -118,7 +142,8 @@ def translation_call(
         InvalidRequestError: A field breaks its rule.
     """
     terms: Sequence[str] = (keywords,) if isinstance(keywords, str) else tuple(keywords)
-    request = TranslationRequest.parse({**fields, "keywords": terms, "stream": stream})
+    checked = _sendable({**fields, "keywords": terms})
+    request = TranslationRequest.parse({**checked, "stream": stream})
     limits = _timeouts(timeout, _MT_S_PER_CHAR * len(request.text), stream=stream)
     return Call(
         "stream_translation" if stream else "translate",

@@ -7,42 +7,70 @@ waits. Interrupting the caller cancels the call.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import threading
-from contextlib import AbstractContextManager, suppress
-from functools import partial
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
-    from anyio.from_thread import BlockingPortal
-
-__all__ = ["call_later", "run"]
+__all__ = ["run"]
 
 T = TypeVar("T")
+_STOP_S = 5.0
+
+
+class _Portal:
+    """A thread that runs an event loop until it is told to stop."""
+
+    def __init__(self) -> None:
+        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self._thread = threading.Thread(target=self._serve, name="speechlab-client", daemon=True)
+        self._thread.start()
+        self.loop, self._stop = self._started.result()
+
+    def _serve(self) -> None:
+        # The runner cancels whatever still runs when the event is set, and closes what is left open.
+        with asyncio.Runner() as runner:
+            runner.run(self._wait())
+
+    async def _wait(self) -> None:
+        stop = asyncio.Event()
+        self._started.set_result((asyncio.get_running_loop(), stop))
+        await stop.wait()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is the loop's own thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def stop(self) -> None:
+        """End the loop."""
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(_STOP_S)
+
 
 _lock = threading.Lock()
-_portal: BlockingPortal | None = None
-_running: AbstractContextManager[BlockingPortal] | None = None
+_portal: _Portal | None = None
+_parents: list[_Portal | None] = []
+"""Loops of the processes that this one was forked from; kept, because letting go of them would touch them."""
 
 
-def _the_portal() -> BlockingPortal:
-    global _portal, _running  # noqa: PLW0603
+def _the_portal() -> _Portal:
+    global _portal  # noqa: PLW0603
     with _lock:
         if _portal is None:
-            from anyio.from_thread import start_blocking_portal
-
-            _running = start_blocking_portal(backend="asyncio", name="speechlab-client")
-            _portal = _running.__enter__()
-            atexit.register(_stop)
+            _portal = _Portal()
         return _portal
 
 
-def run(function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result.
 
     Whatever ends the waiting, an interrupt above all, cancels the call.
@@ -50,9 +78,10 @@ def run(function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     Raises:
         ConfigurationError: Called from the private loop itself, where waiting would never end.
     """
-    if threading.current_thread().name == "speechlab-client":
+    portal = _the_portal()
+    if portal.is_here:
         raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
-    future = _the_portal().start_task_soon(partial(function, *args, **kwargs))
+    future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), portal.loop)
     try:
         return future.result()
     except BaseException:
@@ -60,29 +89,21 @@ def run(function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
         raise
 
 
-def call_later(function: Callable[..., Awaitable[Any]]) -> None:
-    """Run a coroutine function on the private loop without waiting, if the loop is there."""
-    if _portal is not None and threading.current_thread().name != "speechlab-client":
-        with suppress(RuntimeError):
-            _portal.start_task_soon(function)
-
-
+@atexit.register
 def _stop() -> None:
-    global _portal, _running
+    global _portal
     with _lock:
-        running, _portal, _running = _running, None, None
-    if running is not None:
-        # With an exception, so that calls which are still running are cancelled rather than waited for.
-        with suppress(BaseException):
-            running.__exit__(SystemExit, SystemExit(), None)
+        portal, _portal = _portal, None
+    if portal is not None:
+        portal.stop()
 
 
 def _forget_after_fork() -> None:
     # The thread of the loop did not come along.
-    global _lock, _portal, _running  # noqa: PLW0603
+    global _lock, _portal  # noqa: PLW0603
     _lock = threading.Lock()
-    _portal = _running = None
-    atexit.unregister(_stop)
+    _parents.append(_portal)
+    _portal = None
 
 
 if hasattr(os, "register_at_fork"):

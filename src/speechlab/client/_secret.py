@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import secrets
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Secret", "install_log_filter", "redact"]
 
 _MASK = "***"
+_SENDABLE = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
 _LOGGERS = (
     "httpcore2.connection",
@@ -41,17 +43,26 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         text = str(value).strip()
-        if not text or not text.isascii() or not text.isprintable() or " " in text:
-            raise ConfigurationError(
-                "the API key is empty or holds spaces, line breaks or characters outside ASCII; "
-                "copy it again, whole and without quotes"
-            )
         self._reveal: Callable[[], str] = lambda: text
         _live.add(self)
 
     def reveal(self) -> str:
         """The key itself; for the header of a request only."""
         return self._reveal()
+
+    def check(self) -> None:
+        """Make sure that it can go into a header.
+
+        It is checked here and not where it is made, since there it would be among the locals of the error.
+
+        Raises:
+            ConfigurationError: It cannot.
+        """
+        if not _SENDABLE.fullmatch(self._reveal()):
+            raise ConfigurationError(
+                "the API key is empty or holds spaces, line breaks or characters outside ASCII; "
+                "copy it again, whole and without quotes"
+            )
 
     def fingerprint(self) -> str:
         """A short name that is the same for the same key within this process, and tells nothing of it."""
@@ -77,7 +88,7 @@ def redact(text: str) -> str:
     """Replace each key of this process that occurs in a text."""
     for secret in tuple(_live):
         key = secret.reveal()
-        if key in text:
+        if key and key in text:
             text = text.replace(key, _MASK)
     return text
 

@@ -72,6 +72,8 @@ class Settings:
     lease: Lease | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.api_key is not None:
+            self.api_key.check()
         for name, schemes in (("base_url", ("http", "https")), ("ws_base_url", ("ws", "wss"))):
             url = getattr(self, name)
             _check_url(name, url, schemes)
@@ -135,7 +137,7 @@ def as_secret(value: str | Secret | None) -> Secret | None:
 def resolve(
     base_url: str | None,
     ws_base_url: str | None,
-    api_key: str | Secret | None,
+    api_key: Secret | None,
     options: dict[str, Any],
 ) -> Settings | None:
     """Find the settings: arguments, then environment.
@@ -150,5 +152,5 @@ def resolve(
     # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
-    key = as_secret(api_key) or as_secret(os.environ.get(API_KEY_VARIABLE))
+    key = api_key or as_secret(os.environ.get(API_KEY_VARIABLE))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)

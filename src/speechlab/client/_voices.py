@@ -45,8 +45,10 @@ class VoiceCatalogue(Sequence[Voice]):
         voices.find(language="ja", gender="Female")
     """
 
-    def __init__(self, voices: Iterable[Voice]) -> None:
+    def __init__(self, voices: Iterable[Voice], service: str | None = None) -> None:
         self._voices = tuple(voices)
+        self.service = service
+        """What the service says of itself, or None; see ``Client.identity``."""
         self._by_id = {_key(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
@@ -181,4 +183,4 @@ def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
     Raises:
         ContractError: It has neither form.
     """
-    return VoiceCatalogue(VoiceList.parse(reply.json()).voices)
+    return VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))

@@ -1,0 +1,194 @@
+"""Server-sent events: any slicing gives the same, and an end that was not announced is no end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.client._sse import EventReader
+from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
+
+CASES = {
+    "LF": (b"data: a\n\ndata: b\n\n", ["a", "b"]),
+    "CRLF": (b"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
+    "CR": (b"data: a\r\rdata: b\r\r", ["a", "b"]),
+    "mixed": (b"data: a\r\n\ndata: b\n\r", ["a", "b"]),
+    "byte-order mark": (b"\xef\xbb\xbfdata: a\n\n", ["a"]),
+    "comments": (b": hello\n\n:\ndata: a\n: more\n\n", ["a"]),
+    "other fields": (b"event: x\nid: 1\nretry: 5\nfield\ndata: a\n\nid: 2\n\n", ["a"]),
+    "lines of one event": (b"data: a\ndata: b\ndata\n\n", ["a\nb\n"]),
+    "no space": (b"data:a\n\ndata:  b\n\n", ["a", " b"]),
+    "empty data": (b"data:\n\ndata: \n\n", []),
+    "separators inside": ('data: "\u2028\u2029\x85\x0b\x0c"\n\n'.encode(), ['"\u2028\u2029\x85\x0b\x0c"']),
+    "no blank line at the end": (b"data: a\n\ndata: b", ["a", "b"]),
+    "no end of line at the end": (b"data: a\r", ["a"]),
+    "half a character at the end": ("data: é".encode()[:-1], ["\ufffd"]),
+    "invalid byte": (b"data: \xff\n\n", ["\ufffd"]),
+    "beyond the basic plane": ("data: 𠮷野家\n\n".encode(), ["𠮷野家"]),
+    "nothing": (b"", []),
+}
+
+
+def read(pieces):
+    reader = EventReader()
+    found = [data for piece in pieces for data in reader.feed(piece)]
+    return [*found, *reader.close()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_111_whole_and_byte_by_byte(name):
+    stream, expected = CASES[name]
+    assert read([stream]) == expected
+    assert read([stream[i : i + 1] for i in range(len(stream))]) == expected
+
+
+@given(
+    st.lists(st.sampled_from(sorted(CASES)), max_size=4),
+    st.lists(st.integers(0, 200), max_size=8),
+)
+def test_any_slicing_gives_the_same(names, cuts):
+    stream = b"".join(CASES[name][0] for name in names)
+    edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    pieces = [stream[a:b] for a, b in itertools.pairwise(edges)]
+    assert read(pieces) == read([stream])
+
+
+@given(st.lists(st.text(max_size=30)), st.sampled_from(["\n", "\r", "\r\n"]), st.integers(1, 7))
+def test_json_goes_through_unchanged(texts, newline, width):
+    stream = "".join(f"data: {json.dumps(t, ensure_ascii=False)}{newline * 2}" for t in texts).encode(
+        "utf-8", "replace"
+    )
+    found = read([stream[i : i + width] for i in range(0, len(stream), width)])
+    assert [json.loads(data) for data in found] == [t.encode("utf-8", "replace").decode() for t in texts]
+
+
+def test_an_event_without_end_is_given_up():
+    reader = EventReader()
+    list(reader.feed(b"x" * 4_000_000))
+    with pytest.raises(ContractError, match="larger than"):
+        list(reader.feed(b"x" * 400_000))
+
+
+def stream_of(lab, server, http, body, **kwargs):
+    server.script(
+        http.chunked(
+            *(body if isinstance(body, list) else [body]),
+            content_type="text/event-stream; charset=utf-8",
+            **kwargs,
+        )
+    )
+    return lab.stream_translation("やあ", source_lang="ja", target_lang="en")
+
+
+def test_a_translation_as_it_comes(server, lab, http):
+    body = http.events(
+        http.delta("He", transcription="やあ", source_lang="ja", target_lang="en"),
+        http.delta(""),
+        http.delta("llo", usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}),
+    )
+    with stream_of(lab, server, http, [body[:50], 0.05, body[50:]]) as stream:
+        with pytest.raises(ConfigurationError, match="not complete"):
+            _ = stream.translation
+        texts = [(chunk.text, stream.text) for chunk in stream]
+    assert texts == [("He", "He"), ("", "He"), ("llo", "Hello")]
+    whole = stream.translation
+    assert (whole.text, whole.id, whole.transcription, whole.usage.total_tokens) == (
+        "Hello",
+        "trans_1",
+        "やあ",
+        3,
+    )
+    assert b'name="stream"\r\n\r\ntrue' in server.requests[0].body
+    assert lab.usage.completion_tokens == 2
+    assert list(stream) == []
+
+
+ENDINGS = {
+    "done": b"data: [DONE]\n\n",
+    "done without blank line": b"data: [DONE]",
+    "done in CRLF": b"data: [DONE]\r\n\r\n",
+    "finish_reason": b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"total_tokens": 9}}\n\n',
+    "both": b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n',
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_107_108_both_announced_ends(server, lab, http, name):
+    body = http.events(http.delta("Hello"), end=ENDINGS[name])
+    with stream_of(lab, server, http, body) as stream:
+        assert stream.collect().text == "Hello"
+    assert stream.translation.finish_reason == ("stop" if name in {"finish_reason", "both"} else None)
+
+
+@pytest.mark.parametrize(
+    ("tail", "whole"),
+    [
+        (b"", True),
+        (b"", False),
+        (b'data: {"choices": [{"del', True),
+        (b"data: [DO", True),
+        (b'data: {"choices": [{"delta": {"content": "\xe3\x81', False),
+    ],
+)
+def test_109_an_end_that_was_not_announced(server, lab, http, tail, whole):
+    body = http.events(http.delta("He"), http.delta("l"), end=tail)
+    stream = stream_of(lab, server, http, [body, 0.05, *([] if whole else [http.CLOSE])], end=whole)
+    with stream, pytest.raises(StreamTruncatedError) as caught:
+        list(stream)
+    assert caught.value.partial == "Hel"
+    assert caught.value.timing.attempts == 1
+
+
+def test_a_break_after_the_end_is_no_break(server, lab, http):
+    body = http.events(http.delta("Hi"))
+    with stream_of(lab, server, http, [body, http.RESET], end=False) as stream:
+        assert stream.collect().text == "Hi"
+
+
+def test_112_a_fault_that_the_service_reports_in_the_stream(server, lab, http):
+    body = http.events(
+        http.delta("He"), {"code": 108, "name": "ErrInternal", "error": "engine failed"}, end=b""
+    )
+    with (
+        stream_of(lab, server, http, body) as stream,
+        pytest.raises(StreamTruncatedError, match="engine") as caught,
+    ):
+        list(stream)
+    assert caught.value.partial == "He"
+    assert caught.value.__cause__.code == 108
+
+
+@pytest.mark.parametrize(
+    "data", [b"not json", b"5", b'{"choices": 5}', b'{"choices": [{"delta": {"content": 5}}]}']
+)
+def test_events_that_are_no_chunks(server, lab, http, data):
+    body = b"data: " + data + b"\n\n" + http.events(http.delta("a"))
+    with stream_of(lab, server, http, body) as stream, pytest.raises(ContractError):
+        list(stream)
+
+
+def test_a_service_that_does_not_stream_may_answer_at_once(server, lab, http):
+    server.script(http.reply(body={"choices": [{"message": {"content": "Hello"}}]}))
+    with lab.stream_translation("a", source_lang="ja", target_lang="en") as stream:
+        assert [chunk.text for chunk in stream] == ["Hello"]
+    assert stream.translation.text == stream.text == "Hello"
+
+
+def test_another_media_type_is_no_stream(server, lab, http):
+    server.script(http.reply(body=b"<html>login</html>", content_type="text/html"))
+    with (
+        pytest.raises(ContractError, match="text/html"),
+        lab.stream_translation("a", source_lang="ja", target_lang="en"),
+    ):
+        pass
+
+
+def test_the_connection_is_used_again_after_the_end(server, lab, http):
+    for _ in range(3):
+        with stream_of(lab, server, http, http.events(http.delta("a"))) as stream:
+            list(stream)
+    assert not server.closed_early.is_set()

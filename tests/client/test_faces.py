@@ -1,0 +1,250 @@
+"""Two faces of one client: the same names, and the synchronous one works wherever Python runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from speechlab.client import (
+    AsyncClient,
+    AsyncSpeechStream,
+    AsyncTranslationStream,
+    Client,
+    SpeechStream,
+    TranslationStream,
+    aconnect,
+    connect,
+)
+from speechlab.errors import ConfigurationError
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+ASYNC_ONLY = {"aclose"}
+SYNC_ONLY = {"close"}
+
+
+def public(kind):
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def plain(annotation):
+    text = str(annotation)
+    text = re.sub(r"\b(Awaitable|Coroutine)\[(.*)\]", r"\2", text)
+    return text.replace("Async", "").replace("AsyncIterator", "Iterator")
+
+
+@pytest.mark.parametrize(
+    ("sync", "asynchronous"),
+    [(Client, AsyncClient), (SpeechStream, AsyncSpeechStream), (TranslationStream, AsyncTranslationStream)],
+)
+def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchronous):
+    names = public(sync) - SYNC_ONLY
+    assert names == public(asynchronous) - ASYNC_ONLY - SYNC_ONLY
+    for name in sorted(names):
+        one, other = getattr(sync, name), getattr(asynchronous, name)
+        assert inspect.getdoc(one) == inspect.getdoc(other), name
+        assert inspect.getdoc(one), name
+        if not callable(one):
+            continue
+        mine, theirs = inspect.signature(one), inspect.signature(other)
+        assert str(mine.parameters) == str(theirs.parameters), name
+        assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
+
+
+def test_the_ways_in_have_the_same_parameters():
+    ways = [connect, aconnect, Client.connect, AsyncClient.connect, Client, AsyncClient]
+    assert len({str(inspect.signature(way).parameters) for way in ways}) == 1
+    one, other = inspect.getdoc(Client), inspect.getdoc(AsyncClient)
+    assert one[one.index("Args:") :] == other[other.index("Args:") :]
+
+
+def test_a_call_inside_a_running_loop(server, lab, http):
+    server.script(http.reply(body=TRANSLATED))
+
+    async def cell():
+        return lab.translate("a", source_lang="ja", target_lang="en").text
+
+    assert asyncio.run(cell()) == asyncio.run(cell()) == "Hello"
+
+
+def test_calls_from_many_threads(server, lab, http):
+    server.script([0.02, http.reply(body=TRANSLATED)])
+    with ThreadPoolExecutor(12) as pool:
+        texts = list(
+            pool.map(lambda _: lab.translate("a", source_lang="ja", target_lang="en").text, range(40))
+        )
+    assert texts == ["Hello"] * 40
+    assert 1 < server.most_active <= 16
+    assert lab.usage.calls == 40
+
+
+def test_await_and_streams(server, http, wav):
+    server.script(http.reply(body=TRANSLATED), http.chunked(wav))
+
+    async def main():
+        async with AsyncClient(server.base_url, api_key=http.KEY) as lab:
+            result = await lab.translate("a", source_lang="ja", target_lang="en")
+            async with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+                audio = b"".join([piece async for piece in stream])
+            async with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+                frames = sum([clip.frames async for clip in stream.clips()])
+            return result.text, audio, frames
+
+    assert asyncio.run(main()) == ("Hello", wav, 12_000)
+
+
+def test_an_async_client_says_that_it_belongs_to_another_loop(server, http):
+    server.script(http.reply(body=TRANSLATED))
+    lab = AsyncClient(server.base_url, api_key=http.KEY)
+
+    async def call():
+        return (await lab.translate("a", source_lang="ja", target_lang="en")).text
+
+    async def cell_and_callback():
+        assert await call() == "Hello"
+        with pytest.raises(ConfigurationError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, call())
+        assert await call() == "Hello"
+        await lab.close()
+        with pytest.raises(ConfigurationError, match="closed"):
+            await call()
+
+    asyncio.run(cell_and_callback())
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_async_client_survives_the_end_of_its_loop(server, http):
+    server.script(http.reply(body=TRANSLATED))
+
+    def three():
+        lab = AsyncClient(server.base_url, api_key=http.KEY)
+
+        async def call():
+            return (await lab.translate("a", source_lang="ja", target_lang="en")).text
+
+        return [asyncio.run(call()) for _ in range(3)]
+
+    assert three() == ["Hello"] * 3
+    gc.collect()  # what was left open warns here, and not in another test
+
+
+def test_a_closed_client_says_so(server, http):
+    lab = Client(server.base_url)
+    child = lab.with_options(timeout=5)
+    child.close()
+    server.script(http.reply(body=TRANSLATED))
+    lab.translate("a", source_lang="ja", target_lang="en")
+    lab.close()
+    lab.close()
+    for client in (lab, child):
+        with pytest.raises(ConfigurationError, match="closed"):
+            client.voices()
+
+
+def test_options_change_the_copy_alone(server, lab, http):
+    other = lab.with_options(max_retries=0, timeout=3)
+    assert (other._async._settings.max_retries, lab._async._settings.max_retries) == (0, 4)
+    with pytest.raises(ConfigurationError, match="no option"):
+        lab.with_options(retries=3)
+    with pytest.raises(ConfigurationError, match="transport"):
+        lab.with_options(transport=None)
+
+
+def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url, on_event=lambda event: lab.voices()) as lab:
+        lab.translate("a", source_lang="ja", target_lang="en")
+    assert "inside a hook" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
+def test_an_interrupt_cancels_the_call_and_leaves_the_client_usable(server, lab, http):
+    server.script([20.0], http.reply(body=TRANSLATED))
+    main = threading.main_thread().ident
+
+    def interrupt():
+        while not server.requests:
+            time.sleep(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lab.translate("a", source_lang="ja", target_lang="en")
+    thread.join()
+    assert time.monotonic() - began < 5
+    assert server.closed_early.wait(5)
+    assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_a_forked_child_has_connections_of_its_own(server, http):
+    server.script(http.reply(body=TRANSLATED))
+    code = f"""
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from speechlab.client import Client
+lab = Client({server.base_url!r})
+ask = lambda: lab.translate("a", source_lang="ja", target_lang="en").text
+ask()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if ask() == "Hello" else 1)
+_, status = os.waitpid(pid, 0)
+assert ask() == "Hello"
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_script_that_ends_without_closing_ends_quietly(server, http):
+    server.script(http.reply(body=TRANSLATED), [20.0])
+    code = f"""
+import threading
+from speechlab.client import Client
+lab = Client({server.base_url!r})
+lab.translate("a", source_lang="ja", target_lang="en")
+threading.Thread(target=lambda: lab.translate("a", source_lang="ja", target_lang="en"), daemon=True).start()
+import time; time.sleep(0.3)
+"""
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
+    )
+    assert time.monotonic() - began < 15
+    assert "Error" not in done.stderr.replace("CancelledError", "")
+
+
+def test_importing_the_client_loads_nothing_heavy():
+    code = "import sys, speechlab.client; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    heavy = {
+        "pandas",
+        "matplotlib",
+        "ipywidgets",
+        "soundfile",
+        "av",
+        "httpx2",
+        "websockets",
+        "psutil",
+        "anyio",
+    }
+    assert not loaded & heavy

@@ -1,0 +1,284 @@
+"""Every fault of the service, the network and the proxies between has its own typed outcome."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import time
+
+import pytest
+
+from speechlab.client import Client
+from speechlab.errors import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    AuthenticationError,
+    BadRequestError,
+    ContractError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServerError,
+    StreamTruncatedError,
+)
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+
+
+def translate(lab):
+    return lab.translate("a", source_lang="ja", target_lang="en")
+
+
+FULL = {
+    "context": ["tts"],
+    "code": 104,
+    "name": "ErrAuthenticationFailed",
+    "error": "Authentication error: Invalid token",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "facts"),
+    [
+        (
+            401,
+            FULL,
+            AuthenticationError,
+            {"code": 104, "name": "ErrAuthenticationFailed", "context": ("tts",)},
+        ),
+        (
+            400,
+            {"code": 400, "error": "Unsupported audio format"},
+            BadRequestError,
+            {"code": 400, "name": None},
+        ),
+        (403, {}, PermissionDeniedError, {"code": None}),
+        (404, [], NotFoundError, {}),
+        (400, b"<html><head><title>400 Bad &amp; worse</title></head></html>", BadRequestError, {}),
+        (500, b"", ServerError, {"retryable": True}),
+        (501, b"plain text", ServerError, {"retryable": False}),
+        (
+            413,
+            {"code": "x", "name": 5, "error": ["a"], "context": {"a": 1}},
+            APIError,
+            {"code": None, "name": None},
+        ),
+        (418, b"\xff\xfe\x00", APIError, {}),
+        (400, {"error": {"message": "inner", "code": 7}}, BadRequestError, {"code": 7}),
+        (400, {"detail": "as FastAPI says it"}, BadRequestError, {}),
+        (302, b"", APIError, {}),
+    ],
+)
+def test_011_error_bodies_of_every_kind(server, http, status, body, kind, facts):
+    server.script(http.reply(status, body, location="http://elsewhere/"))
+    with Client(server.base_url, api_key=http.KEY, max_retries=0) as lab, pytest.raises(kind) as caught:
+        translate(lab)
+    error = caught.value
+    assert error.status == status
+    assert error.attempts == 1
+    assert error.timing.latency_s >= 0
+    assert error.message
+    for name, value in facts.items():
+        assert getattr(error, name) == value
+
+
+def test_messages_of_errors_are_for_people(server, lab, http):
+    server.script(http.reply(400, b"<html><title>400 Bad &amp; worse</title><p>x</html>", "text/html"))
+    with pytest.raises(BadRequestError, match="HTTP 400: 400 Bad & worse"):
+        translate(lab)
+    server.script(http.reply(401, {**FULL, "error": f"no such key: {http.KEY}"}))
+    with pytest.raises(AuthenticationError) as caught:
+        translate(lab)
+    assert "no such key: ***" in str(caught.value)
+    assert "SPEECHLAB_API_KEY" in str(caught.value)
+    assert http.KEY not in repr(vars(caught.value))
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_014_what_cannot_get_better_is_not_repeated(server, lab, http, status):
+    server.script(http.reply(status, {"error": "no"}))
+    with pytest.raises(APIError):
+        translate(lab)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_what_can_get_better_is_repeated(server, lab, http, status):
+    server.script(http.reply(status), http.reply(status, b"<html>"), http.reply(body=TRANSLATED))
+    result = translate(lab)
+    assert result.text == "Hello"
+    assert result.timing.attempts == 3
+    assert len(server.requests) == 3
+
+
+def test_a_500_is_repeated_twice_and_a_502_as_often_as_allowed(server, lab, http):
+    for status, attempts in ((500, 3), (502, 5)):
+        server.script(http.reply(status))
+        with pytest.raises(ServerError) as caught:
+            translate(lab)
+        assert caught.value.attempts == len(server.requests) == attempts
+        assert f"after {attempts} attempts" in str(caught.value)
+
+
+def test_a_connection_that_is_reset_is_tried_again(server, lab, http):
+    server.script(http.RESET, http.CLOSE, http.reply(body=TRANSLATED))
+    assert translate(lab).timing.attempts == 3
+
+
+def test_connections_that_keep_breaking_may_have_cost_something(server, lab, http):
+    server.script(http.RESET)
+    with pytest.raises(APIConnectionError, match="may have been done and billed") as caught:
+        translate(lab)
+    assert caught.value.possibly_metered
+    assert caught.value.attempts == 5
+    assert lab.usage.possibly_metered == 1
+
+
+def test_nobody_listens(http, clock):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    with (
+        Client(address, api_key=http.KEY, clock=clock) as lab,
+        pytest.raises(APIConnectionError, match="check base_url") as caught,
+    ):
+        translate(lab)
+    assert not caught.value.possibly_metered
+    assert caught.value.attempts == 5
+    assert address in str(caught.value)
+    with (
+        Client("http://no-such-host.invalid", clock=clock, max_retries=0) as lab,
+        pytest.raises(APIConnectionError),
+    ):
+        lab.voices()
+
+
+def test_a_head_that_never_comes(server, http):
+    server.script([30.0])
+    began = time.monotonic()
+    with (
+        Client(server.base_url, api_key=http.KEY, timeout=0.3) as lab,
+        pytest.raises(APITimeoutError, match="timeout=") as caught,
+    ):
+        translate(lab)
+    assert time.monotonic() - began < 5
+    assert caught.value.possibly_metered
+    assert caught.value.attempts == len(server.requests) == 1
+
+
+def test_a_body_that_trickles_for_ever(server, http):
+    server.script([b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n", *[b"x", 0.1] * 100])
+    began = time.monotonic()
+    with Client(server.base_url, api_key=http.KEY, timeout=0.5) as lab, pytest.raises(APITimeoutError):
+        translate(lab)
+    assert time.monotonic() - began < 5
+
+
+def test_a_head_that_comes_slowly(server, lab, http):
+    whole = http.reply(body=TRANSLATED)
+    server.script([whole[:9], 0.1, whole[9:30], 0.1, whole[30:]])
+    assert translate(lab).text == "Hello"
+
+
+def test_the_calls_time_bounds_its_retries(server, http, clock):
+    server.script(http.reply(503, b"", Retry_After="40"))
+    with (
+        Client(server.base_url, api_key=http.KEY, timeout=100, clock=clock, rng=http.Half()) as lab,
+        pytest.raises(ServerError),
+    ):
+        translate(lab)
+    assert len(server.requests) == 3
+    assert sum(clock.slept) < 100
+
+
+def test_a_reply_that_is_cut_is_not_paid_for_twice(server, lab, http):
+    server.script(
+        [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]
+    )
+    with pytest.raises(StreamTruncatedError) as caught:
+        lab.synthesize("a", voice=http.VOICE_ID)
+    assert caught.value.partial == b"RIFF"
+    assert caught.value.timing.attempts == len(server.requests) == 1
+
+
+def test_a_catalogue_that_is_cut_is_asked_for_again(server, lab, http):
+    cut = [b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n[", http.CLOSE]
+    server.script(cut, http.reply(body=[http.VOICE]))
+    assert len(lab.voices()) == 1
+
+
+def test_an_error_body_that_is_cut_is_read_as_far_as_it_came(server, lab, http):
+    server.script([b"HTTP/1.1 400 X\r\nContent-Length: 1000\r\n\r\nhalf a rea", http.CLOSE])
+    with pytest.raises(BadRequestError, match="half a rea"):
+        translate(lab)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[]", b'{"choices": []}', b"\xff", b"{"])
+def test_a_success_that_makes_no_sense(server, lab, http, wav, body):
+    server.script(http.reply(body=body))
+    for ask in (lambda: translate(lab), lambda: lab.transcribe(wav)):
+        with pytest.raises(ContractError):
+            ask()
+
+
+def test_bytes_that_are_not_http(server, lab):
+    server.script([b"SSH-2.0-OpenSSH\r\n", "close"])
+    with pytest.raises(APIConnectionError):
+        translate(lab)
+
+
+@pytest.mark.parametrize("seconds", ["2", "2.5"])
+def test_retry_after_is_kept(server, lab, http, clock, seconds):
+    server.script(http.reply(429, {"error": "slow"}, Retry_After=seconds), http.reply(body=TRANSLATED))
+    translate(lab)
+    assert float(seconds) <= sum(clock.slept) < float(seconds) + 0.3
+
+
+def test_a_refusal_that_asks_for_too_much_patience_is_told_at_once(server, lab, http, clock):
+    server.script(http.reply(429, {"error": "quota"}, Retry_After="3600"))
+    with pytest.raises(RateLimitError, match="quota") as caught:
+        translate(lab)
+    assert caught.value.retry_after_s == 3600
+    assert clock.slept == []
+
+
+def test_refusals_go_on_for_as_long_as_patience_lasts(server, lab, http, clock):
+    server.script(http.reply(429))
+    with pytest.raises(RateLimitError):
+        translate(lab.with_options(patience_s=30))
+    assert 20 < sum(clock.slept) <= 30
+    server.script(http.reply(429))
+    with pytest.raises(RateLimitError):
+        translate(lab.with_options(max_retries=0))
+    assert len(server.requests) == 1
+
+
+def test_streams_are_opened_again_until_their_first_byte(server, lab, http, wav):
+    server.script(http.reply(503), http.RESET, http.chunked(wav))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        assert b"".join(stream) == wav
+    assert stream.timing.attempts == 3
+
+
+def test_events_of_a_call_reach_the_hook(server, http, clock, caplog):
+    seen = []
+    server.script(http.reply(503), http.reply(body=TRANSLATED))
+    with Client(server.base_url, clock=clock, on_event=seen.append) as lab:
+        translate(lab)
+        kinds = [(event.kind, event.attempt, event.status) for event in seen]
+        assert kinds == [
+            ("request", 1, None),
+            ("response", 1, 503),
+            ("retry", 1, 503),
+            ("request", 2, None),
+            ("response", 2, 200),
+        ]
+        translate(lab.with_options(on_event=lambda event: 1 / 0))
+    assert "hook failed" in caplog.text
+
+
+def test_nothing_is_left_open(server, lab, http):
+    server.script(http.RESET, http.reply(500), http.reply(body=TRANSLATED))
+    translate(lab)
+    gc.collect()  # an unclosed socket would be a warning, and so an error

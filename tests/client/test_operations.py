@@ -1,0 +1,446 @@
+"""What is sent and what is read, for each operation; what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import base64
+import io
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.client import Client, SpeechClip, Transcript, Translation, VoiceCatalogue, join_texts
+from speechlab.contract import Voice
+from speechlab.errors import (
+    BadRequestError,
+    ConfigurationError,
+    ContractError,
+    InvalidRequestError,
+    StreamTruncatedError,
+)
+
+
+def voices_of(http, **fields):
+    return [{**http.VOICE, **fields}]
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_021_the_catalogue_in_both_forms(server, lab, http, bare):
+    voices = voices_of(http)
+    server.script(http.reply(body=voices if bare else {"voices": voices}))
+    catalogue = lab.voices()
+    assert isinstance(catalogue, VoiceCatalogue)
+    assert catalogue[0].id == http.VOICE_ID
+    request = server.requests[0]
+    assert (request.method, request.path) == ("GET", "/tts/voices")
+    assert request.headers["authorization"] == f"Bearer {http.KEY}"
+
+
+def test_a_catalogue_is_searched_and_shown():
+    catalogue = VoiceCatalogue(
+        [
+            Voice(
+                id="0F8FAD5B-d9cb-469f-a165-70867728950e",
+                description="Calm <b>",
+                language="ja, en",
+                gender="Female",
+            ),
+            Voice(id="b", description="Bright", language="English", gender="Male", streaming=True),
+        ]
+    )
+    assert catalogue["calm"] is catalogue[0] is catalogue["0f8fad5b-d9cb-469f-a165-70867728950e"]
+    assert catalogue["b"] is catalogue[1]
+    assert list(catalogue.find(language="en")) == list(catalogue)
+    assert list(catalogue.find(language="ja")) == [catalogue[0]]
+    assert list(catalogue.find(gender="male", streaming=True)) == [catalogue[1]]
+    assert len(catalogue.find(language="zh")) == 0
+    assert "b" in catalogue
+    assert catalogue[0] in catalogue
+    assert isinstance(catalogue[:1], VoiceCatalogue)
+    with pytest.raises(InvalidRequestError, match="fits no voice"):
+        catalogue["nobody"]
+    frame = catalogue.frame()
+    assert list(frame.columns) == [
+        "id",
+        "description",
+        "language",
+        "gender",
+        "formats",
+        "sample_rates",
+        "streaming",
+    ]
+    assert "Calm &lt;b&gt;" in catalogue._repr_html_()
+    assert len(VoiceCatalogue([]).frame()) == 0
+
+
+def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    speech = lab.synthesize("こんにちは", voice=http.VOICE_ID)
+    assert isinstance(speech, AudioClip)
+    assert isinstance(speech, SpeechClip)
+    assert speech == clip
+    assert speech.encoded == wav
+    assert speech.format == "wav"
+    assert speech.timing.attempts == 1
+    assert speech.voice_id == http.VOICE_ID
+    assert server.requests[0].json == {"voice_id": http.VOICE_ID, "text": "こんにちは", "format": "wav"}
+    again = pickle.loads(pickle.dumps(speech))
+    assert (again.encoded, again.timing, again) == (speech.encoded, speech.timing, speech)
+    assert lab.usage.synthesized_chars == 5
+    assert repr(speech).startswith("SpeechClip(0.50 s")
+
+
+def test_052_options_that_are_given_are_sent(server, lab, http, wav):
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    lab.synthesize("a", voice=http.VOICE_ID, temperature=0.0, sample_rate=16_000)
+    assert server.requests[0].json["temperature"] == 0.0
+    assert server.requests[0].json["sample_rate"] == 16_000
+    lab.synthesize("a", voice=http.VOICE_ID, temperature=np.float32(0.5), sample_rate=np.int64(24_000))
+    assert server.requests[1].json["sample_rate"] == 24_000
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "pcm"])
+def test_every_format_is_decoded(server, lab, http, clip, kind):
+    server.script(http.reply(body=clip.encode(kind), content_type=f"audio/{kind}"))
+    speech = lab.synthesize("a", voice=http.VOICE_ID, format=kind)
+    assert speech.sample_rate == 24_000
+    assert speech.duration_s == pytest.approx(0.5, abs=0.1)
+
+
+def test_pcm_has_the_rate_that_was_asked_for_or_that_the_type_tells(server, lab, http, clip):
+    server.script(http.reply(body=clip.encode("pcm"), content_type="audio/pcm"))
+    assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm", sample_rate=16_000).sample_rate == 16_000
+    server.script(http.reply(body=clip.encode("pcm"), content_type='audio/L16; rate="8000"'))
+    assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm").sample_rate == 8_000
+
+
+def test_a_voice_may_be_named_by_its_description(server, lab, http, wav):
+    server.script(
+        http.reply(body={"voices": voices_of(http)}), http.reply(body=wav, content_type="audio/wav")
+    )
+    lab.synthesize("a", voice="calm")
+    assert [request.path for request in server.requests] == ["/tts/voices", "/tts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter", "rule"),
+    [
+        ({"text": ""}, "text", "2.2"),
+        ({"text": "\u3000\n"}, "text", "2.2"),
+        ({"text": "a" * 5_001}, "text", "8"),
+        ({"text": 5}, "text", None),
+        ({"text": "\ud800"}, "text", None),
+        ({"format": "aac"}, "format", "2.2"),
+        ({"format": "WAV"}, "format", "2.2"),
+        ({"sample_rate": -1}, "sample_rate", None),
+        ({"sample_rate": 44_100}, "sample_rate", "2.2"),
+        ({"temperature": float("nan")}, "temperature", None),
+        ({"voice": None}, "voice_id", "2.2"),
+    ],
+)
+def test_what_breaks_a_rule_is_never_sent(server, lab, http, arguments, parameter, rule):
+    server.script(http.reply(500))
+    voice = Voice.parse(http.VOICE)
+    with pytest.raises(InvalidRequestError) as caught:
+        lab.synthesize(**{"text": "a", "voice": voice, **arguments})
+    assert caught.value.parameter == parameter
+    assert rule is None or caught.value.rule == rule
+    assert server.requests == []
+
+
+def test_024_rates_that_the_catalogue_does_not_tell_are_not_refused(server, lab, http, wav):
+    fields = {name: value for name, value in http.VOICE.items() if name != "sample_rates"}
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    lab.synthesize("a", voice=Voice.parse(fields), sample_rate=44_100)
+    with (
+        pytest.raises(InvalidRequestError, match="does not stream"),
+        lab.stream_speech("a", voice=Voice.parse({**fields, "streaming": False})),
+    ):
+        pass
+    assert len(server.requests) == 1
+
+
+def test_5000_characters_outside_the_basic_plane_pass(server, lab, http, wav):
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    lab.synthesize("\U00020bb7" * 5_000, voice=http.VOICE_ID)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "message"),
+    [
+        (b'{"error": "x"}', "application/json", "application/json in place of audio"),
+        (b"<html>proxy</html>", "text/html; charset=utf-8", "text/html in place of audio"),
+        (b"", "audio/wav", "without a single byte"),
+        (b"not audio", "audio/wav", "not usable sound"),
+    ],
+)
+def test_051_a_success_that_is_not_audio_is_an_error(server, lab, http, body, content_type, message):
+    server.script(http.reply(body=body, content_type=content_type))
+    with pytest.raises(ContractError, match=message):
+        lab.synthesize("a", voice=http.VOICE_ID)
+    assert len(server.requests) == 1
+
+
+def test_speech_as_it_comes(server, lab, http, wav, clip):
+    server.script(http.chunked(wav[:20], 0.05, wav[20:999], wav[999:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        pieces = list(stream)
+        assert stream.collect() == clip
+    assert b"".join(pieces) == wav
+    assert len(pieces) >= 2
+    assert server.requests[0].json["stream"] is True
+    server.script(http.chunked(wav[:20], wav[20:999], wav[999:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        parts = list(stream.clips())
+    assert AudioClip.concatenate(parts) == clip
+
+
+def test_049_a_stream_with_a_header_of_unknown_length(server, lab, http, wav, clip):
+    endless = wav[:4] + b"\xff" * 4 + wav[8:40] + b"\xff" * 4 + wav[44:]
+    server.script(http.chunked(endless[:700], endless[700:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        assert AudioClip.concatenate(stream.clips()) == clip
+
+
+def test_leaving_a_stream_early_closes_the_connection(server, lab, http, wav):
+    server.script(http.chunked(wav[:100], 30.0, wav[100:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        assert next(stream) == wav[:100]
+    assert server.closed_early.wait(5)
+
+
+def test_a_stream_that_is_dropped_gives_its_place_back(server, lab, http, wav):
+    server.script(http.chunked(wav[:100], 30.0, wav[100:]))
+    narrow = lab.with_options(max_concurrency=1)
+    for _ in range(3):  # each would wait for ever for the one before
+        stream = narrow.stream_speech("a", voice=http.VOICE_ID)
+        assert next(stream) == wav[:100]
+        del stream
+    assert server.closed_early.wait(5)
+
+
+def test_047_a_stream_that_is_cut_keeps_what_came(server, lab, http, wav):
+    server.script(http.chunked(wav[:100], 0.05, http.CLOSE, end=False))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream, pytest.raises(StreamTruncatedError) as caught:
+        list(stream)
+    assert caught.value.partial == wav[:100]
+    with pytest.raises(ConfigurationError, match="closed"):
+        next(stream)
+
+
+def test_streams_of_compressed_audio_cannot_be_cut_into_clips(server, lab, http, clip):
+    server.script(http.chunked(clip.encode("mp3"), content_type="audio/mpeg"))
+    with lab.stream_speech("a", voice=http.VOICE_ID, format="mp3") as stream:
+        with pytest.raises(InvalidRequestError, match="collect"):
+            next(stream.clips())
+        assert stream.collect().source_format == "mp3"
+
+
+def recordings(wav, tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(wav)
+    clip = AudioClip.from_bytes(wav)
+    opened = io.BytesIO(b"before" + wav)
+    opened.seek(6)
+    return {
+        "path": path,
+        "text path": str(path),
+        "bytes": wav,
+        "view": memoryview(wav),
+        "file": opened,
+        "samples": (np.array(clip.samples), 24_000),
+        "clip": clip,
+    }
+
+
+@pytest.mark.parametrize("kind", ["path", "text path", "bytes", "view", "file", "samples", "clip"])
+def test_088_recordings_come_in_many_ways_and_go_as_plain_base64(server, lab, http, wav, tmp_path, kind):
+    server.script(http.reply(body={"text": "hi", "language": "en", "confidence": 0.5}))
+    transcript = lab.transcribe(recordings(wav, tmp_path)[kind], language="en", hotwords=["a"])
+    assert isinstance(transcript, Transcript)
+    assert (transcript.text, transcript.language, transcript.confidence) == ("hi", "en", 0.5)
+    assert len(transcript.segments) == 0
+    sent = server.requests[0].json
+    assert base64.b64decode(sent.pop("audio"), validate=True) == wav
+    assert sent == {"language": "en", "hotwords": ["a"]}
+
+
+def test_long_recordings_go_in_slices_and_can_be_sent_again(server, lab, http, tmp_path):
+    data = np.random.default_rng(1).integers(-9_000, 9_000, 700_001, dtype=np.int16)
+    path = tmp_path / "long.wav"
+    AudioClip(data, 16_000).save(path)
+    server.script(http.reply(503), http.RESET, http.reply(body={"text": "hi"}))
+    transcript = lab.transcribe(path, vad="segments", min_silence_gap=300)
+    assert transcript.timing.attempts == 3
+    for request in server.requests:
+        sent = request.json
+        assert base64.b64decode(sent.pop("audio"), validate=True) == path.read_bytes()
+        assert sent == {"vad": "segments", "min_silence_gap": 300}
+        assert int(request.headers["content-length"]) == len(request.body)
+
+
+def test_compressed_speech_is_sent_on_as_it_came(server, lab, http, clip):
+    mp3 = clip.encode("mp3")
+    server.script(http.reply(body=mp3, content_type="audio/mpeg"), http.reply(body={"text": "hi"}))
+    lab.transcribe(lab.synthesize("a", voice=http.VOICE_ID, format="mp3"))
+    assert base64.b64decode(server.requests[1].json["audio"]) == mp3
+
+
+@pytest.mark.parametrize(
+    ("audio", "message"),
+    [
+        (b"", "empty"),
+        (b"FORM....AIFF and more", "AIFF"),
+        (b"plain text, not audio", "WAV, OGG, MP3"),
+        (5, "give a path, bytes"),
+        (io.StringIO("text"), "binary mode"),
+        (AudioClip(np.zeros(0, np.float32), 16_000), "No audio data"),
+    ],
+)
+def test_what_is_no_recording_is_never_sent(server, lab, http, audio, message):
+    server.script(http.reply(500))
+    with pytest.raises(InvalidRequestError, match=message) as caught:
+        lab.transcribe(audio)
+    assert caught.value.parameter == "audio"
+    assert server.requests == []
+
+
+def test_a_file_that_is_missing(lab):
+    with pytest.raises(FileNotFoundError):
+        lab.transcribe("/nowhere/at/all.wav")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("language", "fr"),
+        ("vad", "Segments"),
+        ("temperature", 2.1),
+        ("top_p", -0.1),
+        ("frequency_penalty", 3),
+        ("repetition_penalty", 0.9),
+    ],
+)
+def test_recognition_settings_out_of_range_are_never_sent(server, lab, http, wav, field, value):
+    server.script(http.reply(500))
+    with pytest.raises(InvalidRequestError) as caught:
+        lab.transcribe(wav, **{field: value})
+    assert caught.value.parameter == field
+    assert server.requests == []
+
+
+def test_segments_become_a_table_and_a_text(server, lab, http, wav):
+    segments = [
+        {"start": 0, "end": 1.5, "text": "こんにちは。"},
+        {"start": 2, "end": 3, "text": "<b>元気</b>"},
+    ]
+    server.script(http.reply(body={"language": "ja", "segments": segments}))
+    transcript = lab.transcribe(wav, vad="segments")
+    assert transcript.text == "こんにちは。<b>元気</b>"
+    frame = transcript.segments
+    assert [str(kind) for kind in frame.dtypes[:2]] == ["float64", "float64"]
+    assert frame["start"].tolist() == [0.0, 2.0]
+    assert transcript.confidence is None
+    shown = transcript._repr_html_()
+    assert "&lt;b&gt;元気" in shown
+    assert 'lang="ja"' in shown
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "joined"),
+    [
+        (["a ", " b"], "en", "a b"),
+        (["今日は", "雨"], "ja", "今日は雨"),
+        (["今天", "下雨"], "zh-CN", "今天下雨"),
+        (["今日は", "雨"], "", "今日は雨"),
+        (["hello", "雨"], "", "hello 雨"),
+        (["안녕", "하세요"], "", "안녕 하세요"),
+        (["", "a", "  "], "en", "a"),
+        ([], "ja", ""),
+    ],
+)
+def test_texts_are_joined_as_the_language_writes(texts, language, joined):
+    assert join_texts(texts, language) == joined
+
+
+def form_fields(request):
+    boundary = re.fullmatch(r"multipart/form-data; boundary=(\w+)", request.headers["content-type"])[1]
+    *parts, last = request.body.decode().split(f"--{boundary}")
+    assert last == "--\r\n"
+    found = [re.fullmatch(r'\r\n.*? name="(\w+)"\r\n\r\n(.*)\r\n', part, re.DOTALL) for part in parts[1:]]
+    return [match.groups() for match in found]
+
+
+def test_translation_is_sent_as_a_form_with_repeated_keywords(server, lab, http):
+    body = {
+        "id": "trans_1",
+        "model": "m",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "Hi <i>"}, "finish_reason": "stop"}
+        ],
+        "usage": {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3},
+        "balance": {"free": 7},
+        "source_lang": "ja",
+        "target_lang": "en",
+        "transcription": "やあ",
+    }
+    server.script(http.reply(body=body))
+    result = lab.translate("や\r\nあ", source_lang="ja", target_lang="en", keywords=["一", "二"], context="c")
+    assert isinstance(result, Translation)
+    assert (result.text, result.id, result.model, result.usage.total_tokens) == ("Hi <i>", "trans_1", "m", 3)
+    assert (result.balance.free, result.balance.premium) == (7, None)
+    assert server.requests[0].path == "/translate/"
+    assert form_fields(server.requests[0]) == [
+        ("text", "や\r\nあ"),
+        ("source_lang", "ja"),
+        ("target_lang", "en"),
+        ("keywords", "一"),
+        ("keywords", "二"),
+        ("context", "c"),
+    ]
+    assert "Hi &lt;i&gt;" in result._repr_html_()
+    assert lab.usage.completion_tokens == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"text": " "}, "text"),
+        ({"text": "a" * 10_001}, "text"),
+        ({"source_lang": ""}, "source_lang"),
+        ({"keywords": ["k"] * 21}, "keywords"),
+        ({"keywords": ["あ" * 34]}, "keyword"),
+        ({"context": "c" * 2_001}, "context"),
+        ({"keywords": ["\udc00"]}, "keywords"),
+    ],
+)
+def test_translations_out_of_range_are_never_sent(server, lab, http, arguments, parameter):
+    server.script(http.reply(500))
+    fields = {"text": "a", "source_lang": "ja", "target_lang": "en", **arguments}
+    for ask in (lab.translate, lab.stream_translation):
+        with pytest.raises(InvalidRequestError) as caught:
+            ask(**fields)
+        assert caught.value.parameter == parameter
+    assert server.requests == []
+
+
+def test_anything_can_be_sent_as_it_is(server, lab, http):
+    server.script(http.reply(400, {"code": 100, "error": "no"}))
+    reply = lab.request("POST", "tts", json={"text": ""})
+    assert (reply.status, reply.json()["code"], server.requests[0].json) == (400, 100, {"text": ""})
+    with pytest.raises(BadRequestError, match="no"):
+        reply.raise_for_status()
+    lab.request("GET", "/x", headers={"Authorization": "Basic eA=="})
+    with pytest.raises(InvalidRequestError, match="one of them"):
+        lab.request("POST", "/x", json={}, content=b"")
+
+
+@pytest.mark.parametrize("base", ["{}", "{}/", "{}/api/v2", "{}/api/v2//"])
+def test_019_addresses_may_have_a_path_and_slashes(server, http, base):
+    server.script(http.reply(body=[]))
+    address = base.format(server.base_url)
+    with Client(address, api_key=http.KEY) as lab:
+        lab.voices()
+    assert server.requests[0].path == ("/api/v2" if "api" in base else "") + "/tts/voices"

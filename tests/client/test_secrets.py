@@ -1,0 +1,206 @@
+"""A key that is planted is found nowhere but on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import io
+import logging
+import pickle
+import pprint
+
+import pytest
+
+from speechlab.client import AsyncClient, Client
+from speechlab.client._secret import Secret, redact
+from speechlab.errors import ConfigurationError, SpeechLabError
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+
+
+def everything_of(error):
+    """Tracebacks with the locals of all frames, of the error and of all that hangs on it."""
+    texts, seen, queue = [], set(), [error]
+    while queue:
+        one = queue.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        queue += [one.__cause__, one.__context__]
+        texts += [repr(one), str(one), repr(vars(one))]
+        trace = one.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename != __file__:  # the test itself knows the key
+                for value in trace.tb_frame.f_locals.values():
+                    texts.append(repr(value))
+                    texts.append(pprint.pformat(getattr(value, "__dict__", None)))
+            trace = trace.tb_next
+    return "\n".join(texts)
+
+
+def failures(http):
+    return {
+        "401": [http.reply(401, {"code": 104, "error": f"bad key {http.KEY}", "context": [http.KEY]})],
+        "HTML": [http.reply(500, f"<html>{http.KEY}".encode(), "text/html")],
+        "reset": [http.RESET],
+        "not HTTP": [b"nonsense\r\n\r\n", http.CLOSE],
+        "cut": [b"HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n", http.CLOSE],
+        "redirect": [http.reply(307, Location=f"http://elsewhere/?key={http.KEY}")],
+        "no JSON": [http.reply(200, b"?")],
+        "timeout": [5.0],
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["401", "HTML", "reset", "not HTTP", "cut", "redirect", "no JSON", "timeout"]
+)
+def test_018_errors_and_their_frames_hold_no_key(server, http, caplog, kind):
+    caplog.set_level(logging.DEBUG)
+    for name in ("httpcore2", "httpx2", "httpcore2.http11", "httpcore2.connection", "asyncio"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    server.script(failures(http)[kind])
+    with Client(server.base_url, api_key=http.KEY, max_retries=1, timeout=1.0, rng=http.Half()) as lab:
+        with pytest.raises(SpeechLabError) as caught:
+            lab.translate("a", source_lang="ja", target_lang="en")
+        found = everything_of(caught.value)
+    assert server.requests[0].headers["authorization"] == f"Bearer {http.KEY}"
+    assert http.KEY not in found
+    assert "Bearer" not in found
+    assert http.KEY.encode() not in pickle.dumps(caught.value)
+    logged = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "httpcore2" in logged
+    assert http.KEY not in logged
+
+
+def test_a_call_that_is_cancelled_leaves_no_key_in_its_frames(server, http):
+    server.script([5.0])
+
+    async def main():
+        async with AsyncClient(server.base_url, api_key=http.KEY) as lab:
+            task = asyncio.ensure_future(lab.translate("a", source_lang="ja", target_lang="en"))
+            await asyncio.sleep(0.3)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError as error:
+                return everything_of(error)
+
+    assert http.KEY not in asyncio.run(main())
+
+
+def test_018_clients_show_no_key(server, lab, http):
+    server.script(http.reply(body=TRANSLATED))
+    lab.translate("a", source_lang="ja", target_lang="en")
+    seen = [repr(lab), str(lab), pprint.pformat(vars(lab))]
+    queue, known = [lab], set()
+    while queue:  # everything that attributes and slots lead to
+        one = queue.pop()
+        if id(one) in known or len(known) > 20_000:
+            continue
+        known.add(id(one))
+        seen.append(repr(one))
+        queue += list(getattr(one, "__dict__", {}).values())
+        if isinstance(one, dict):
+            queue += list(one.values())
+        elif isinstance(one, (list, tuple, set)):
+            queue += list(one)
+    assert http.KEY not in "\n".join(seen)
+    assert http.KEY not in repr(copy.deepcopy(lab)) + repr(vars(copy.copy(lab)))
+
+
+def test_pickles_hold_no_key_and_take_it_from_the_environment(server, lab, http, monkeypatch):
+    for client in (lab, AsyncClient(server.base_url, api_key=http.KEY, timeout=7)):
+        data = pickle.dumps(client)
+        assert http.KEY.encode() not in data
+        with pytest.raises(ConfigurationError, match="SPEECHLAB_API_KEY"):
+            pickle.loads(data)
+        with monkeypatch.context() as patch:
+            patch.setenv("SPEECHLAB_API_KEY", http.KEY)
+            again = pickle.loads(data)
+        assert type(again) is type(client)
+        assert again.base_url == server.base_url
+    assert again._settings.timeout == 7
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(Secret("sl:a"))
+
+
+def test_loggers_below_are_guarded(http):
+    secret = Secret(http.KEY)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    from speechlab.client._secret import install_log_filter
+
+    install_log_filter()
+    for name in ("websockets.client", "httpx2", "speechlab.client"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.warning("> Authorization: Bearer %s", http.KEY)
+        logger.removeHandler(handler)
+    assert http.KEY not in stream.getvalue()
+    assert stream.getvalue().count("***") == 3
+    assert redact(f"a {http.KEY} b") == "a *** b"
+    assert secret.fingerprint() == Secret(http.KEY + "\n").fingerprint()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://example.org", "http://10.0.0.1:8100", "http://localhost.example.org", "http://[2001:db8::1]"],
+)
+def test_a_key_does_not_travel_in_the_clear(http, address):
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ConfigurationError, match="allow_insecure") as caught:
+            kind(address, api_key=http.KEY)
+        assert http.KEY not in everything_of(caught.value)
+        kind(address, api_key=http.KEY, allow_insecure=True)
+        kind(address)
+    with pytest.raises(ConfigurationError, match="ws_base_url"):
+        Client("https://example.org", ws_base_url=address.replace("http", "ws"), api_key=http.KEY)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1", "http://localhost:1", "http://[::1]:8100/x", "https://example.org/v2"]
+)
+def test_a_key_may_go_to_this_machine_and_over_tls(http, address):
+    assert Client(address, api_key=http.KEY).ws_base_url == address.replace("http", "ws", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"base_url": "127.0.0.1:8100"}, "base_url"),
+        ({"base_url": "ftp://x"}, "base_url"),
+        ({"base_url": "http://x:port"}, "base_url"),
+        ({"base_url": "http://user:pw@localhost"}, "user name"),
+        ({"base_url": "http://localhost?x=1"}, "query"),
+        ({"base_url": "http://localhost", "ws_base_url": "http://localhost"}, "ws_base_url"),
+        ({"base_url": "http://localhost", "api_key": "a b"}, "API key"),
+        ({"base_url": "http://localhost", "api_key": "a\nb: c"}, "API key"),
+        ({"base_url": "http://localhost", "timeout": 0}, "timeout"),
+        ({"base_url": "http://localhost", "max_retries": -1}, "max_retries"),
+        ({"base_url": "http://localhost", "max_concurrency": 0}, "max_concurrency"),
+        ({"base_url": "http://localhost", "retries": 3}, "no option 'retries'"),
+        ({}, "SPEECHLAB_BASE_URL"),
+    ],
+)
+def test_settings_that_cannot_work(options, message):
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        Client(**options)
+    assert "pw" not in str(caught.value)
+
+
+def test_arguments_come_before_the_environment(server, http, monkeypatch):
+    server.script(http.reply(body=[]))
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", server.base_url)
+    monkeypatch.setenv("SPEECHLAB_WS_BASE_URL", "ws://127.0.0.1:7")
+    monkeypatch.setenv("SPEECHLAB_API_KEY", "sl:of-the-environment")
+    with Client() as lab:
+        lab.voices()
+        assert lab.ws_base_url == "ws://127.0.0.1:7"
+    with Client("http://localhost:1") as lab:
+        assert lab.ws_base_url == "ws://localhost:1"
+    with Client(api_key=http.KEY) as lab:
+        lab.voices()
+    assert [request.headers["authorization"].split(":")[1] for request in server.requests] == [
+        "of-the-environment",
+        http.KEY.split(":")[1],
+    ]
