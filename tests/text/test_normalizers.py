@@ -91,6 +91,8 @@ def test_chinese(written, expected):
         ("uh, hmm", ""),
         ("the colour [noise] (laughs)", "the color"),
         ("one hundred and five", "105"),
+        ("Wait... What?", "wait what"),
+        ("Wait...", "wait"),
     ],
 )
 def test_english(written, expected):
@@ -108,7 +110,7 @@ ASCII_WORDS = st.lists(st.sampled_from(PIECES.split()), max_size=12).map(" ".joi
 def test_english_is_whispers(text):
     whisper = pytest.importorskip("whisper_normalizer.english").EnglishTextNormalizer()
     try:
-        expected = " ".join(whisper(text).split())
+        expected = " ".join(word for word in whisper(text).split() if word.strip(".$¢€£%"))
     except Exception:  # the package fails on some nonsense, ours must not
         normalizer("en")(text)
         return
@@ -180,7 +182,7 @@ def test_numbers_are_told_apart():
 
 PINNED = {
     "basic-v1": "8b139e93",
-    "en-v1": "36390d30",
+    "en-v1": "60c945a1",
     "ja-v1": "195e77c8",
     "ja-reading-v1": "7477c99d",
     "none-v1": "e3b0c442",

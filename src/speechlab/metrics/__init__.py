@@ -11,6 +11,7 @@ from speechlab.metrics._bootstrap import Interval
 from speechlab.metrics._compare import Comparison, compare, compare_all
 from speechlab.metrics._confusions import confusions
 from speechlab.metrics._error_rate import ErrorRate, error_rate
+from speechlab.metrics._hotwords import hotword_recall
 from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._score import score, summarize
 from speechlab.metrics._translation import TranslationScore, translation_score
@@ -31,6 +32,7 @@ __all__ = [
     "compare_japanese",
     "confusions",
     "error_rate",
+    "hotword_recall",
     "score",
     "summarize",
     "translation_score",

@@ -1,9 +1,10 @@
 """The English normaliser: the one of Whisper, which the Open ASR Leaderboard builds on, as inspectable steps.
 
 The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``; on plain ASCII
-text the outcome equals that package's, save for white space at the ends. Three things are added, each because
-its lack counts errors that nobody made: compatibility forms (NFKC), curly apostrophes (don’t is don't), and no
-white space at the ends. Words in brackets are removed, as there.
+text the outcome equals that package's, save for the last two of these four additions, each made because its lack
+counts errors that nobody made: compatibility forms (NFKC), curly apostrophes (don’t is don't), no words that are
+nothing but signs (``wait...`` would become ``wait .``), and no white space at the ends. Words in brackets are
+removed, as there.
 
 Source: A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, appendix C (2022).
 """
@@ -96,6 +97,7 @@ ENGLISH = Normalizer(
         Step("spellings", _spellings, _rules_of("spellings")),
         substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1"),
         substitution("lone percent", r"([^0-9])%", r"\1 "),
+        substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", ""),
         COLLAPSE,
     ),
 )
