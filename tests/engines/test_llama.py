@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import permutations
 
 import psutil
 import pytest
@@ -22,11 +23,8 @@ def whole(engine, *job, **more):
     return "".join(delta.text for delta in deltas), deltas
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("target", SOURCES)
+@pytest.mark.parametrize(("source", "target"), list(permutations(SOURCES, 2)))
 def test_every_pair_gives_text_in_the_right_script(source, target, gemma):
-    if source == target:
-        pytest.skip("a language is not translated into itself")
     text, deltas = whole(gemma, SOURCES[source], source, target)
     assert isinstance(gemma, Translator)
     assert re.search(SCRIPTS[target], text), text

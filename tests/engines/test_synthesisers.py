@@ -107,10 +107,33 @@ def test_an_unknown_voice_is_refused_with_the_list(name, request):
         engine.synthesise("a", "nobody")
 
 
-def test_phonemes_beyond_the_model_limit_are_all_spoken(kokoro):
-    # 60 digits, in one piece that no punctuation divides, are some 300 phonemes in English and more in Japanese.
-    sound = np.concatenate(list(kokoro.synthesise("9876543210" * 6, "jm_kumo")))
-    assert len(sound) / kokoro.sample_rate > 15
+def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
+    from speechlab.engines import _kokoro
+
+    spoken = []
+
+    class Session:
+        def run(self, _, inputs):
+            spoken.append(inputs["tokens"].shape[1] - 2)
+            return [np.full(2400, 0.5, dtype=np.float32)]
+
+    engine = _kokoro.KokoroEngine()
+    engine.load()
+    loaded, engine._model = engine._model, _kokoro.KokoroModel(Session(), kokoro._model.vocabulary)
+    assert loaded is kokoro._model
+    text = "志" * 85
+    read = [char for char in _kokoro.phonemes(text) if char in loaded.vocabulary]
+    list(engine.synthesise(text, "jf_alpha"))
+    assert len(read) > _kokoro.TOKEN_LIMIT
+    assert sum(spoken) == len(read)
+    assert max(spoken) <= _kokoro.TOKEN_LIMIT
+
+
+@pytest.mark.parametrize(("name", "voice"), [("hibari", "heart"), ("openjtalk", "mei")])
+def test_huge_numbers_are_read_digit_by_digit(name, voice, request):
+    engine = request.getfixturevalue(name)
+    sound = np.concatenate(list(engine.synthesise("9876543210" * 4, voice)))
+    assert len(sound) / engine.sample_rate > 5
 
 
 def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):

