@@ -26,8 +26,10 @@ if TYPE_CHECKING:
         evaluate,
         metrics,
         service,
+        store,
+        text,
+        widgets,
     )
-    from speechlab import store, text, widgets
     from speechlab.audio import AudioClip
     from speechlab.client import (
         AsyncClient,
@@ -117,9 +119,7 @@ __all__ = [
     "widgets",
 ]
 
-_ROOMS = frozenset(
-    "audio batch contract datasets display engines errors evaluate metrics service store text widgets".split()
-)
+_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect"}
 _HOMES = {
     "AudioClip": "audio",
     "AsyncClient": "client",

@@ -48,13 +48,11 @@ def assemble(
     frame: pd.DataFrame, plan: Plan, outcomes: dict[str, Outcome], *, prefix: str = ""
 ) -> pd.DataFrame:
     """Return the input with the result columns added: same index, same order."""
-    import pandas as pd
-
     rows = [_row(row, plan, outcomes) for row in plan.rows]
     columns = {**plan.step.columns, **BOOKKEEPING}
     result = frame.copy()
     for name, kind in columns.items():
-        result[prefix + name] = _column(pd, [row.get(name) for row in rows], kind, frame.index)
+        result[prefix + name] = _column([row.get(name) for row in rows], kind, frame.index)
     return result
 
 
@@ -82,18 +80,22 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
     }
 
 
-def _column(pd: Any, values: list[Any], kind: str, index: pd.Index) -> pd.Series:
+def _column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    # the dtype that pandas 3 gives to text, on pandas 2 too
+    text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+    made: Any = values
+    dtype: Any = kind
     if kind == "status":
-        return pd.Series(pd.Categorical(values, categories=STATUSES), index=index)
-    if kind == "category":
-        texts = [value if isinstance(value, str) else None for value in values]
-        known = sorted({text for text in texts if text is not None})
-        return pd.Series(pd.Categorical(texts, categories=pd.Index(known, dtype=_string(pd))), index=index)
-    if kind == "string":
-        return pd.Series(values, index=index, dtype=_string(pd))
-    return pd.Series(pd.array(values, dtype="Int64") if kind == "Int64" else values, index=index, dtype=kind)
-
-
-def _string(pd: Any) -> Any:
-    """Return the dtype that pandas 3 gives to text, on pandas 2 too."""
-    return pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+        made, dtype = pd.Categorical(values, categories=STATUSES), None
+    elif kind == "category":
+        known = sorted({value for value in values if isinstance(value, str)})
+        made = [value if isinstance(value, str) else None for value in values]
+        made, dtype = pd.Categorical(made, categories=pd.Index(known, dtype=text)), None
+    elif kind == "string":
+        dtype = text
+    elif kind == "Int64":
+        made = pd.array(values, dtype="Int64")
+    column: pd.Series[Any] = pd.Series(made, index=index, dtype=dtype)
+    return column

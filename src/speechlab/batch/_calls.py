@@ -116,6 +116,7 @@ class SynthesisStep(Step):
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
         self._catalogue = lab.voices()
+        self._service = lab.identity()
 
     def call(self, row: Row) -> Call:
         text = _text(row[self._text], self._text)
@@ -132,7 +133,7 @@ class SynthesisStep(Step):
         key = request_key(
             self.operation,
             parameters,
-            service=getattr(self._lab, "service_id", self._lab.base_url),
+            service=self._service,
             repeat=self._repeat,
         )
         return Call(key, parameters, lambda: self._send(text, voice), characters=len(text))
@@ -149,7 +150,7 @@ class SynthesisStep(Step):
         response = {
             "duration_s": clip.duration_s,
             "sample_rate": clip.sample_rate,
-            "processing_s": getattr(clip.timing, "processing_s", None),
+            "processing_s": clip.timing.processing_s,
         }
         return Answer(response, {"audio": (clip.encoded, f".{self._format}")}, clip.timing.attempts)
 
@@ -175,6 +176,7 @@ class TranscriptionStep(Step):
         self._per_row = language is not None and language.lower() == "language"
         self.needs = (audio, "language") if self._per_row else (audio,)
         self._lab, self._audio, self._options, self._repeat = lab, audio, dict(options), repeat
+        self._service = lab.identity()
         # a parameter that no row could have is refused before any work is done
         RecognitionRequest.parse(
             {"audio": "UklGRg==", "language": None if self._per_row else language, **options}
@@ -189,7 +191,7 @@ class TranscriptionStep(Step):
         key = request_key(
             self.operation,
             parameters,
-            service=getattr(self._lab, "service_id", self._lab.base_url),
+            service=self._service,
             repeat=self._repeat,
         )
         held = None if isinstance(source, str | os.PathLike) else data
@@ -203,7 +205,7 @@ class TranscriptionStep(Step):
             "text": transcript.text,
             "language": transcript.language,
             "confidence": transcript.confidence,
-            "processing_s": getattr(transcript.timing, "processing_s", None),
+            "processing_s": transcript.timing.processing_s,
         }
         if self._options.get("vad") == "segments":
             response["segments"] = transcript.segments.to_dict("records")
@@ -242,6 +244,7 @@ class TranslationStep(Step):
         repeat: int,
     ) -> None:
         self._lab, self._text, self._repeat = lab, text, repeat
+        self._service = lab.identity()
         self._source, self._target, self._options = source_lang, target_lang, dict(options)
         self.needs = (text,)
 
@@ -260,7 +263,7 @@ class TranslationStep(Step):
         key = request_key(
             self.operation,
             parameters,
-            service=getattr(self._lab, "service_id", self._lab.base_url),
+            service=self._service,
             repeat=self._repeat,
         )
         return Call(key, parameters, lambda: self._send(asked), characters=len(asked.text))
@@ -285,7 +288,7 @@ class TranslationStep(Step):
             "model": translation.model,
             "prompt_tokens": usage.prompt_tokens if usage else None,
             "completion_tokens": usage.completion_tokens if usage else None,
-            "processing_s": getattr(translation.timing, "processing_s", None),
+            "processing_s": translation.timing.processing_s,
         }
         return Answer(response, attempts=translation.timing.attempts)
 

@@ -39,4 +39,4 @@ def serve(
     settings, warnings = service.load_config(config, overrides)
     for warning in warnings:
         typer.echo(warning, err=True)
-    raise typer.Exit(service.serve(settings))
+    service.serve(settings)

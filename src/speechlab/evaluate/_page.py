@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.audio import AudioClip
 from speechlab.display import Html, data_url, element, join, table
@@ -11,6 +11,8 @@ from speechlab.evaluate._report import percent
 from speechlab.metrics import alignment_html
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     import pandas as pd
 
 __all__ = ["clip_rows", "summary_table"]
@@ -74,7 +76,7 @@ def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
     )
 
 
-def _line(row: dict[str, object]) -> list[object]:
+def _line(row: Mapping[Hashable, Any]) -> list[object]:
     language = str(row.get("language", ""))
     if not isinstance(row.get("hypothesis"), str):
         return [row["voice_name"], "–", element("span", str(row.get("error") or "no result")), "–"]

@@ -70,6 +70,9 @@ class Report(ABC):
             raise StoreError(message) from error
         return path
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
+
     def _repr_html_(self) -> str:
         return join("", self.sections(clips=3))
 

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import StoreError
 from speechlab.evaluate._page import clip_rows, summary_table
@@ -16,7 +16,7 @@ from speechlab.metrics import summarize
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
 
@@ -27,7 +27,7 @@ __all__ = ["SpeechReport"]
 _UNSAFE = re.compile(r"[^\w.-]+", re.ASCII)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpeechReport(Report):
     """How well speech was understood.
 
@@ -88,6 +88,8 @@ class SpeechReport(Report):
         Raises:
             StoreError: A file cannot be written.
         """
+        import pandas as pd
+
         path = Path(folder)
         try:
             (path / "audio").mkdir(parents=True, exist_ok=True)
@@ -97,11 +99,11 @@ class SpeechReport(Report):
             message = f"cannot write recordings into {path}: {reason}; free space or name another folder"
             raise StoreError(message) from error
         html = self.to_html()
-        moved = replace(self, table=self.table.assign(audio=audio))
+        moved = replace(self, table=self.table.assign(audio=pd.Series(audio, index=self.table.index)))
         return moved._write(path, html)  # noqa: SLF001 - its own class
 
     @staticmethod
-    def _copy(row: Mapping[str, object], folder: Path) -> str | None:
+    def _copy(row: Mapping[Hashable, Any], folder: Path) -> str | None:
         source = row["audio"]
         if not isinstance(source, str) or not Path(source).is_file():
             return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["TranslationReport", "translation"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TranslationReport(Report):
     """How close translations come to their references.
 

@@ -49,7 +49,8 @@ def translation_score(
     Raises:
         InvalidRequestError: There are none, or the two differ in number.
     """
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     if len(references) != len(hypotheses) or not references:
         message = f"{len(references)} references do not fit {len(hypotheses)} translations; give one for each"

@@ -1,1 +1,1 @@
-
+"""Figures for papers of what widgets show live. Empty as yet."""

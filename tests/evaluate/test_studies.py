@@ -1,0 +1,157 @@
+"""Studies on the real service: tables, summaries, pages, files."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import datasets, evaluate
+from speechlab.audio import AudioClip
+from speechlab.contract import Voice
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.store import Store
+
+pytestmark = pytest.mark.engines
+
+HOSTILE = 'Tom & "Jerry" <img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("evaluate")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def report(lab, store):
+    frame = pd.DataFrame(
+        {
+            "id": ["e1", "e2", "j1", "bad"],
+            "language": ["en", "en", "ja", "en"],
+            "text": ["The weather is fine today.", HOSTILE, "今日は三時に会いましょう。", "   "],
+        }
+    )
+    voices = [lab.voices()["heart"], lab.voices()["mei"].id]
+    return evaluate.round_trip(lab, frame, voices, store=store, progress=False)
+
+
+def test_each_text_meets_the_voices_that_speak_its_language(report):
+    rows = report.table.set_index("id")
+    assert sorted(rows.index) == ["bad", "e1", "e2", "j1"]
+    assert rows.loc["e1", "wer"] == 0
+    assert rows.loc["e1", "unit"] == "word"
+    assert rows.loc["j1", "unit"] == "char"
+    assert rows.loc["j1", "reading_cer"] <= rows.loc["j1", "cer"]
+    assert rows.loc["bad", "status"] == "error"
+    assert "empty" in rows.loc["bad", "error"]
+    assert pd.isna(rows.loc["bad", "wer"])
+    assert rows.loc["e1", "voice_name"] == "hibari: heart"
+    assert 0 < rows.loc["j1", "tts_rtf"] < 5
+    assert 0 < rows.loc["j1", "asr_rtf"] < 5
+    assert AudioClip.from_file(rows.loc["e1", "audio"]).duration_s == pytest.approx(
+        rows.loc["e1", "duration_s"]
+    )
+
+
+def test_the_summary_pools_errors_over_utterances(report):
+    summary = report.summary.set_index("voice_name")
+    english = report.table[report.table["language"] == "en"]
+    expected = english["word_errors"].sum() / english["word_length"].sum()
+    row = summary.loc["hibari: heart"]
+    assert row["error_rate"] == pytest.approx(expected)
+    assert row["error_rate_low"] <= row["error_rate"] <= row["error_rate_high"]
+    assert (row["n"], row["n_scored"]) == (3, 2)
+
+
+def test_the_page_holds_sound_and_no_markup_from_texts(report):
+    page = report.to_html()
+    assert page.count("<audio") == 3
+    assert "data:audio/mpeg;base64," in page
+    assert "<img src=x" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "1 failed" in page
+
+
+def test_a_notebook_shows_the_worst_rows_only(report):
+    shown = report._repr_html_()
+    assert shown.count("<audio") == 3
+    assert len(shown) < 300_000
+
+
+def test_files(report, tmp_path):
+    folder = report.save(tmp_path / "out")
+    table = pd.read_parquet(folder / "results.parquet")
+    assert len(table) == 4
+    for path in table["audio"].dropna():
+        assert (folder / path).is_file()
+    assert pd.read_csv(folder / "results.csv")["id"].tolist() == table["id"].tolist()
+    assert {path.name for path in folder.iterdir()} == {
+        "audio",
+        "report.html",
+        "results.csv",
+        "results.parquet",
+        "summary.csv",
+    }
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot write"):
+        report.save(tmp_path / "file" / "out")
+
+
+def test_a_second_study_reuses_the_first(lab, store, report):
+    frame = report.table[["id", "language", "text"]].query("id == 'e1'")
+    again = evaluate.round_trip(lab, frame, ["heart"], store=store, progress=False)
+    assert again.table["status"].tolist() == ["cached"]
+    assert again.table["tts_rtf"].notna().all()
+
+
+def test_chinese_recordings(lab, store):
+    clips = datasets.zh_speech().head(2)
+    report = evaluate.recognition(lab, clips, voice=None, identify=True, store=store, progress=False)
+    assert report.table["hypothesis_language"].tolist() == ["zh", "zh"]
+    assert report.summary["error_rate"].iloc[0] < 0.15
+    assert report.summary["unit"].tolist() == ["char"]
+
+
+def test_translations(lab, store):
+    frame = pd.DataFrame(
+        {
+            "text": ["こんにちは。", "Good morning."],
+            "reference": ["Hello.", "おはようございます。"],
+            "source_lang": ["ja", "en"],
+            "target_lang": ["en", "ja"],
+        }
+    )
+    report = evaluate.translation(lab, frame, store=store, progress=False)
+    assert report.table["chrf"].between(0, 100).all()
+    assert report.summary["n"].tolist() == [1, 1]
+    assert "nrefs:1" in report.summary["signature"].iloc[0]
+    assert "<table" in report.to_html()
+
+
+def test_what_cannot_be_studied(lab, store):
+    with pytest.raises(InvalidRequestError, match="no column 'language'"):
+        evaluate.round_trip(lab, pd.DataFrame({"text": ["a"]}), store=store)
+    with pytest.raises(InvalidRequestError, match="no voice speaks"):
+        evaluate.round_trip(lab, pd.DataFrame({"text": ["你好"], "language": ["zh"]}), store=store)
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "yes"),
+    [
+        ("ja", "ja", True),
+        ("ja, en", "en", True),
+        ("ja-JP/en-US", "ja", True),
+        ("Java", "ja", False),
+        ("en", "ja", False),
+    ],
+)
+def test_languages_of_voices_are_free_text(language, code, yes):
+    assert evaluate.speaks(Voice(id="v", language=language), code) is yes
+
+
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [("Bright (kokoro: jf_alpha)", "kokoro: jf_alpha"), ("Anna: a warm voice", "Anna"), ("", "12345678")],
+)
+def test_short_names_of_voices(description, name):
+    assert evaluate.voice_name(Voice(id="12345678-rest", description=description)) == name
