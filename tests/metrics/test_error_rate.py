@@ -1,6 +1,7 @@
 """Error rates against jiwer, to the last digit, and the policies of our own."""
 
 import math
+import pickle
 import random
 
 import jiwer
@@ -116,6 +117,16 @@ def test_the_policy_for_empty_references_is_the_same_everywhere():
     only_empty = error_rate(["", "", ""], ["a", "b", "c"])
     assert only_empty.rate == 3.0
     assert only_empty.confidence_interval() == (3.0, 3.0)
+
+
+def test_results_travel():
+    result = error_rate(["a b", "c"], ["a", "d"], language="en")
+    again = pickle.loads(pickle.dumps(result))
+    assert (again.rate, again.signature, again.insertions) == (
+        result.rate,
+        result.signature,
+        result.insertions,
+    )
 
 
 def test_no_utterances_have_no_rate():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.text import NORMALIZERS, Normalizer, characters, language_code, normalizer, words
+from speechlab.text import NORMALIZERS, Normalizer, Step, characters, language_code, normalizer, words
 
 ANY_TEXT = st.text(max_size=40) | st.text(
     "あがﾊﾞー～か゛1２,.、。三〇千 \u3000ab'’$%é😀\u200d\ufe0f", max_size=30
@@ -216,6 +216,18 @@ def test_unknown_names_say_what_there_is(name):
 def test_only_text_is_taken(value):
     with pytest.raises(InvalidRequestError, match="only text"):
         normalizer("ja")(value)
+
+
+@pytest.mark.parametrize("name", [*NORMALIZERS])
+def test_normalisers_travel_by_name(name):
+    rules = normalizer(name)
+    assert pickle.loads(pickle.dumps(rules)) is rules
+
+
+def test_a_normaliser_of_ones_own_travels_if_its_functions_do():
+    mine = Normalizer("mine", 1, (Step("upper", str.upper, "upper"),))
+    assert pickle.loads(pickle.dumps(mine)) == mine
+    assert mine("a") == "A"
 
 
 def test_repr_is_short():

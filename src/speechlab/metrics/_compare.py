@@ -23,10 +23,12 @@ from speechlab.metrics._mapsswe import SegmentTest, mapsswe
 from speechlab.metrics._units import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
+
+    from speechlab.metrics._units import Tokens
 
 __all__ = ["Comparison", "compare", "compare_all", "holm"]
 
@@ -160,13 +162,6 @@ def compare(
     lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
     blocks = sum_blocks(both["block"], first, second, lengths) if groups else [first, second, lengths]
     interval, p_bootstrap = _paired_bootstrap(np.column_stack(blocks), level=level, n=n, seed=seed)
-    split = prepare(units[0], None, None).split
-    triples = zip(
-        both["reference_normalized_a"].map(split),
-        both["hypothesis_normalized_a"].map(split),
-        both["hypothesis_normalized_b"].map(split),
-        strict=True,
-    )
     length = max(int(lengths.sum()), 1)
     return Comparison(
         names=names,
@@ -178,7 +173,7 @@ def compare(
         difference=int(second.sum() - first.sum()) / length,
         interval=interval,
         p_bootstrap=p_bootstrap,
-        mapsswe=mapsswe(triples),
+        mapsswe=mapsswe(_tokens(both, units[0])),
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=level,
@@ -223,6 +218,13 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = p[order] * np.arange(len(order), 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return out
+
+
+def _tokens(both: pd.DataFrame, unit: str) -> Iterator[tuple[Tokens, Tokens, Tokens]]:
+    split = prepare(unit, None, None).split
+    names = ["reference_normalized_a", "hypothesis_normalized_a", "hypothesis_normalized_b"]
+    for reference, first, second in both[names].itertuples(index=False):
+        yield split(reference), split(first), split(second)
 
 
 def _paired_bootstrap(rows: NDArray[np.int64], *, level: float, n: int, seed: int) -> tuple[Interval, float]:
