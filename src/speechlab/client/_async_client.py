@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._audio_input import AudioInput, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
@@ -20,9 +20,12 @@ from speechlab.contract import AudioFormat, Voice, canonical_uuid
 from speechlab.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["AsyncClient"]
+
+T = TypeVar("T")
+_SMALL = 300_000
 
 
 class AsyncClient(ClientBase):
@@ -104,7 +107,7 @@ class AsyncClient(ClientBase):
         """
         call, facts = await self._speech(text, voice, format, sample_rate, temperature, stream=False)
         reply = await self._core.send(call)
-        clip = await asyncio.to_thread(read_speech, reply, facts)
+        clip = await _beside(len(reply.content), read_speech, reply, facts)
         self._core.ledger.add(calls=1, synthesized_chars=len(text), audio_bytes=len(reply.content))
         return clip
 
@@ -183,7 +186,8 @@ class AsyncClient(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a transcript.
         """
-        recording = await asyncio.to_thread(read_recording, audio)
+        # A path may lead to a slow disk, samples have to be encoded; bytes only have to be looked at.
+        recording = await _beside(0 if isinstance(audio, bytes) else _SMALL, read_recording, audio)
         fields: dict[str, Any] = {
             "language": language,
             "hotwords": None if hotwords is None else _words(hotwords),
@@ -199,7 +203,8 @@ class AsyncClient(ClientBase):
             "repetition_penalty": repetition_penalty,
             "session_id": session_id,
         }
-        call = await asyncio.to_thread(recognition_call, recording, fields, self._settings.timeout)
+        limit = self._settings.timeout
+        call = await _beside(recording.size, recognition_call, recording, fields, limit)
         transcript = read_transcript(await self._core.send(call))
         self._core.ledger.add(calls=1, recognized_s=recording.duration_s if recording.exact else 0.0)
         return transcript
@@ -371,6 +376,17 @@ class AsyncClient(ClientBase):
             "model": model,
         }
         return translation_call(fields, keywords, stream=stream, timeout=self._settings.timeout)
+
+
+async def _beside(size: int, function: Callable[..., T], *args: Any) -> T:
+    """Call a function, in a thread if the work is large enough to hold up the loop noticeably.
+
+    Args:
+        size: Bytes to be worked on.
+        function: What to call.
+        *args: Its arguments.
+    """
+    return function(*args) if size < _SMALL else await asyncio.to_thread(function, *args)
 
 
 def _words(values: Sequence[str]) -> list[str]:

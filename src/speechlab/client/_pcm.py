@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["SampleReader"]
 
 _MAX_HEADER = 1 << 16
+_MAX_CHANNELS, _MIN_RATE_HZ, _MAX_RATE_HZ = 8, 1_000, 384_000
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 
 

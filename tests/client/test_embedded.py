@@ -1,0 +1,282 @@
+"""The embedded service: started once, shared, replaced when it is stale, and gone with its last user."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from speechlab.client import AsyncClient, Client, _embedded, _launch, aconnect, connect
+from speechlab.client._version import package_version
+from speechlab.errors import APIConnectionError, ConfigurationError, ServiceStartError
+
+FAKE = """
+import http.server, json, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        good = self.headers["Authorization"] == "Bearer sl:fake"
+        body = b'{"voices": []}'
+        self.send_response(200 if good else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+base = "http://127.0.0.1:%d" % server.server_port
+print("loading things", flush=True)
+print("ready " + json.dumps({"base_url": base, "ws_base_url": "ws" + base[4:], "api_key": "sl:fake"}), flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def state():
+    folder = Path(os.environ["SPEECHLAB_STATE_DIR"])
+    yield folder
+    pids = {process_of(path) for path in folder.glob("service*.json")}
+    for pid in pids - {0}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def process_of(path):
+    try:
+        return int(json.loads(path.read_text())["pid"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+@pytest.fixture
+def fake(state, monkeypatch):
+    """A service that is up in an instant."""
+    started = []
+
+    def command(state_dir):
+        started.append(state_dir)
+        return [sys.executable, "-c", FAKE]
+
+    monkeypatch.setattr(_launch, "_command", command)
+    return started
+
+
+def locks(state):
+    return list((state / "users").glob("*.lock"))
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def gone(pid):
+    return lambda: not _embedded.process_runs(pid)
+
+
+def test_it_is_started_once_and_shared_within_a_process(fake, state):
+    with connect() as one, connect(timeout=5) as two:
+        assert one.base_url == two.base_url
+        assert len(one.voices()) == len(two.voices()) == 0
+        assert len(fake) == 1
+        assert len(locks(state)) == 1
+        assert locks(state)[0].name.startswith(f"{os.getpid()}-")
+        two.with_options(timeout=3).close()
+        assert len(locks(state)) == 1
+        assert isinstance(one, Client)
+    assert locks(state) == []
+
+
+def test_its_files_are_for_the_user_alone(fake, state):
+    with connect():
+        assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        for name in ("service.json", "service.log"):
+            assert stat.S_IMODE((state / name).stat().st_mode) == 0o600
+        fields = json.loads((state / "service.json").read_text())
+        assert set(fields) == {"base_url", "ws_base_url", "api_key", "pid", "version", "python"}
+        assert fields["python"] == sys.executable
+        arguments = Path(f"/proc/{fields['pid']}/cmdline")
+        if arguments.exists():
+            assert fields["api_key"].encode() + b"\0" not in arguments.read_bytes()
+
+
+def test_it_is_found_again_while_it_runs(fake, state):
+    connect().close()
+    with connect() as lab:
+        lab.voices()
+    assert len(fake) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pid": 2**22 + 1},
+        {"version": "0.0.1"},
+        {"python": "/other/bin/python"},
+        {"api_key": "sl:other"},
+        {"base_url": "http://127.0.0.1:1"},
+        {"api_key": 5},
+        None,
+    ],
+)
+def test_a_description_that_is_stale_is_replaced(fake, state, change):
+    connect().close()
+    path = state / "service.json"
+    first = process_of(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}) if change else "{half")
+    try:
+        with connect() as lab:
+            lab.voices()
+        assert len(fake) == 2
+        assert process_of(path) != first
+    finally:
+        os.kill(first, signal.SIGKILL)
+
+
+def test_a_service_that_dies_is_told_of_and_replaced(fake, state):
+    with connect(max_retries=0) as lab:
+        lab.voices()
+        pid = process_of(state / "service.json")
+        os.kill(pid, signal.SIGKILL)
+        wait_for(gone(pid))
+        with pytest.raises(APIConnectionError, match=r"has stopped; call connect\(\)"):
+            lab.voices()
+        with connect() as again:
+            assert len(again.voices()) == 0
+    assert len(fake) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("import sys; print('boom', file=sys.stderr); sys.exit(3)", r"status 3(.|\n)*boom"),
+        ("raise ModuleNotFoundError(\"No module named 'starlette'\")", r"pip install 'speechlab\[local\]'"),
+        ("print('ready nonsense')", "ready line makes no sense"),
+        ("print('ready {}')", "ready line makes no sense"),
+        ("import time; time.sleep(60)", "not ready within"),
+    ],
+)
+def test_a_start_that_fails_says_why_and_what_to_do(state, monkeypatch, script, message):
+    monkeypatch.setattr(_launch, "_command", lambda _: [sys.executable, "-c", script])
+    monkeypatch.setattr(_launch, "_START_S", 1.0 if "sleep" in script else 30.0)
+    with pytest.raises(ServiceStartError, match=message) as caught:
+        connect()
+    assert "SPEECHLAB_BASE_URL" in str(caught.value)
+    assert str(state / "service.log") in str(caught.value)
+    assert locks(state) == []
+    assert not (state / "service.json").exists()
+
+
+def test_a_missing_extra_is_named(state, monkeypatch):
+    monkeypatch.setattr(_launch, "_NEEDED", ("starlette", "no_such_package_at_all"))
+    with pytest.raises(ServiceStartError, match=r"pip install 'speechlab\[local\]'"):
+        connect()
+
+
+def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SPEECHLAB_STATE_DIR", str(tmp_path / "file"))
+    with pytest.raises(ServiceStartError, match="SPEECHLAB_STATE_DIR"):
+        connect()
+
+
+def test_a_start_by_somebody_else_that_takes_too_long(fake, state, monkeypatch):
+    from filelock import FileLock
+
+    monkeypatch.setattr(_embedded, "_LOCK_WAIT_S", 0.3)
+    state.mkdir(parents=True)
+    with FileLock(state / "start.lock"), pytest.raises(ServiceStartError, match="another process"):
+        connect()
+    assert locks(state) == []
+
+
+def test_a_key_without_an_address_is_a_mistake(fake, state, monkeypatch, caplog):
+    with pytest.raises(ConfigurationError, match="base_url"):
+        connect(api_key="sl:mine")
+    monkeypatch.setenv("SPEECHLAB_API_KEY", "sl:mine")
+    connect().close()
+    assert "using the embedded service" in caplog.text
+    with pytest.raises(ConfigurationError, match="no option"):
+        connect(retries=3)
+    assert locks(state) == []
+
+
+def test_a_configured_service_comes_first(fake, server, http, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", server.base_url)
+    with connect() as lab:
+        assert lab.base_url == server.base_url
+    with connect("http://127.0.0.1:9") as lab:
+        assert lab.base_url == "http://127.0.0.1:9"
+    assert fake == []
+
+
+def test_awaiting(fake, state):
+    import asyncio
+
+    async def main():
+        async with await aconnect() as one, await AsyncClient.connect() as two:
+            return len(await one.voices()) + len(await two.voices())
+
+    assert asyncio.run(main()) == 0
+    assert len(fake) == 1
+    assert locks(state) == []
+
+
+def test_a_client_of_it_can_be_pickled(fake, state):
+    import pickle
+
+    with connect(timeout=4) as lab:
+        data = pickle.dumps(lab)
+        assert b"sl:fake" not in data
+        with pickle.loads(data) as again:
+            assert again.base_url == lab.base_url
+            assert len(again.voices()) == 0
+    assert locks(state) == []
+
+
+USER = textwrap.dedent(
+    """
+    import sys
+    from speechlab.client import connect
+    lab = connect()
+    print(lab.base_url, len(lab.voices()) > 0, flush=True)
+    sys.stdin.readline()
+    """
+)
+
+
+def user(**environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", USER],
+        env={**os.environ, "SPEECHLAB_IDLE_EXIT_S": "1", **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.engines
+def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
+    # A key for another service must not keep the embedded one from making up its own.
+    users = [user(SPEECHLAB_SERVICE_API_KEY="sl:from-outside-0123456789abcdef") for _ in range(2)]
+    with users[0], users[1]:
+        lines = [one.stdout.readline() for one in users]
+        assert lines[0] == lines[1]
+        assert lines[0].endswith("True\n")
+        pid = process_of(state / "service.json")
+        assert json.loads((state / "service.json").read_text())["version"] == package_version()
+        users[0].communicate("\n", timeout=30)
+        time.sleep(6)
+        assert _embedded.process_runs(pid), "it left although somebody still uses it"
+        users[1].kill()  # without a chance to clean up
+        users[1].communicate(timeout=30)
+    wait_for(gone(pid))
