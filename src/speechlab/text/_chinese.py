@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._numbers import RULES, chinese_numbers
-from speechlab.text._quiet import load
+from speechlab.text._quiet import encodable, load
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH
 
 __all__ = ["chinese"]
@@ -26,7 +26,7 @@ def _converter() -> Any:
 
 
 def _simplify(text: str) -> str:
-    return cast(str, _converter().convert(text))
+    return cast(str, _converter().convert(encodable(text)))
 
 
 def _simplify_rules() -> str:

@@ -11,14 +11,13 @@ import re
 import threading
 from typing import Any, NamedTuple
 
-from speechlab.text._quiet import load
+from speechlab.text._quiet import encodable, load
 
 __all__ = ["Morpheme", "morphemes"]
 
 # Sudachi refuses texts of more than 49,149 bytes.
 _LONGEST_PIECE = 10_000
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]?|[。!?\n]")
-_HALF_PAIR = re.compile("[\ud800-\udfff]")  # cannot be encoded, and so not be passed to Sudachi
 _INFLECTED = frozenset({"動詞", "形容詞", "助動詞"})
 _threads = threading.local()
 
@@ -58,7 +57,7 @@ def morphemes(text: str) -> list[Morpheme]:
     """
     tokenizer = _tokenizer()
     found: list[Morpheme] = []
-    for piece in _PIECE.finditer(_HALF_PAIR.sub("\ufffd", text)):
+    for piece in _PIECE.finditer(encodable(text)):
         offset = piece.start()
         found.extend(
             Morpheme(

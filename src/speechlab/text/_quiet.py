@@ -1,7 +1,8 @@
-"""Loading packages of others without their warnings."""
+"""Dealing with packages of others: loading them without their warnings, and giving them only what they can take."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from speechlab._require import require
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["load"]
+__all__ = ["encodable", "load"]
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def load(module: str) -> ModuleType:
@@ -22,3 +25,8 @@ def load(module: str) -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return require(module)
+
+
+def encodable(text: str) -> str:
+    """Put U+FFFD in place of half surrogate pairs, which no package that is not written in Python can take."""
+    return _HALF_PAIR.sub("\ufffd", text)
