@@ -12,6 +12,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client, SpeechClip, Transcript, Translation, VoiceCatalogue, join_texts
+from speechlab.client._settings import plain_url
 from speechlab.contract import Voice
 from speechlab.errors import (
     BadRequestError,
@@ -444,3 +445,30 @@ def test_019_addresses_may_have_a_path_and_slashes(server, http, base):
     with Client(address, api_key=http.KEY) as lab:
         lab.voices()
     assert server.requests[0].path == ("/api/v2" if "api" in base else "") + "/tts/voices"
+
+
+def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
+    server.script(http.reply(body=[], X_Speechlab_Service="speechlab/1 abc"))
+    assert lab.identity() == lab.identity() == lab.with_options(timeout=1).identity() == "speechlab/1 abc"
+    assert len(server.requests) == 1
+    server.script(http.reply(body=[]))
+    with Client(server.base_url + "/", api_key=http.KEY) as other:
+        assert other.identity() == server.base_url
+    assert plain_url("HTTPS://Example.ORG:443/v2//") == "https://example.org/v2"
+    assert plain_url("http://[::1]:8100") == "http://[::1]:8100"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("queue;dur=3.1, engine;dur=250", 0.25),
+        ('engine;desc="x";dur="1.5"', 0.0015),
+        ("engine", None),
+        ("engine;dur=x", None),
+        ("total;dur=5", None),
+        ("engine;dur=nan", None),
+    ],
+)
+def test_the_services_own_time(server, lab, http, wav, header, seconds):
+    server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
+    assert lab.transcribe(wav).timing.processing_s == seconds

@@ -10,6 +10,7 @@ from speechlab.client._audio_input import AudioInput, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._client_base import ClientBase
 from speechlab.client._operations import recognition_call, speech_call, translation_call, voices_call
+from speechlab.client._settings import plain_url
 from speechlab.client._speech import SpeechClip, SpeechFacts, read_speech
 from speechlab.client._speech_stream import AsyncSpeechStream
 from speechlab.client._transcript import Transcript, read_transcript
@@ -26,6 +27,7 @@ __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 _SMALL = 300_000
+IDENTITY_HEADER = "x-speechlab-service"
 
 
 class AsyncClient(ClientBase):
@@ -56,9 +58,25 @@ class AsyncClient(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        catalogue = read_catalogue(await self._core.send(voices_call(self._settings.timeout)))
-        self._catalogue = catalogue
-        return catalogue
+        reply = await self._core.send(voices_call(self._settings.timeout))
+        self._catalogue = read_catalogue(reply)
+        self._identity = reply.headers.get(IDENTITY_HEADER, "").strip()[:200] or plain_url(self.base_url)
+        return self._catalogue
+
+    async def identity(self) -> str:
+        """Name the service, so that results can be kept under it and never taken for those of another.
+
+        Returns:
+            What the service calls itself (the embedded one: its version, and a digest of its engines and their
+            settings), or else its address.
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+        """
+        if self._identity is None:
+            await self.voices()
+        return self._identity or plain_url(self.base_url)
 
     async def identity(self) -> str:
         """Tell what the service is, for keys under which its results are kept.

@@ -78,6 +78,7 @@ class Progress:
         self.queued_s = 0.0
         self.first_byte_s: float | None = None
         self.processing_s: float | None = None
+        self.processing_s: float | None = None
         self.deadline: float | None = None
 
     @property
@@ -235,6 +236,7 @@ class Core:
             async with asyncio.timeout(remaining):
                 reply = await wire.open(call, sent)
                 progress.first_byte_s = progress.clock.monotonic() - slot.started
+                progress.processing_s = processing_s(reply.headers)
                 progress.processing_s = processing_s(reply.headers)
                 emit(self.settings.on_event, progress.event("response", status=reply.status))
                 if stream and 200 <= reply.status < 300:

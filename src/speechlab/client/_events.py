@@ -49,6 +49,25 @@ def processing_s(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def processing_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds of the service's own work, by its ``Server-Timing`` header; None where it does not tell.
+
+    Args:
+        headers: Headers, names in lower case.
+    """
+    for entry in headers.get("server-timing", "").split(","):
+        name, *parameters = (part.strip() for part in entry.split(";"))
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if name == "engine" and key.strip() == "dur":
+                try:
+                    milliseconds = float(value.strip().strip('"'))
+                except ValueError:
+                    return None
+                return milliseconds / 1000 if 0 <= milliseconds < float("inf") else None
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class CallEvent:
     """A step of a call, for the ``on_event`` hook.

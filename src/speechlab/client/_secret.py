@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Secret", "install_log_filter", "redact"]
 
 _MASK = "***"
+_SHORTEST = 4  # a slip such as ":" is no secret, and would blot out every colon
 _SENDABLE = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
 _LOGGERS = (
@@ -88,7 +89,7 @@ def redact(text: str) -> str:
     """Replace each key of this process that occurs in a text."""
     for secret in tuple(_live):
         key = secret.reveal()
-        if key and key in text:
+        if len(key) >= _SHORTEST and key in text:
             text = text.replace(key, _MASK)
     return text
 

@@ -29,6 +29,7 @@ __all__ = [
     "Settings",
     "as_secret",
     "is_loopback",
+    "plain_url",
     "resolve",
 ]
 
@@ -103,6 +104,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def plain_url(url: str) -> str:
+    """The same address for the same place: host in lower case, no slashes at the end, no port that goes unsaid."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    unsaid = {"http": 80, "https": 443}.get(parts.scheme)
+    port = "" if parts.port in {None, unsaid} else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
 
 
 def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
