@@ -55,7 +55,8 @@ class LlamaEngine:
         model_id: Id that is reported, of the form ``vendor/name``; made from the file's name by default.
         prompt: ``"few-shot"`` for base models, ``"chat"`` for models with a chat template.
         store: Where pinned models are; the user's cache by default.
-        threads: Threads of one inference.
+        threads: Threads of one inference; half of the cores by default, because llama.cpp's threads wait for each
+            other at every step: on a core that others use too, two are up to four times slower than one.
         context_tokens: Size of the model's window in tokens.
         gpu_layers: Layers to put on a GPU; 0 for none, -1 for as many as fit.
         simplified: Convert Chinese output to simplified characters, if OpenCC is installed.
@@ -68,7 +69,7 @@ class LlamaEngine:
         model_id: str | None = None,
         prompt: Literal["few-shot", "chat"] = "chat",
         store: ModelStore | None = None,
-        threads: int = 2,
+        threads: int | None = None,
         context_tokens: int = 4096,
         gpu_layers: int = 0,
         simplified: bool = True,
@@ -77,7 +78,7 @@ class LlamaEngine:
         self._id = model_id
         self._prompt = prompt
         self._store = store or ModelStore()
-        self._threads = threads
+        self._threads = threads or max(1, (os.cpu_count() or 2) // 2)
         self._context_tokens = context_tokens
         self._gpu_layers = gpu_layers
         self._simplified = simplified
