@@ -27,7 +27,6 @@ __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 _SMALL = 300_000
-IDENTITY_HEADER = "x-speechlab-service"
 
 
 class AsyncClient(ClientBase):
@@ -60,30 +59,14 @@ class AsyncClient(ClientBase):
         """
         reply = await self._core.send(voices_call(self._settings.timeout))
         self._catalogue = read_catalogue(reply)
-        self._identity = reply.headers.get(IDENTITY_HEADER, "").strip()[:200] or plain_url(self.base_url)
         return self._catalogue
-
-    async def identity(self) -> str:
-        """Name the service, so that results can be kept under it and never taken for those of another.
-
-        Returns:
-            What the service calls itself (the embedded one: its version, and a digest of its engines and their
-            settings), or else its address.
-
-        Raises:
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-        """
-        if self._identity is None:
-            await self.voices()
-        return self._identity or plain_url(self.base_url)
 
     async def identity(self) -> str:
         """Tell what the service is, for keys under which its results are kept.
 
         Returns:
             What the service says of itself (its version and a digest of its engines' settings, in the header
-            ``X-Speechlab-Service`` of the catalogue), or else its base URL. Never a credential.
+            ``X-Speechlab-Service`` of the catalogue), or else its address. Never a credential.
 
         Raises:
             APIError: The service answered with an error.
@@ -93,7 +76,7 @@ class AsyncClient(ClientBase):
         named = None
         with suppress(NotFoundError):  # a service that only listens has no catalogue
             named = (self._catalogue if self._catalogue is not None else await self.voices()).service
-        return named or self._settings.base_url.rstrip("/")
+        return named or plain_url(self.base_url)
 
     async def synthesize(
         self,

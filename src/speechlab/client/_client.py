@@ -125,10 +125,6 @@ class Client:
     def identity(self) -> str:
         return _portal.run(self._async.identity)
 
-    @_like(AsyncClient.identity)
-    def identity(self) -> str:
-        return _portal.run(self._async.identity)
-
     @_like(AsyncClient.synthesize)
     def synthesize(
         self,

@@ -48,13 +48,11 @@ class ClientBase:
         self._settings = settings
         self._owner = parent is None
         self._catalogue: VoiceCatalogue | None = None
-        self._identity: str | None = None
         if parent is None:
             self._core: Core = Core(settings, Connections(), Ledger())
         else:
             self._core = parent._core.with_settings(settings)  # noqa: SLF001 - of the same class
             self._catalogue = parent._catalogue  # noqa: SLF001
-            self._identity = parent._identity  # noqa: SLF001
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

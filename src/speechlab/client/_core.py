@@ -78,7 +78,6 @@ class Progress:
         self.queued_s = 0.0
         self.first_byte_s: float | None = None
         self.processing_s: float | None = None
-        self.processing_s: float | None = None
         self.deadline: float | None = None
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -35,18 +34,6 @@ class Timing:
     first_byte_s: float | None = None
     queued_s: float = 0.0
     processing_s: float | None = None
-
-
-_ENGINE_TIME = re.compile(r"(?:^|,)\s*engine\s*;(?:[^,]*;)?\s*dur=([0-9.]+)")
-
-
-def processing_s(headers: Mapping[str, str]) -> float | None:
-    """Read the engine's own time, in seconds, from a reply's headers; None where they do not tell it."""
-    found = _ENGINE_TIME.search(headers.get("server-timing", ""))
-    try:
-        return float(found[1]) / 1000 if found else None
-    except ValueError:
-        return None
 
 
 def processing_s(headers: Mapping[str, str]) -> float | None:
