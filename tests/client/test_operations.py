@@ -6,7 +6,9 @@ import base64
 import io
 import pickle
 import re
+import tracemalloc
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -472,3 +474,30 @@ def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
 def test_the_services_own_time(server, lab, http, wav, header, seconds):
     server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
     assert lab.transcribe(wav).timing.processing_s == seconds
+
+
+def test_long_recordings_are_never_in_memory_as_a_whole(http, tmp_path):
+    class Counting(httpx2.AsyncBaseTransport):
+        received = 0
+
+        async def handle_async_request(self, request):
+            async for piece in request.stream:
+                self.received += len(piece)
+            assert self.received == int(request.headers["content-length"])
+            return httpx2.Response(200, json={"text": "hi"})
+
+    size = 24_000_000
+    path = tmp_path / "long.wav"
+    with path.open("wb") as file:
+        file.write(AudioClip(np.zeros(16, np.int16), 16_000).encode("wav"))
+        file.truncate(size)
+    transport = Counting()
+    with Client("http://127.0.0.1:1", transport=transport) as lab:
+        lab.transcribe(path)
+        transport.received = 0
+        tracemalloc.start()
+        lab.transcribe(path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert transport.received > size * 4 / 3
+    assert peak < size / 10

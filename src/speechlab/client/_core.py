@@ -236,7 +236,6 @@ class Core:
                 reply = await wire.open(call, sent)
                 progress.first_byte_s = progress.clock.monotonic() - slot.started
                 progress.processing_s = processing_s(reply.headers)
-                progress.processing_s = processing_s(reply.headers)
                 emit(self.settings.on_event, progress.event("response", status=reply.status))
                 if stream and 200 <= reply.status < 300:
                     opened = True
