@@ -189,6 +189,16 @@ def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
         connect()
 
 
+def test_a_disk_that_is_full(fake, state, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_embedded.Service, "write", full)
+    with pytest.raises(ServiceStartError, match="No space left"):
+        connect()
+    assert locks(state) == []
+
+
 def test_a_start_by_somebody_else_that_takes_too_long(fake, state, monkeypatch):
     from filelock import FileLock
 

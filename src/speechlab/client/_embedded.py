@@ -15,6 +15,7 @@ import http.client
 import json
 import os
 import secrets
+import signal
 import sys
 import threading
 from contextlib import suppress
@@ -153,13 +154,14 @@ class StateDir:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.name == "posix":
                 if self.path.stat().st_uid != os.getuid():
-                    raise ServiceStartError(self._advice("it belongs to another user"))
+                    raise ServiceStartError(self.advice("it belongs to another user"))
                 self.path.chmod(0o700)
         except OSError as error:
-            reason = self._advice(error.strerror or str(error))
+            reason = self.advice(error.strerror or str(error))
             raise ServiceStartError(reason) from error
 
-    def _advice(self, reason: str) -> str:
+    def advice(self, reason: str) -> str:
+        """Why the folder is of no use, and what to do."""
         return (
             f"the folder {str(self.path)!r} cannot be used: {reason}; set {STATE_DIR_VARIABLE} to a folder of "
             "your own"
@@ -228,18 +230,23 @@ def take_lease() -> Lease:
 
     state = StateDir.of_user()
     state.prepare()
-    # Before looking: a service whose last user is leaving must see that there is another one.
-    _take_hold(state)
+    held = False
     try:
+        # Before looking: a service whose last user is leaving must see that there is another one.
+        _take_hold(state)
+        held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            return Lease(_found(state) or _started(state), state)
+            lease = Lease(_found(state) or _started(state), state)
+            held = False
+            return lease
     except Timeout:
-        _let_go(state)
         reason = f"another process has been starting it for {_LOCK_WAIT_S:.0f} seconds; see {state.log}"
         failure = ServiceStartError(f"the embedded service could not be started: {reason}")
-    except BaseException:
-        _let_go(state)
-        raise
+    except OSError as error:  # a full disk, say
+        failure = ServiceStartError(state.advice(error.strerror or str(error)))
+    finally:
+        if held:
+            _let_go(state)
     raise failure
 
 
@@ -278,7 +285,12 @@ def _started(state: StateDir) -> Service:
     from speechlab.client._launch import launch
 
     service = launch(state)
-    service.write(state.service_file)
+    try:
+        service.write(state.service_file)
+    except BaseException:
+        # Nobody could find it; its process is our child, so that its number cannot be another's yet.
+        os.kill(service.pid, signal.SIGTERM)
+        raise
     return service
 
 
