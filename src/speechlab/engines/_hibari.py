@@ -12,7 +12,7 @@ from speechlab.engines._kokoro import check_voice
 from speechlab.engines._phonemes import english_reader
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._sound import speak_pieces
-from speechlab.errors import EngineError
+from speechlab.errors import EngineError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,8 +66,8 @@ class HibariEngine:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
 
         Raises:
-            EngineError: There is no such voice, the text has letters but none that English reads, or the
-                inference failed.
+            InvalidRequestError: The text has letters, but none that English reads.
+            EngineError: There is no such voice, or the inference failed.
         """
         del temperature
         check_voice(voice, self.voices, "hibari")
@@ -75,9 +75,12 @@ class HibariEngine:
         if any(char.isalpha() for char in text) and not any(
             char.isascii() and char.isalnum() for char in text
         ):
-            raise EngineError(
+            # the caller's mistake, not the engine's failure: nobody should try it again
+            raise InvalidRequestError(
                 "the voice 'heart' reads English only, and this text has no Latin letter or digit; "
-                "choose a voice of the text's language"
+                "choose a voice of the text's language",
+                parameter="text",
+                rule="2.2",
             )
         generator = np.random.default_rng(self._seed)
         return speak_pieces(chunk_text(text), lambda part: self._speak(part, generator), SAMPLE_RATE)

@@ -162,7 +162,7 @@ def recognition(
         duration_s=[clip.duration_s for clip in clips] if clips else frame.get("duration_s", float("nan")),
         sample_rate=None,
         tts_rtf=float("nan"),
-        tts_status="ok",
+        tts_status="cached",  # nothing had to be spoken
         tts_error=None,
     )
     return _recognise(

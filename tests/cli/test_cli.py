@@ -1,0 +1,209 @@
+"""The command line as people use it: a process of its own, real engines, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.engines
+
+SPEECHLAB = Path(sys.executable).parent / "speechlab"
+
+
+def speechlab(*arguments, timeout=240, **environment):
+    return subprocess.run(
+        [SPEECHLAB, *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory, live_service):
+    """One quickstart with one sentence for each language, on the service that the tests share."""
+    root = tmp_path_factory.mktemp("quickstart")
+    where = {
+        "SPEECHLAB_BASE_URL": live_service.base_url,
+        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_STORE": str(root / "store"),
+    }
+    done = speechlab("quickstart", "--sentences", 1, "--out", root / "out", **where)
+    return done, root / "out", where
+
+
+def test_quickstart_does_the_main_job(first_run):
+    done, out, _ = first_run
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (
+        "Error rates by voice",
+        "hibari: heart",
+        "Japanese, by characters",
+        "chrF",
+        "Real-time factors",
+    ):
+        assert words in done.stdout
+    assert "speechlab lab" in done.stdout
+    table = pd.read_parquet(out / "results.parquet")
+    assert set(table["language"]) == {"ja", "en", "zh"}
+    assert table["voice_name"].nunique() >= 10
+    assert (table["status"] != "error").all()
+    english = table[table["language"] == "en"]
+    assert english["word_errors"].sum() / english["word_length"].sum() < 0.3
+    spoken = table["audio"].dropna()
+    assert len(spoken) == len(table)
+    assert all((out / path).stat().st_size > 1000 for path in spoken)
+    page = (out / "report.html").read_text("utf-8")
+    assert page.count("<audio") == len(table)
+    assert len(pd.read_csv(out / "results.csv")) == len(table)
+    assert len(pd.read_csv(out / "translations.csv")) == 2
+
+
+def test_quickstart_again_reuses_everything(first_run):
+    _, out, where = first_run
+    before = pd.read_parquet(out / "results.parquet")
+    done = speechlab("quickstart", "--sentences", 1, "--out", out, **where)
+    assert done.returncode == 0, done.stderr
+    reused = int(re.search(r"(\d+) reused", done.stdout)[1])
+    assert reused == len(before) + 2
+    after = pd.read_parquet(out / "results.parquet")
+    same = ["voice", "text", "hypothesis", "error_rate", "duration_s", "tts_rtf", "asr_rtf", "audio"]
+    pd.testing.assert_frame_equal(before[same], after[same])
+
+
+def test_quickstart_with_a_wrong_key(tmp_path, live_service):
+    done = speechlab(
+        "quickstart",
+        "--out",
+        tmp_path / "out",
+        SPEECHLAB_BASE_URL=live_service.base_url,
+        SPEECHLAB_API_KEY="sl:wrong-key-canary",
+    )
+    assert done.returncode == 1
+    assert "Authentication error: Invalid token" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "canary" not in done.stdout + done.stderr
+
+
+def test_quickstart_without_a_service(tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    done = speechlab(
+        "quickstart", "--out", tmp_path / "out", SPEECHLAB_BASE_URL=url, SPEECHLAB_API_KEY="sl:any"
+    )
+    assert done.returncode == 1
+    assert url in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_quickstart_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = speechlab("quickstart", "--out", tmp_path / "file" / "out")
+    assert done.returncode == 1
+    assert "choose another --out" in done.stderr.replace("\n", " ")
+
+
+def test_serve_says_when_it_is_ready_and_ends_cleanly(tmp_path):
+    command = [SPEECHLAB, "serve", "--port", "0", "--data-dir", tmp_path / "data"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        ready = json.loads(line.removeprefix("ready "))
+        assert set(ready) == {"base_url", "ws_base_url", "api_key"}
+        port = int(ready["base_url"].rpartition(":")[2])
+        taken = speechlab("serve", "--port", port)
+        assert taken.returncode == 2
+        assert str(port) in taken.stderr
+        assert "Traceback" not in taken.stderr
+        process.send_signal(signal.SIGTERM)
+        rest, log = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert rest == ""
+    assert ready["api_key"] not in log
+
+
+def test_serve_keeps_a_given_key_to_itself(tmp_path):
+    command = [
+        SPEECHLAB,
+        "serve",
+        "--port",
+        "0",
+        "--api-key",
+        "sl:given-key",
+        "--data-dir",
+        tmp_path / "data",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        assert set(json.loads(line.removeprefix("ready "))) == {"base_url", "ws_base_url"}
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("key", ["nocolon", "other:key", "sl:"])
+def test_serve_refuses_keys_of_another_form(key):
+    done = speechlab("serve", "--port", 0, "--api-key", key)
+    assert done.returncode == 2
+    assert "an API key must be 'sl', a colon and" in done.stderr
+
+
+def test_engines():
+    listed = speechlab("engines", "list")
+    assert listed.returncode == 0
+    for name in ("kokoro", "hibari", "openjtalk", "whisper", "gemma"):
+        assert re.search(rf"^{name} +.*ready", listed.stdout, re.MULTILINE), listed.stdout
+    checked = speechlab("engines", "check", "hibari", "openjtalk")
+    assert checked.returncode == 0, checked.stdout
+    assert checked.stdout.count("✓") == 2
+    unknown = speechlab("engines", "check", "nobody")
+    assert unknown.returncode != 0
+    assert "nobody" in unknown.stdout + unknown.stderr
+    added = speechlab("engines", "add", "nothing")
+    assert added.returncode == 2
+    assert "kokoro-voices" in added.stderr
+
+
+def test_doctor(live_service):
+    done = speechlab(
+        "doctor", SPEECHLAB_BASE_URL=live_service.base_url, SPEECHLAB_API_KEY=live_service.api_key
+    )
+    assert done.returncode == 0, done.stdout
+    assert live_service.base_url in done.stdout.replace("\n", "")
+    broken = speechlab("doctor", SPEECHLAB_BASE_URL="http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:any")
+    assert broken.returncode == 1
+    assert "✗" in broken.stdout
+
+
+def test_help_and_version():
+    assert speechlab("--version").stdout == "speechlab 0.1.0\n"
+    for words in ("quickstart", "serve", "engines", "lab", "doctor"):
+        assert words in speechlab("--help").stdout
+    module = subprocess.run(
+        [sys.executable, "-m", "speechlab", "--version"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert module.stdout == "speechlab 0.1.0\n"
+
+
+def test_lab_brings_the_notebooks(tmp_path):
+    from speechlab.cli._lab import notebooks
+
+    found = notebooks()
+    assert [path.name for path in found] == ["01-quickstart.ipynb"]
+    assert nbformat.read(found[0], as_version=4).cells
