@@ -29,7 +29,7 @@ _IDLE_EXIT_S = 20.0
 _START_S = 120.0
 _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
-_NEEDED = ("starlette", "uvicorn", "httptools", "python_multipart")
+_NEEDED = ("starlette", "uvicorn", "httptools")
 # A key from outside would not be on the ready line, and nobody but us needs one here.
 _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
