@@ -13,6 +13,7 @@ __all__ = [
     "ASR_UNAVAILABLE",
     "AUTHENTICATION_MESSAGE",
     "ERRORS",
+    "HANDSHAKE_ERRORS",
     "HANDSHAKE_STATUS",
     "HTTP_CAUSES",
     "RETRYABLE_STATUS",
@@ -139,6 +140,14 @@ HANDSHAKE_STATUS: dict[HandshakeCode, int] = {
 }
 """HTTP status of each refusal; the contract names the codes and leaves the statuses open."""
 
+_STATUS_NUMBERS = {400: 100, 401: 104, 403: 105, 404: 106, 429: 107, 503: 115}
+
+HANDSHAKE_ERRORS: dict[HandshakeCode, ErrorKind] = {
+    code: ErrorKind(code.value, _STATUS_NUMBERS[status], status) for code, status in HANDSHAKE_STATUS.items()
+}
+"""Refusals as errors: the string code is the ``name``, and ``code`` is the number of the HTTP error that is closest,
+which for the three token codes and legacy keys is 104."""
+
 
 class RealtimeCode(StrEnum):
     """Codes of ``tts.error`` (section 7.2)."""
@@ -196,8 +205,12 @@ class RouterCode(StrEnum):
 
 
 class CloseCode(IntEnum):
-    """WebSocket close codes: 1003 and 1009 by section 7.2, 1012 when the service drains."""
+    """WebSocket close codes: 1003 and 1009 by section 7.2.
+
+    Ours are 1008, for those who do not configure or do not read, and 1012, when the service drains.
+    """
 
     BINARY_FRAME = 1003
+    POLICY = 1008
     FRAME_TOO_LARGE = 1009
     SERVICE_RESTART = 1012

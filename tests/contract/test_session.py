@@ -1,0 +1,621 @@
+"""The realtime session without a socket: each row of section 3, each code of 7.2, each order of checks."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+
+import pytest
+
+from speechlab.contract import (
+    AUDIO_FRAME_MAX_BYTES,
+    CANCELLED,
+    CORRELATION_ID_MAX_CHARS,
+    TRANSITIONS,
+    WS_MESSAGE_MAX_BYTES,
+    AskLimiter,
+    CancelSynthesis,
+    CloseSession,
+    FindVoice,
+    RealtimeCode,
+    RealtimeSession,
+    RecordUsage,
+    SendAudio,
+    SendMessage,
+    SessionState,
+    SessionVoice,
+    StartSynthesis,
+    VoiceRules,
+    parse_service_message,
+)
+
+VOICE_ID = "11111111-2222-4333-8444-abcdefabcdef"
+RULES = VoiceRules(
+    frozenset({"mp3", "wav", "ogg", "pcm", "flac"}),
+    (16_000, 24_000),
+    streamable=frozenset({"mp3", "wav", "ogg", "pcm"}),
+)
+VOICE = SessionVoice(VOICE_ID, "model-1", RULES)
+Q = SessionVoice(
+    VOICE_ID, "q-1", VoiceRules(RULES.formats, RULES.sample_rates, ogg_rate_override=False), temperature=0.5
+)
+GOOD = {"voice_id": VOICE_ID, "format": "wav"}
+
+
+def make(**options) -> RealtimeSession:
+    numbers = itertools.count(1)
+    return RealtimeSession("sess_1", "acme/tts", new_id=lambda: f"req_{next(numbers)}", **options)
+
+
+def say(machine: RealtimeSession, /, **fields):
+    return machine.message(json.dumps(fields).encode())
+
+
+def update(machine: RealtimeSession, /, voice: SessionVoice | None = VOICE, **fields):
+    actions = say(machine, type="session.update", **({"session": GOOD} | fields))
+    if isinstance(actions[0], FindVoice):
+        assert len(actions) == 1
+        return machine.voice_found(voice)
+    return actions
+
+
+def configured(**settings) -> RealtimeSession:
+    session = make()
+    assert sent(update(session, session=GOOD | settings)) == ["session.created"]
+    return session
+
+
+def speak(session: RealtimeSession, text: str = "Hello.", **fields):
+    actions = say(session, type="tts.speak", text=text, **fields)
+    if actions == [AskLimiter()]:
+        actions = session.admitted()
+        assert [type(action) for action in actions] == [StartSynthesis]
+        return session.backend_started()
+    return actions
+
+
+def sent(actions) -> list[str]:
+    """Names as the table of section 3 writes them."""
+    names = []
+    for action in actions:
+        match action:
+            case SendMessage(message):
+                parse_service_message(message)
+                detail = message.get("code") or message.get("usage", {}).get("status")
+                names.append(message["type"] + (f":{detail}" if detail else ""))
+            case CloseSession(code):
+                names.append(f"close:{int(code)}")
+    return names
+
+
+def only(actions) -> dict:
+    assert len(actions) == 1
+    return actions[0].message
+
+
+def in_state(state: SessionState) -> RealtimeSession:
+    if state is SessionState.CONNECTED:
+        return make()
+    session = configured()
+    if state is SessionState.SYNTHESIZING:
+        speak(session, id="first")
+    assert session.state is state
+    return session
+
+
+def happens(session: RealtimeSession, trigger: str, condition: str):
+    match trigger, condition:
+        case "session.update", "invalid":
+            return update(session, None)
+        case "session.update", _:
+            return update(session)
+        case "tts.speak", "rejected before a backend":
+            assert say(session, type="tts.speak", text="a") == [AskLimiter()]
+            return session.rejected(RealtimeCode.RATE_LIMITED, "too fast")
+        case "tts.speak", _:
+            return speak(session)
+        case "backend finishes", _:
+            session.audio(b"ab")
+            return session.finished()
+        case "backend fails", condition:
+            if condition == "some audio":
+                session.audio(b"ab")
+            return session.failed("broken")
+        case "binary frame", _:
+            return session.binary_frame()
+        case "control frame over the read limit", _:
+            return session.frame_over_read_limit()
+    raise AssertionError((trigger, condition))
+
+
+ROWS = [(row, state) for row in TRANSITIONS for state in row.states]
+
+
+@pytest.mark.parametrize(
+    ("row", "state"), ROWS, ids=[f"{s}-{r.trigger}-{r.condition}".replace(" ", "_") for r, s in ROWS]
+)
+def test_each_row_of_section_3_is_what_the_machine_does(row, state):
+    session = in_state(state)
+    names = sent(happens(session, row.trigger, row.condition))
+    assert len(names) == len(row.sends)
+    for name, expected in zip(names, row.sends, strict=True):
+        assert name == expected or name.startswith(expected + ":")
+    assert session.state is (row.next or state)
+
+
+def test_125_nothing_is_said_unasked():
+    assert make().state is SessionState.CONNECTED
+
+
+def test_126_127_session_created_has_every_field_and_no_id():
+    for voice_id in (VOICE_ID, VOICE_ID.upper()):
+        session = make()
+        created = only(update(session, id="u1", session={"voice_id": voice_id, "format": "wav"}))
+        assert created == {
+            "type": "session.created",
+            "session": {
+                "id": "sess_1",
+                "service": "acme/tts",
+                "voice_id": VOICE_ID,
+                "format": "wav",
+                "sample_rate": 24_000,
+                "model": "model-1",
+            },
+        }
+
+
+def test_128_a_second_update_is_refused_whatever_it_says_and_changes_nothing():
+    session = configured()
+    before = session.config
+    for fields in ({"session": GOOD | {"format": "mp3"}}, {"session": 5}, {"session": {}}):
+        error = only(update(session, id="again", **fields))
+        assert (error["code"], error["id"]) == ("session_already_configured", "again")
+    assert session.config == before
+    speak(session)
+    assert sent(update(session)) == ["tts.error:session_already_configured"]
+    assert session.state is SessionState.SYNTHESIZING
+
+
+def test_129_a_failed_update_leaves_the_state_and_a_later_one_works():
+    session = make()
+    for voice, settings in ((None, {}), (VOICE, {"format": "aiff"}), (VOICE, {"sample_rate": 1})):
+        update(session, voice, session=GOOD | settings)
+        assert (session.state, session.config) == (SessionState.CONNECTED, None)
+    assert sent(update(session)) == ["session.created"]
+
+
+SETTINGS = [
+    # statement 130
+    ({"voice_id": None}, VOICE, "missing_voice_id"),
+    ({"voice_id": ""}, VOICE, "missing_voice_id"),
+    ({"voice_id": "nobody"}, VOICE, "unknown_voice_id"),
+    ({"voice_id": VOICE_ID + "0"}, VOICE, "unknown_voice_id"),
+    ({"voice_id": VOICE_ID.replace("-", "")}, VOICE, "unknown_voice_id"),
+    ({"voice_id": 5}, VOICE, "unknown_voice_id"),
+    ({}, None, "unknown_voice_id"),
+    # 131
+    ({"format": None}, VOICE, "unsupported_audio_format"),
+    ({"format": "aac"}, VOICE, "unsupported_audio_format"),
+    ({"format": "WAV"}, VOICE, "unsupported_audio_format"),
+    ({"format": ["wav"]}, VOICE, "unsupported_audio_format"),
+    (
+        {"format": "mp3"},
+        SessionVoice(VOICE_ID, "m", VoiceRules(frozenset({"wav"}))),
+        "unsupported_audio_format",
+    ),
+    ({"format": "flac"}, VOICE, "unsupported_streaming_format"),
+    (
+        {},
+        SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, streaming=False)),
+        "unsupported_streaming_format",
+    ),
+    ({}, SessionVoice(VOICE_ID, "m", RULES, streams=lambda _f, _r: False), "unsupported_streaming_format"),
+    # 132
+    ({"sample_rate": 44_100}, VOICE, "unsupported_sample_rate"),
+    ({"sample_rate": -1}, VOICE, "unsupported_sample_rate"),
+    ({"sample_rate": 16_000.0}, VOICE, "unsupported_sample_rate"),
+    ({"sample_rate": "16000"}, VOICE, "unsupported_sample_rate"),
+    ({"sample_rate": True}, VOICE, "unsupported_sample_rate"),
+    ({"sample_rate": 10**40}, VOICE, "unsupported_sample_rate"),
+    (
+        {"sample_rate": 24_000},
+        SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, (24_000,))),
+        "unsupported_sample_rate",
+    ),
+    ({"sample_rate": 24_000, "format": "ogg"}, Q, "unsupported_sample_rate"),
+    # 133
+    ({"audio_transport": "json"}, VOICE, "unsupported_audio_transport"),
+    ({"audio_transport": "Binary"}, VOICE, "unsupported_audio_transport"),
+    ({"audio_transport": 1}, VOICE, "unsupported_audio_transport"),
+    # 134
+    ({"temperature": "warm"}, VOICE, "invalid_message"),
+    ({"temperature": True}, Q, "invalid_message"),
+    ({"temperature": -0.1}, Q, "invalid_message"),
+]
+
+
+@pytest.mark.parametrize(("settings", "voice", "code"), SETTINGS)
+def test_130_to_134_settings_that_cannot_be(settings, voice, code):
+    session = make()
+    error = only(update(session, voice, id="c", session=GOOD | settings))
+    assert (error["type"], error["code"], error["id"]) == ("tts.error", code, "c")
+    assert error["message"]
+    assert session.state is SessionState.CONNECTED
+
+
+@pytest.mark.parametrize(
+    ("settings", "voice", "rate", "temperature"),
+    [
+        ({}, VOICE, 24_000, None),
+        ({"sample_rate": 0}, VOICE, 24_000, None),
+        ({"sample_rate": None, "temperature": None, "audio_transport": None}, VOICE, 24_000, None),
+        ({"sample_rate": 16_000}, VOICE, 16_000, None),
+        ({"format": "ogg", "sample_rate": 16_000}, VOICE, 16_000, None),
+        ({"format": "ogg"}, Q, 24_000, 0.5),
+        ({"sample_rate": 16_000}, Q, 16_000, 0.5),
+        ({"temperature": 0.0}, Q, 24_000, 0.0),
+        ({"temperature": 0}, Q, 24_000, 0.0),
+        ({"temperature": 1.5}, VOICE, 24_000, None),
+        ({"unknown": {"field": 1}}, VOICE, 24_000, None),
+    ],
+)
+def test_126_132_134_settings_in_force(settings, voice, rate, temperature):
+    session = make()
+    assert sent(update(session, voice, session=GOOD | settings)) == ["session.created"]
+    assert (session.config.sample_rate, session.config.temperature) == (rate, temperature)
+
+
+def test_135_access_and_availability():
+    session = make()
+    denied = SessionVoice(VOICE_ID, "m", RULES, allowed=False)
+    assert sent(update(session, denied)) == ["tts.error:service_access_denied"]
+    say(session, type="session.update", session=GOOD, id="x")
+    gone = session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, "no engine")
+    assert (sent(gone), only(gone)["id"]) == (["tts.error:tts_service_unavailable"], "x")
+    assert session.state is SessionState.CONNECTED
+
+
+@pytest.mark.parametrize("value", [None, 5, [], "wav"])
+def test_136_a_session_that_is_no_object(value):
+    assert sent(update(make(), session=value)) == ["tts.error:invalid_message"]
+    assert sent(say(make(), type="session.update")) == ["tts.error:invalid_message"]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (5, "invalid_id"),
+        ("", "invalid_id"),
+        (True, "invalid_id"),
+        (["a"], "invalid_id"),
+        ("𠮷" * (CORRELATION_ID_MAX_CHARS + 1), "id_too_long"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["session.update", "tts.speak"])
+def test_137_ids(value, code, kind):
+    for session in (make(), configured()):
+        error = only(say(session, type=kind, id=value, session=GOOD, text="a"))
+        assert (error["code"], "id" in error) == (code, False)
+
+
+def test_137_ids_that_are_fine():
+    for value in ("𠮷" * CORRELATION_ID_MAX_CHARS, " ", "a\x00b"):
+        assert only(speak(configured(), id=value))["id"] == value
+    assert only(speak(configured(), id=None))["id"] is None
+
+
+ORDER = ["id", "state", "session", "voice", "access", "format", "streamable", "rate", "transport", "temp"]
+FAULTS = {
+    "id": ({"id": 5}, {}, "invalid_id"),
+    "session": ({"session": 5}, {}, "invalid_message"),
+    "voice": ({}, {"voice_id": ""}, "missing_voice_id"),
+    "format": ({}, {"format": "aac"}, "unsupported_audio_format"),
+    "streamable": ({}, {"format": "flac"}, "unsupported_streaming_format"),
+    "rate": ({}, {"sample_rate": "fast"}, "unsupported_sample_rate"),
+    "transport": ({}, {"audio_transport": "x"}, "unsupported_audio_transport"),
+    "temp": ({}, {"temperature": "x"}, "invalid_message"),
+}
+
+
+# One field cannot have two faults at once; a voice that is not found cannot be denied either.
+PAIRS = [
+    pair
+    for pair in itertools.combinations(ORDER, 2)
+    if pair != ("format", "streamable") and not (pair[0] == "session" and pair[1] != "access")
+]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_138_of_two_faults_the_first_in_order_is_told(first, second):
+    top, inner, denied = {}, {}, False
+    session = make()
+    for name in (second, first):
+        if name == "state":
+            session = configured()
+        elif name == "access":
+            denied = True
+        else:
+            top |= FAULTS[name][0]
+            inner |= FAULTS[name][1]
+    codes = {"state": "session_already_configured", "access": "service_access_denied"}
+    fields = {"session": GOOD | inner} | top
+    voice = SessionVoice(VOICE_ID, "m", RULES, allowed=not denied)
+    assert only(update(session, voice, **fields))["code"] == (codes.get(first) or FAULTS[first][2])
+
+
+@pytest.mark.parametrize("text", ["", "Hello.", None, 5])
+def test_139_speaking_before_the_configuration(text):
+    session = make()
+    error = only(say(session, type="tts.speak", text=text, id="s"))
+    assert (error["code"], error["id"]) == ("session_not_configured", "s")
+    assert session.state is SessionState.CONNECTED
+
+
+def test_140_141_145_146_a_binary_synthesis():
+    session = configured(format="mp3", sample_rate=16_000)
+    ids = set()
+    for number in (1, 2):
+        start = only(speak(session, "𠮷 a", id=f"c{number}"))
+        ids.add(start["request_id"])
+        assert start == {
+            "type": "tts.audio.start",
+            "id": f"c{number}",
+            "request_id": start["request_id"],
+            "format": "mp3",
+            "content_type": "audio/mpeg",
+            "sample_rate": 16_000,
+            "voice_id": VOICE_ID,
+            "model": "model-1",
+            "audio_transport": "binary",
+        }
+        assert session.audio(b"abc") == [SendAudio(b"abc")]
+        assert session.audio(b"") == []
+        assert session.audio(b"de") == [SendAudio(b"de")]
+        done, record, usage = session.finished()
+        assert done.message == {
+            "type": "tts.audio.done",
+            "id": f"c{number}",
+            "request_id": start["request_id"],
+            "audio_bytes": 5,
+            "chunks": 2,
+        }
+        assert usage.message == {
+            "type": "tts.usage",
+            "request_id": start["request_id"],
+            "session_id": "sess_1",
+            "client_id": f"c{number}",
+            "model": "model-1",
+            "usage": {
+                "input_chars": 3,
+                "input_bytes": 6,
+                "audio_bytes": 5,
+                "status": "completed",
+                "final": True,
+            },
+        }
+        assert (record.record.status, record.record.audio_bytes) == ("completed", 5)
+        assert record.record.service == "acme/tts"
+        assert not session.busy
+    assert len(ids) == 2
+
+
+def test_142_143_144_base64_deltas_count_from_zero_for_each_request():
+    session = configured(audio_transport="base64_json")
+    data = bytes(range(256)) * (AUDIO_FRAME_MAX_BYTES // 256) + b"tail"
+    for _ in range(2):
+        speak(session)
+        deltas = [action.message for piece in (data, b"x") for action in session.audio(piece)]
+        assert [delta["seq"] for delta in deltas] == [0, 1, 2]
+        assert b"".join(base64.b64decode(delta["audio"], validate=True) for delta in deltas) == data + b"x"
+        done = session.finished()[0].message
+        assert (done["audio_bytes"], done["chunks"]) == (len(data) + 1, 3)
+
+
+def test_147_148_failures_before_and_in_the_middle():
+    for pieces, status in (([], "backend_error"), ([b"abc"], "partial_backend_error")):
+        session = configured()
+        start = only(speak(session, id="s"))
+        for piece in pieces:
+            session.audio(piece)
+        error, record, usage = session.failed("it broke")
+        assert error.message == {
+            "type": "tts.error",
+            "id": "s",
+            "code": "backend_request_failed",
+            "message": "it broke",
+        }
+        assert usage.message["usage"]["status"] == record.record.status == status
+        assert usage.message["usage"]["audio_bytes"] == record.record.audio_bytes == len(b"".join(pieces))
+        assert usage.message["request_id"] == start["request_id"]
+        assert sent(speak(session)) == ["tts.audio.start"]
+
+
+def test_149_one_at_a_time_even_before_a_backend_took_it():
+    session = configured()
+    assert say(session, type="tts.speak", text="a", id="one") == [AskLimiter()]
+    session.admitted()
+    assert session.busy
+    for _ in range(2):
+        error = only(speak(session, id="two"))
+        assert (error["code"], error["id"]) == ("synthesis_in_progress", "two")
+    assert sent(session.backend_started()) == ["tts.audio.start"]
+    assert only(speak(session, text=""))["code"] == "synthesis_in_progress"
+    session.audio(b"a")
+    _, record, usage = session.finished()
+    assert (record.record.client_id, usage.message["client_id"]) == ("one", "one")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, "empty_text"),
+        ({"text": None}, "empty_text"),
+        ({"text": ""}, "empty_text"),
+        ({"text": " \u3000\n"}, "empty_text"),
+        ({"text": 5}, "invalid_message"),
+        ({"text": ["a"]}, "invalid_message"),
+        ({"text": "a" * 5_001}, "tts_text_too_long"),
+    ],
+)
+def test_150_151_texts_that_cannot_be(fields, code):
+    session = configured()
+    actions = say(session, type="tts.speak", id="s", **fields)
+    assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
+    assert (session.state, session.busy) == (SessionState.CONFIGURED, False)
+
+
+def test_029_030_the_limit_counts_code_points_and_can_be_set():
+    assert sent(speak(configured(), "𠮷" * 5_000)) == ["tts.audio.start"]
+    session = make(text_limit=3)
+    update(session)
+    assert sent(say(session, type="tts.speak", text="abcd")) == ["tts.error:tts_text_too_long"]
+    assert sent(speak(session, "abc")) == ["tts.audio.start"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        RealtimeCode.RATE_LIMITED,
+        RealtimeCode.SERVICE_RATE_LIMITED,
+        RealtimeCode.RATE_LIMITER_UNAVAILABLE,
+        RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
+        RealtimeCode.BACKEND_UNAVAILABLE,
+    ],
+)
+def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else(code):
+    session = configured()
+    say(session, type="tts.speak", text="a", id="s")
+    if code is RealtimeCode.BACKEND_UNAVAILABLE:
+        session.admitted()
+        actions = session.backend_unavailable("none")
+    else:
+        actions = session.rejected(code, "no")
+    assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
+    assert sent(speak(session)) == ["tts.audio.start"]
+
+
+def test_153_a_client_that_left_is_recorded_and_told_nothing():
+    session = configured()
+    speak(session, id="s")
+    session.audio(b"abc")
+    cancel, record = session.client_gone()
+    assert isinstance(cancel, CancelSynthesis)
+    assert isinstance(record, RecordUsage)
+    assert (record.record.status, record.record.audio_bytes) == (CANCELLED, 3)
+    assert session.state is SessionState.CLOSED
+    late = (session.audio(b"x"), session.finished(), session.failed("x"), session.client_gone())
+    assert late == ([], [], [], [])
+    assert session.message(b"{}") == session.drain() == session.binary_frame() == []
+
+
+def test_153_a_client_that_left_in_the_queue_costs_nothing():
+    session = configured()
+    say(session, type="tts.speak", text="a")
+    session.admitted()
+    assert [type(action) for action in session.client_gone()] == [CancelSynthesis]
+    session = configured()
+    say(session, type="tts.speak", text="a")
+    assert session.client_gone() == []
+    assert session.admitted() == []
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "invalid_json"),
+        (b"{", "invalid_json"),
+        (b"\xef\xbb\xbf{}", "invalid_json"),
+        (b"\xff\xfe", "invalid_json"),
+        (b'{"type": "tts.speak", "text": "\\ud800"}', "invalid_json"),
+        (b'{"type": "tts.speak", "x": NaN}', "invalid_json"),
+        (b"[" * 100_000, "invalid_json"),
+        (b"[]", "missing_message_type"),
+        (b'"tts.speak"', "missing_message_type"),
+        (b"null", "missing_message_type"),
+        (b"{}", "missing_message_type"),
+        (b'{"type": null}', "missing_message_type"),
+        (b'{"type": 5}', "missing_message_type"),
+        (b'{"type": ""}', "unknown_message_type"),
+        (b'{"type": "TTS.speak"}', "unknown_message_type"),
+        (b'{"type": "session.created"}', "unknown_message_type"),
+    ],
+)
+@pytest.mark.parametrize(
+    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
+)
+def test_157_router_errors_leave_the_session_as_it_is(data, code, state):
+    session = in_state(state)
+    error = only(session.message(data))
+    assert (error["type"], error["code"], set(error)) == ("router.error", code, {"type", "code", "message"})
+    assert session.state is state
+
+
+@pytest.mark.parametrize(
+    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
+)
+def test_158_a_binary_frame_ends_everything(state):
+    session = in_state(state)
+    actions = session.binary_frame()
+    assert (actions[-1].code, session.state) == (1003, SessionState.CLOSED)
+    kinds = [type(action) for action in actions[:-1]]
+    assert kinds == ([CancelSynthesis, RecordUsage] if state is SessionState.SYNTHESIZING else [])
+
+
+@pytest.mark.parametrize(
+    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
+)
+def test_159_the_two_size_limits(state):
+    session = in_state(state)
+    fits = b'{"type": "x"}'.ljust(WS_MESSAGE_MAX_BYTES)
+    assert sent(session.message(fits)) == ["router.error:unknown_message_type"]
+    assert sent(session.message(fits + b" ")) == ["tts.error:tts_control_frame_too_large"]
+    assert session.state is state
+    assert sent(session.frame_over_read_limit()) == ["close:1009"]
+
+
+def test_159_the_longest_legal_text_fits():
+    text = "\\ud842\\udfb7" * 5_000
+    message = f'{{"type": "tts.speak", "text": "{text}"}}'.encode()
+    assert len(message) > 60_000
+    assert configured().message(message) == [AskLimiter()]
+
+
+def test_123_draining():
+    for idle in (make(), configured()):
+        assert sent(idle.drain()) == ["close:1012"]
+        assert idle.state is SessionState.CLOSED
+    busy = configured()
+    speak(busy)
+    assert busy.drain() == []
+    assert busy.audio(b"a") == [SendAudio(b"a")]
+    assert sent(busy.finished()) == ["tts.audio.done", "tts.usage:completed", "close:1012"]
+    failing = configured()
+    speak(failing)
+    failing.drain()
+    assert sent(failing.failed("x"))[-2:] == ["tts.usage:backend_error", "close:1012"]
+    refused = configured()
+    say(refused, type="tts.speak", text="a")
+    refused.drain()
+    assert sent(refused.rejected(RealtimeCode.RATE_LIMITED, "no")) == ["tts.error:rate_limited", "close:1012"]
+
+
+def test_163_readers_that_stall_and_clients_that_do_nothing():
+    session = configured()
+    speak(session)
+    assert [type(action) for action in session.reader_stalled()] == [
+        CancelSynthesis,
+        RecordUsage,
+        CloseSession,
+    ]
+    assert configured().left_unconfigured() == []
+    assert sent(make().left_unconfigured()) == ["close:1008"]
+
+
+def test_questions_are_answered_before_the_next_message():
+    session = make()
+    say(session, type="session.update", session=GOOD)
+    with pytest.raises(RuntimeError, match="answer"):
+        session.message(b"{}")
+    assert sent(session.drain()) == ["close:1012"]
+    assert session.voice_found(VOICE) == session.voice_refused(RealtimeCode.INVALID_SESSION, "x") == []
