@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,11 @@ EXTRAS: dict[str, str] = {
 """Import name of each optional package, and the extra of speechlab that installs it."""
 
 
+_SILENT = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
+"""onnxruntime (since 1.29) reports its use, and its model's name, to its maker unless told not to before it is
+imported; several packages import it on their own. Who wants that can set the variable to 0."""
+
+
 def require(module: str) -> ModuleType:
     """Import an optional module, or say how to install it.
 
@@ -41,6 +47,8 @@ def require(module: str) -> ModuleType:
     Raises:
         MissingDependencyError: The package is not installed. The text holds the pip command.
     """
+    for switch in _SILENT:
+        os.environ.setdefault(switch, "1")
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
