@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from speechlab import __version__
-from speechlab.cli import _doctor, _engines, _lab, _quickstart, _serve
+from speechlab.cli import _doctor, _engines, _keys, _lab, _quickstart, _serve, _usage
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
@@ -25,7 +25,9 @@ app.command("quickstart")(_quickstart.quickstart)
 app.command("serve")(_serve.serve)
 app.command("lab")(_lab.lab)
 app.command("doctor")(_doctor.doctor)
+app.command("usage")(_usage.usage)
 app.add_typer(_engines.app, name="engines")
+app.add_typer(_keys.app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

@@ -21,7 +21,10 @@ def serve(
             help="Key to let in, of the form sl:BODY; may be repeated. Without one, a key is made up."
         ),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for what the service keeps.")] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder for keys and usage. [default: a folder among the user's data]"),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
 ) -> None:
     """Serve speech on this machine until stopped.
@@ -39,4 +42,6 @@ def serve(
     settings, warnings = service.load_config(config, overrides)
     for warning in warnings:
         typer.echo(warning, err=True)
+    if settings.data_dir is None:
+        settings = settings.model_copy(update={"data_dir": service.default_data_dir()})
     service.serve(settings)

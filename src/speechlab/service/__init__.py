@@ -11,21 +11,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from speechlab.service._access import Access, StoredKey
     from speechlab.service._app import create_app
     from speechlab.service._config import ServiceConfig, load_config
+    from speechlab.service._database import Database, default_data_dir
     from speechlab.service._keys import make_key
+    from speechlab.service._ledger import Ledger, UsageRow, UsageTotal
     from speechlab.service._providers import Provider, ServedEngine
     from speechlab.service._running import RunningService, running
     from speechlab.service._server import Ready, serve
     from speechlab.service._voices import voice_uuid
 
 __all__ = [
+    "Access",
+    "Database",
+    "Ledger",
     "Provider",
     "Ready",
     "RunningService",
     "ServedEngine",
     "ServiceConfig",
+    "StoredKey",
+    "UsageRow",
+    "UsageTotal",
     "create_app",
+    "default_data_dir",
     "load_config",
     "make_key",
     "running",
@@ -34,12 +44,19 @@ __all__ = [
 ]
 
 _WHERE = {
+    "Access": "_access",
+    "Database": "_database",
+    "Ledger": "_ledger",
     "Provider": "_providers",
     "Ready": "_server",
     "RunningService": "_running",
     "ServedEngine": "_providers",
     "ServiceConfig": "_config",
+    "StoredKey": "_access",
+    "UsageRow": "_ledger",
+    "UsageTotal": "_ledger",
     "create_app": "_app",
+    "default_data_dir": "_database",
     "load_config": "_config",
     "make_key": "_keys",
     "running": "_running",

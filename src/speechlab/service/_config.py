@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -24,6 +24,10 @@ ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
 
+_OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
+
+ServiceName = Literal["tts", "asr", "translate"]
+
 
 class ServiceConfig(BaseModel):
     """Settings of the service. Sizes are in bytes, durations in seconds.
@@ -34,7 +38,7 @@ class ServiceConfig(BaseModel):
         api_keys: Keys that are let in, each of the form ``sl:<body>``. Empty: one is made up at the start.
         allowed_hosts: Names accepted in the ``Host`` header. Empty: the loopback names when listening on loopback,
             any name elsewhere.
-        data_dir: Folder for what the service keeps; None keeps nothing.
+        data_dir: Folder for what the service keeps, which is keys and usage; None keeps nothing.
         users_dir: Folder of lock files, one held by each process that uses this service; see ``idle_exit_s``.
         idle_exit_s: With ``users_dir``: seconds without any living user after which the service stops.
         engines: Options by engine name, such as ``{"whisper": {"model": "/models/ct2"}}``;
@@ -52,6 +56,19 @@ class ServiceConfig(BaseModel):
         heavy_slots: How many of the heavy engines (large models) may compute at the same moment.
         tts_concurrency: How many texts one voice engine speaks in turns; the others wait.
         queue_limit: How many requests one engine takes, those that wait included; more are answered 429.
+        key_requests_per_minute: How many operations (speech, recognition, translation) a key may begin within any
+            sixty seconds; 0 for no limit, as in the three that follow.
+        key_concurrent: How many operations of a key may run at the same moment.
+        service_requests_per_minute: The same for all keys together, by service: ``{"tts": 60, "asr": 20}``.
+        service_concurrent: The same for the operations of a service that run at the same moment.
+        unload_idle_s: A large model is let go when nobody has used it for so long; 0 keeps all.
+        header_timeout_s: How long the head of a request may take.
+        body_timeout_s: How long a body may pause, and how long its first 80 KiB may take; the rest has to come
+            at 4 KiB/s or more.
+        decode_workers: How many processes decode recordings.
+        decode_wall_s: How long the decoding of one recording may take.
+        decode_cpu_s: How much processor time it may take.
+        decode_memory_bytes: How much address space such a process may take, its libraries included.
         send_timeout_s: A stream ends when its reader takes nothing for so long.
         drain_s: How long a stopping service lets running requests finish.
         extra_engines: Engines given as objects, for tests and for code that embeds the service.
@@ -82,6 +99,19 @@ class ServiceConfig(BaseModel):
     heavy_slots: int = Field(default=1, ge=1)
     tts_concurrency: int = Field(default=4, ge=1)
     queue_limit: int = Field(default=64, ge=1)
+    key_requests_per_minute: int = Field(default=0, ge=0, le=1_000_000)
+    key_concurrent: int = Field(default=0, ge=0)
+    service_requests_per_minute: dict[ServiceName, Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
+        default_factory=dict
+    )
+    service_concurrent: dict[ServiceName, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    unload_idle_s: float = Field(default=900.0, ge=0)
+    header_timeout_s: float = Field(default=20.0, gt=0)
+    body_timeout_s: float = Field(default=20.0, gt=0)
+    decode_workers: int = Field(default=1, ge=1, le=16)
+    decode_wall_s: float = Field(default=60.0, gt=0)
+    decode_cpu_s: float = Field(default=60.0, gt=0)
+    decode_memory_bytes: int = Field(default=2048 * _MIB, ge=256 * _MIB)
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)
     extra_engines: tuple[ServedEngine, ...] = Field(default=(), repr=False)
@@ -180,7 +210,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
             found["api_keys"] = (*_listed(text), *found.get("api_keys", ()))
         elif name == "allowed_hosts":
             found[name] = _listed(text)
-        elif name == "engines":
+        elif name in _OBJECTS:
             found[name] = _json_object(variable, text)
         elif name in setting_names():
             found[name] = text
@@ -209,7 +239,8 @@ def _json_object(variable: str, text: str) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        message = f'{variable} must be a JSON object, such as {{"whisper": {{"model": "/models/ct2"}}}}'
+        example = '{"whisper": {"model": "/models/ct2"}}' if variable.endswith("ENGINES") else '{"tts": 60}'
+        message = f"{variable} must be a JSON object, such as {example}"
         raise ConfigurationError(message)
     return value
 

@@ -17,8 +17,9 @@ from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITIO
 from speechlab.service._bodies import Gone
 from speechlab.service._faults import Fault
 from speechlab.service._keys import is_key_form
+from speechlab.service._limits import Refusal
 from speechlab.service._logs import facts_of, log
-from speechlab.service._state import PRINCIPAL
+from speechlab.service._state import PRINCIPAL, USE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from speechlab.service._keys import Principal
+    from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
 __all__ = ["Guard", "service_name"]
 
 _OPEN = frozenset({"/healthz"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def service_name(path: str) -> str:
@@ -86,6 +89,8 @@ class Guard:
             if status:
                 raise
             await fault.response()(scope, receive, recorded)
+        except Refusal as refusal:
+            await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
         except Gone:
             log("client left", request_id=request_id)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
@@ -102,7 +107,12 @@ class Guard:
                     scope, receive, recorded
                 )
         finally:
+            use: Use | None = scope.get(USE)
+            if use is not None:
+                use.close()
             principal: Principal | None = scope.get(PRINCIPAL)
+            seconds = time.monotonic() - started
+            self._service.metrics.answered(_logged_path(scope), _logged_method(scope), status or 499, seconds)
             log(
                 "request",
                 level="debug" if scope["path"] in _OPEN else "info",
@@ -111,7 +121,7 @@ class Guard:
                 path=_logged_path(scope),
                 status=status or 499,
                 key=principal.key_id if principal else None,
-                seconds=round(time.monotonic() - started, 4),
+                seconds=round(seconds, 4),
             )
 
     def _check_host(self, scope: Scope) -> None:
@@ -151,6 +161,10 @@ def _without_port(host: str) -> str:
 def _logged_path(scope: Scope) -> str:
     # Paths that do not exist may be anything, a key typed into the wrong place included.
     return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _OPEN else "(other)"
+
+
+def _logged_method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in _METHODS else "(other)"
 
 
 async def _refuse_websocket(send: Send) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from speechlab.service._access import Access
+
 __all__ = ["KEY_PREFIX", "Keyring", "Principal", "check_key", "make_key"]
 
 KEY_PREFIX = "sl"
@@ -63,9 +65,17 @@ class Principal:
 
 
 class Keyring:
-    """The keys that are let in. Keys are kept as digests under a secret of this process, never as they are."""
+    """The keys that are let in: those of the settings, and those of the data folder.
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    Keys of the settings are kept as digests under a secret of this process, never as they are.
+
+    Args:
+        keys: Keys of the settings.
+        access: Keys of the data folder, if there is one.
+    """
+
+    def __init__(self, keys: Iterable[str], access: Access | None = None) -> None:
+        self._access = access
         self._secret = secrets.token_bytes(32)
         self._known = [
             (self._digest(key), Principal(f"key-{number}"))
@@ -73,12 +83,18 @@ class Keyring:
         ]
 
     def find(self, token: str) -> Principal | None:
-        """Return whose token this is; takes the same time whichever key it is, and if it is none."""
+        """Return whose token this is; takes the same time whichever key it is, and if it is none.
+
+        Raises:
+            StoreError: The data folder cannot be read; nobody must be let in then.
+        """
         digest = self._digest(token)
         found = None
         for known, principal in self._known:
             if hmac.compare_digest(known, digest):
                 found = principal
+        if found is None and self._access is not None:
+            return self._access.find(token)
         return found
 
     def _digest(self, key: str) -> bytes:

@@ -152,6 +152,11 @@ class Lane:
         """Whether the engine object exists."""
         return self._engine is not None
 
+    @property
+    def model(self) -> str:
+        """Id of the engine's model, or empty while there is no engine object."""
+        return str(getattr(self._engine, "model", ""))
+
     def engine(self) -> Any:
         """Return the engine object, made at the first call. Blocks; for worker threads."""
         with self._making:

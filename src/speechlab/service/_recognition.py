@@ -22,7 +22,7 @@ from speechlab.errors import AudioError, AudioLimitError, InvalidRequestError
 from speechlab.service._bodies import Gone, read_body
 from speechlab.service._faults import Fault, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._state import principal_of, service_of
+from speechlab.service._state import begin_use, principal_of, service_of
 from speechlab.service._streams import until_gone
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from speechlab.engines import Recognition
     from speechlab.service._config import ServiceConfig
+    from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
 __all__ = ["recognise"]
@@ -46,6 +47,7 @@ async def recognise(request: Request) -> Response:
         raise Fault("ErrServiceNotFound", "no speech recognition engine is registered here", "asr")
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
+    use = begin_use(request, "asr")
     # Not kept in a variable: at 64 MiB nobody wants it twice.
     read = partial(_read, await read_body(request, service.config.asr_body_bytes, "asr"))
     try:
@@ -53,7 +55,8 @@ async def recognise(request: Request) -> Response:
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
     del read
-    return await until_gone(request, _recognise(service, wanted, data))
+    use.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
+    return await until_gone(request, _recognise(service, wanted, data, use))
 
 
 def _read(body: bytes) -> tuple[RecognitionRequest, bytes]:
@@ -67,20 +70,24 @@ def _read(body: bytes) -> tuple[RecognitionRequest, bytes]:
     return wanted.model_copy(update={"audio": ""}), data
 
 
-async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes) -> Response:
+async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
     lane = service.engines.recogniser
     assert lane is not None
     try:
         async with lane.job("asr") as job:
             samples = await service.engines.threads.run(lambda: _samples(data, service.config))
-            heard: Recognition = await lane.call(
-                job, lambda: lane.engine().recognise(samples, _options(wanted))
-            )
+            use.audio_s = len(samples) / _ENGINE_RATE
+            with use.backend():
+                heard: Recognition = await lane.call(
+                    job, lambda: lane.engine().recognise(samples, _options(wanted))
+                )
     except (Fault, Gone):
         raise
     except Exception as error:
         log("recognition failed", level="error", engine=lane.entry.name, **facts_of(error))
         raise from_engine(error, "asr", "transcription") from error
+    finally:
+        use.model = lane.model
     duration = len(samples) / _ENGINE_RATE
     headers = {
         "Server-Timing": job.server_timing(),

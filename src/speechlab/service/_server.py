@@ -17,7 +17,9 @@ import uvicorn
 
 from speechlab.contract import realtime_base
 from speechlab.errors import ConfigurationError, ServiceStartError
+from speechlab.service._access import Access
 from speechlab.service._app import create_app, is_loopback
+from speechlab.service._database import Database
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
 from speechlab.service._users import UsersWatch
@@ -87,12 +89,16 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, round(config.drain_s)),
             )
         )
+        self._service = app.state.service
         self._listener = listener
         self._on_ready = on_ready
 
     def run_here(self) -> None:
         """Serve in this thread until told to stop."""
-        self.run(sockets=[self._listener])
+        try:
+            self.run(sockets=[self._listener])
+        finally:
+            self._service.close()
 
     def stop(self) -> None:
         """Ask the server to finish; may be called from any thread."""
@@ -133,15 +139,24 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
     """
     made = not config.api_keys
     if made:
-        if not is_loopback(config.host):
+        if not is_loopback(config.host) and not _has_keys(config):
             raise ServiceStartError(
-                f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key, "
-                f"or SPEECHLAB_SERVICE_API_KEY, or listen on 127.0.0.1"
+                f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
+                f"or SPEECHLAB_SERVICE_API_KEY, make one with `speechlab keys create`, or listen on 127.0.0.1"
             )
         config = config.model_copy(update={"api_keys": (make_key(),)})
     listener = _bind(config.host, config.port)
     base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
-    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], made)
+    # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
+    shown = made and is_loopback(config.host)
+    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], shown)
+
+
+def _has_keys(config: ServiceConfig) -> bool:
+    if config.data_dir is None:
+        return False
+    with contextlib.closing(Database(config.data_dir)) as database:
+        return Access(database).any_open()
 
 
 def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._bodies import Gone, read_body
 from speechlab.service._faults import Fault, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._state import principal_of, service_of
+from speechlab.service._state import begin_use, principal_of, service_of
 from speechlab.service._streams import StreamReply, until_gone
 
 if TYPE_CHECKING:
@@ -25,10 +25,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from starlette.requests import Request
 
+    from speechlab.service._metering import Use
     from speechlab.service._state import Service
     from speechlab.service._voices import CatalogueVoice
 
 __all__ = ["Utterance", "list_voices", "speak"]
+
+
+@dataclass(slots=True)
+class Spoken:
+    """How much of an utterance was spoken so far.
+
+    Attributes:
+        audio_s: Seconds.
+    """
+
+    audio_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,7 @@ class Utterance:
         format: Format of the audio.
         sample_rate: Rate of the audio in Hz.
         temperature: Variation, or None where the provider has none.
+        spoken: How much was spoken so far, for the ledger.
     """
 
     voice: CatalogueVoice
@@ -48,14 +61,16 @@ class Utterance:
     format: AudioFormat
     sample_rate: int
     temperature: float | None
+    spoken: Spoken = field(default_factory=Spoken, compare=False)
 
     def pieces(self) -> Iterator[NDArray[np.float32]]:
         """Speak; blocks at each piece. Samples are at the engine's rate."""
         engine = self.voice.lane.engine()
-        pieces: Iterator[NDArray[np.float32]] = engine.synthesise(
-            self.text, self.voice.voice.name, temperature=self.temperature
-        )
-        return pieces
+        made = engine.synthesise(self.text, self.voice.voice.name, temperature=self.temperature)
+        with contextlib.closing(_as_generator(made)) as pieces:
+            for piece in pieces:
+                self.spoken.audio_s += len(piece) / engine.sample_rate
+                yield piece
 
     def encoded(self) -> Iterator[bytes]:
         """Speak and encode; blocks at each piece. No piece is empty, and joined they are one file."""
@@ -99,6 +114,7 @@ async def speak(request: Request) -> Response:
     """Speak a text, whole or as a stream."""
     service = service_of(request)
     _require_speech(service)
+    use = begin_use(request, "tts")
     body = await read_body(request, service.config.tts_body_bytes, "tts")
     try:
         wanted = SpeechRequest.parse(read_json_object(body), text_limit=service.config.tts_text_limit)
@@ -108,9 +124,14 @@ async def speak(request: Request) -> Response:
     if not principal_of(request).may_speak(utterance.voice.provider.name):
         message = f"this key may not use the provider {utterance.voice.provider.name!r}"
         raise Fault("ErrPermissionDenied", message, "tts", "voice_id")
+    use.accept(
+        utterance.voice.provider.name,
+        characters=len(utterance.text),
+        input_bytes=len(utterance.text.encode("utf-8")),
+    )
     if not wanted.stream:
-        return await until_gone(request, _whole(service, utterance))
-    return await until_gone(request, _stream(service, utterance))
+        return await until_gone(request, _whole(service, utterance, use))
+    return await until_gone(request, _stream(service, utterance, use))
 
 
 def _require_speech(service: Service) -> None:
@@ -135,24 +156,30 @@ async def _accept(service: Service, wanted: SpeechRequest) -> Utterance:
     return Utterance(voice, wanted.text, wanted.format, rate, temperature)
 
 
-async def _whole(service: Service, utterance: Utterance) -> Response:
+async def _whole(service: Service, utterance: Utterance, use: Use) -> Response:
     lane = utterance.voice.lane
     try:
-        async with lane.job("tts") as job, contextlib.aclosing(lane.iterate(job, utterance.pieces)) as pieces:
-            spoken = [piece async for piece in pieces]
-        data = await service.engines.threads.run(lambda: utterance.joined(spoken))
+        with _metered(use, utterance):
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, utterance.pieces)) as pieces,
+            ):
+                with use.backend():
+                    spoken = [piece async for piece in pieces]
+                    data = await service.engines.threads.run(lambda: utterance.joined(spoken))
+                    use.audio_bytes = len(data)
     except Exception as error:
         raise _failed(error, utterance) from error
     headers = {
         **utterance.headers(),
         "Server-Timing": job.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{_seconds(utterance, spoken):.3f}",
+        "X-Speechlab-Audio-Seconds": f"{utterance.spoken.audio_s:.3f}",
     }
     return Response(data, headers=headers, media_type=CONTENT_TYPES[utterance.format])
 
 
-async def _stream(service: Service, utterance: Utterance) -> Response:
-    pieces = _spoken(utterance)
+async def _stream(service: Service, utterance: Utterance, use: Use) -> Response:
+    pieces = _spoken(utterance, use)
     try:
         first = await anext(pieces)
     except BaseException as error:
@@ -169,11 +196,26 @@ async def _stream(service: Service, utterance: Utterance) -> Response:
     )
 
 
-async def _spoken(utterance: Utterance) -> AsyncGenerator[bytes]:
+async def _spoken(utterance: Utterance, use: Use) -> AsyncGenerator[bytes]:
     lane = utterance.voice.lane
-    async with lane.job("tts") as job, contextlib.aclosing(lane.iterate(job, utterance.encoded)) as pieces:
-        async for piece in pieces:
-            yield piece
+    with _metered(use, utterance):
+        async with (
+            lane.job("tts") as job,
+            contextlib.aclosing(lane.iterate(job, utterance.encoded)) as pieces,
+        ):
+            with use.backend():
+                async for piece in pieces:
+                    use.audio_bytes += len(piece)
+                    yield piece
+
+
+@contextlib.contextmanager
+def _metered(use: Use, utterance: Utterance) -> Iterator[None]:
+    """Tell the ledger at the end how much was spoken, however it ends."""
+    try:
+        yield
+    finally:
+        use.audio_s, use.model = utterance.spoken.audio_s, utterance.voice.lane.model
 
 
 def _failed(error: Exception, utterance: Utterance) -> Exception:
@@ -181,11 +223,6 @@ def _failed(error: Exception, utterance: Utterance) -> Exception:
         return error
     log("synthesis failed", level="error", provider=utterance.voice.provider.name, **facts_of(error))
     return from_engine(error, "tts", "speech synthesis")
-
-
-def _seconds(utterance: Utterance, pieces: list[NDArray[np.float32]]) -> float:
-    rate: int = utterance.voice.lane.engine().sample_rate
-    return sum(map(len, pieces)) / rate
 
 
 def _as_generator(pieces: Iterator[Any]) -> Any:

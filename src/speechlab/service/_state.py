@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 
+from speechlab.service._access import Access
+from speechlab.service._database import Database
 from speechlab.service._engines import Engines
 from speechlab.service._keys import Keyring, Principal
+from speechlab.service._ledger import Ledger
+from speechlab.service._metering import Metering
+from speechlab.service._metrics import Metrics
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from speechlab.service._config import ServiceConfig
+    from speechlab.service._metering import Use
 
-__all__ = ["PRINCIPAL", "Service", "principal_of", "service_of"]
+__all__ = ["PRINCIPAL", "USE", "Service", "begin_use", "principal_of", "service_of"]
 
 PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves who makes the request."""
+USE = "speechlab.use"
+"""Key of the ASGI scope under which an endpoint leaves its operation; the guard ends it with the request."""
 
 
 class Service:
@@ -27,7 +35,10 @@ class Service:
 
     Attributes:
         config: Its settings.
+        database: What it keeps, or None.
         keyring: Who is let in.
+        metrics: Its counters.
+        metering: What every operation passes.
         engines: What does the work.
         identity: Version and a digest of what decides results: the engines and their settings. Clients keep
             results under it, so that those of other models are never taken for theirs.
@@ -35,11 +46,19 @@ class Service:
 
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
-        self.keyring = Keyring(config.api_keys)
+        self.database = Database(config.data_dir) if config.data_dir else None
+        self.keyring = Keyring(config.api_keys, Access(self.database) if self.database else None)
+        self.metrics = Metrics()
+        self.metering = Metering(config, self.metrics, Ledger(self.database) if self.database else None)
         self.engines = Engines(config)
         deciding = config.model_dump(mode="json", include={"engines", "recogniser", "translator"})
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{version('speechlab')} {digest[:16]}"
+
+    def close(self) -> None:
+        """Write what is not written yet. Blocks; called when the event loop has ended."""
+        if self.database is not None:
+            self.database.close()
 
 
 def service_of(request: Request) -> Service:
@@ -50,3 +69,15 @@ def service_of(request: Request) -> Service:
 def principal_of(request: Request) -> Principal:
     """Return who makes a request; the guard has let them in."""
     return cast(Principal, request.scope[PRINCIPAL])
+
+
+def begin_use(request: Request, operation: str) -> Use:
+    """Begin the operation of a request, and pass the limits of its key.
+
+    Raises:
+        Refusal: It is over one.
+    """
+    use = service_of(request).metering.use(operation, principal_of(request))
+    request.scope[USE] = use
+    use.admit()
+    return use

@@ -22,7 +22,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._bodies import Gone, read_body, read_form
 from speechlab.service._faults import Fault, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._state import service_of
+from speechlab.service._state import begin_use, service_of
 from speechlab.service._streams import StreamReply, until_gone
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from speechlab.engines import TranslationDelta
     from speechlab.service._lanes import Job, Lane
+    from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
 __all__ = ["translate"]
@@ -42,13 +43,16 @@ async def translate(request: Request) -> Response:
     service = service_of(request)
     if not service.engines.translators:
         raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")
+    use = begin_use(request, "translate")
     body = await read_body(request, service.config.form_body_bytes, "translate")
     try:
         wanted = TranslationRequest.from_form(read_form(body, request.headers.get("content-type")))
         lane, job = await service.engines.threads.run(lambda: _accept(service, wanted))
     except InvalidRequestError as error:
         raise invalid(error, "translate") from None
-    work = _stream(service, lane, wanted, job) if wanted.stream else _whole(lane, wanted, job)
+    size = len(wanted.text.encode("utf-8"))
+    use.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
+    work = _stream(service, lane, wanted, job, use) if wanted.stream else _whole(lane, wanted, job, use)
     return await until_gone(request, work)
 
 
@@ -80,10 +84,13 @@ def _language(lane: Lane, parameter: str, value: str) -> str:
     return code
 
 
-async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob) -> Response:
+async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
     deltas: list[TranslationDelta] = []
     try:
-        async with lane.job("translate") as place, contextlib.aclosing(_deltas(lane, place, job)) as pieces:
+        async with (
+            lane.job("translate") as place,
+            contextlib.aclosing(_deltas(lane, place, job, use)) as pieces,
+        ):
             deltas = [delta async for delta in pieces]
     except Exception as error:
         raise _failed(error, lane) from error
@@ -108,8 +115,10 @@ async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob) ->
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
-async def _stream(service: Service, lane: Lane, wanted: TranslationRequest, job: TranslationJob) -> Response:
-    events = _events(lane, wanted, job)
+async def _stream(
+    service: Service, lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+) -> Response:
+    events = _events(lane, wanted, job, use)
     try:
         first = await anext(events)
     except BaseException as error:
@@ -126,7 +135,9 @@ async def _stream(service: Service, lane: Lane, wanted: TranslationRequest, job:
     )
 
 
-async def _events(lane: Lane, wanted: TranslationRequest, job: TranslationJob) -> AsyncGenerator[bytes]:
+async def _events(
+    lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+) -> AsyncGenerator[bytes]:
     """One event for each delta; the first, which also tells the source, comes with the engine's first."""
     common = {"id": _new_id(), "object": CHUNK_OBJECT}
     more: dict[str, Any] = {
@@ -134,7 +145,10 @@ async def _events(lane: Lane, wanted: TranslationRequest, job: TranslationJob) -
         "source_lang": wanted.source_lang,
         "target_lang": wanted.target_lang,
     }
-    async with lane.job("translate") as place, contextlib.aclosing(_deltas(lane, place, job)) as deltas:
+    async with (
+        lane.job("translate") as place,
+        contextlib.aclosing(_deltas(lane, place, job, use)) as deltas,
+    ):
         async for delta in deltas:
             if delta.completion_tokens is not None:
                 more["usage"] = _usage(delta)
@@ -158,8 +172,18 @@ async def _to_the_end(events: AsyncGenerator[bytes], lane: Lane) -> AsyncGenerat
     yield f"data: {STREAM_END}\n\n".encode()
 
 
-def _deltas(lane: Lane, place: Job, job: TranslationJob) -> AsyncGenerator[TranslationDelta]:
-    return lane.iterate(place, lambda: lane.engine().translate(job), whole=True)
+async def _deltas(lane: Lane, place: Job, job: TranslationJob, use: Use) -> AsyncGenerator[TranslationDelta]:
+    """What the engine gives, and to the ledger what it took."""
+    pieces = lane.iterate(place, lambda: lane.engine().translate(job), whole=True)
+    try:
+        with use.backend():
+            async with contextlib.aclosing(pieces):
+                async for delta in pieces:
+                    use.prompt_tokens = delta.prompt_tokens or use.prompt_tokens
+                    use.completion_tokens = delta.completion_tokens or use.completion_tokens
+                    yield delta
+    finally:
+        use.model = lane.model
 
 
 def _event(fields: dict[str, Any]) -> bytes:

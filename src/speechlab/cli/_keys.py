@@ -1,0 +1,160 @@
+"""``speechlab keys``: who may use the service."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from speechlab.cli._console import console, errors, plain_table
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from speechlab.service import Access, StoredKey
+
+__all__ = ["DataDir", "app", "duration_s", "when"]
+
+app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="The service's data folder. [default: that of `speechlab serve`]",
+        show_default=False,
+    ),
+]
+Which = Annotated[
+    str, typer.Argument(help="Id, name or beginning of the key, as `speechlab keys list` shows.")
+]
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"(\d{1,9})([smhdw])")
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="What to call it: a person, a machine, a study.")],
+    expires: Annotated[
+        str | None, typer.Option(help="How long it is good for, such as 12h, 30d or 52w. [default: for ever]")
+    ] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(help="A provider whose voices it may use; may be repeated. [default: all]"),
+    ] = None,
+    asr: Annotated[bool, typer.Option(help="Whether it may use speech recognition.")] = True,
+    data_dir: DataDir = None,
+) -> None:
+    """Make a key and print it: once, on stdout, and never again."""
+    lifetime = None if expires is None else duration_s(expires)
+    with _access(data_dir) as access:
+        stored, key = access.create(name, expires_in_s=lifetime, providers=_known(provider), recognition=asr)
+    errors.print(
+        f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_may(stored))}; this is shown only once:"
+    )
+    typer.echo(key)
+
+
+@app.command("list")
+def list_keys(data_dir: DataDir = None) -> None:
+    """List the keys: how each begins, what it may use, and when it was used."""
+    with _access(data_dir) as access:
+        keys = access.all_keys()
+    table = plain_table("Keys", "id", "name", "key", "may use", "created", "last used", "")
+    now = time.time()
+    for key in keys:
+        if key.revoked is not None:
+            state = f"[red]revoked {when(key.revoked)}[/]"
+        elif not key.is_open(now):
+            state = f"[red]expired {when(key.expires)}[/]"
+        else:
+            state = "" if key.expires is None else f"until {when(key.expires)}"
+        may, used = escape(_may(key)), when(key.last_used)
+        table.add_row(key.key_id, escape(key.name), f"{key.prefix}…", may, when(key.created), used, state)
+    console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
+
+
+@app.command("revoke")
+def revoke(which: Which, data_dir: DataDir = None) -> None:
+    """Close a key for good. It holds at once, also in a service that runs."""
+    with _access(data_dir) as access:
+        key = access.revoke(which)
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {when(key.revoked)}")
+
+
+@app.command("allow")
+def allow(
+    which: Which,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A provider whose voices it may use; may be repeated. `all` for all, `none` for none."
+        ),
+    ] = None,
+    asr: Annotated[bool | None, typer.Option(help="Whether it may use speech recognition.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Set what a key may use. What is not named stays as it is."""
+    with _access(data_dir) as access:
+        known = access.get(which)
+        chosen = known.providers if provider is None else _known(provider)
+        key = access.allow(
+            known.key_id, providers=chosen, recognition=known.recognition if asr is None else asr
+        )
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_may(key))}")
+
+
+def duration_s(text: str) -> float:
+    """Read a duration such as ``30d``, and return its seconds.
+
+    Raises:
+        InvalidRequestError: It has another form.
+    """
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise InvalidRequestError(
+            f"{text!r} is not a duration; give a number above 0 and s, m, h, d or w, such as 30d"
+        )
+    return float(int(match[1]) * _UNITS_S[match[2]])
+
+
+def when(moment: float | None) -> str:
+    """Write a Unix time as local time to the minute; None as a dash."""
+    return "–" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+
+
+@contextmanager
+def _access(data_dir: Path | None) -> Iterator[Access]:
+    from speechlab.service import Access, Database, default_data_dir
+
+    with closing(Database(data_dir or default_data_dir())) as database:
+        yield Access(database)
+
+
+def _known(providers: list[str] | None) -> list[str] | None:
+    """Check names of providers; None and ``all`` stand for all of them."""
+    from speechlab import engines
+
+    if not providers or providers == ["all"]:
+        return None
+    if providers == ["none"]:
+        return []
+    names = [name for name, entry in engines.catalogue().items() if entry.kind == "synthesiser"]
+    for name in providers:
+        if name not in names:
+            raise InvalidRequestError(
+                f"there is no provider {name!r}; there are {', '.join(names)}, all and none"
+            )
+    return providers
+
+
+def _may(key: StoredKey) -> str:
+    voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
+    return f"{voices}, {'recognition' if key.recognition else 'no recognition'}, translation"

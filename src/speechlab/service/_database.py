@@ -1,0 +1,234 @@
+"""The service's own SQLite file: opening it, and writing to it without holding up anybody.
+
+Keys and usage live in ``service.sqlite`` of the data folder, in WAL mode, so that the command line may read and
+change them while the service runs. What a request leaves behind is written by one thread, many rows to a
+transaction: the event loop never waits for a disk or for somebody else's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_data_path
+
+from speechlab.errors import StoreError
+from speechlab.service._logs import log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["Database", "default_data_dir"]
+
+_FILE = "service.sqlite"
+_BUSY_S = 10.0
+_RETRY_S = 0.5
+_MOST_WAITING = 100_000
+_MIGRATIONS = (
+    """
+    CREATE TABLE keys (
+        id TEXT PRIMARY KEY,
+        digest BLOB NOT NULL UNIQUE,
+        prefix TEXT NOT NULL,
+        name TEXT NOT NULL,
+        created REAL NOT NULL,
+        expires REAL,
+        last_used REAL,
+        revoked REAL,
+        providers TEXT,
+        recognition INTEGER NOT NULL DEFAULT 1
+    ) STRICT;
+    CREATE TABLE usage (
+        id INTEGER PRIMARY KEY,
+        time REAL NOT NULL,
+        key_id TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        transport TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        characters INTEGER NOT NULL,
+        input_bytes INTEGER NOT NULL,
+        audio_bytes INTEGER NOT NULL,
+        audio_s REAL NOT NULL,
+        prompt_tokens INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        status TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX usage_by_time ON usage (time);
+    """,
+)
+
+
+def default_data_dir() -> Path:
+    """Where ``speechlab serve`` keeps its keys and its usage unless told otherwise."""
+    return user_data_path("speechlab") / "service"
+
+
+class Database:
+    """``service.sqlite`` in a folder, which is made if it does not exist.
+
+    Args:
+        folder: The data folder.
+
+    Raises:
+        StoreError: The folder or the file cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / _FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # SQLite gives the files beside it (-wal, -shm) the rights of this one.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreError(
+                f"the service's data folder {folder} cannot be used: {error.strerror}; choose another with --data-dir"
+            ) from error
+        self._lock = threading.Lock()
+        self._waiting: queue.SimpleQueue[tuple[str, Sequence[Any]] | None] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._closing = threading.Event()
+        self.lost = 0
+        with self._translated():
+            self._db = self._connect()
+            _migrate(self._db)
+
+    @property
+    def waiting(self) -> int:
+        """How many rows are not written yet."""
+        return self._waiting.qsize()
+
+    def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """Run a query; in WAL mode nobody's writing holds it up.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        with self._lock, self._translated():
+            return self._db.execute(sql, parameters).fetchall()
+
+    def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement as a transaction, and return how many rows it changed.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        with self._lock, self._translated():
+            return self._db.execute(sql, parameters).rowcount
+
+    def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
+        """Hand a statement to the writing thread; returns at once."""
+        if self._waiting.qsize() >= _MOST_WAITING:
+            # A disk that stays full must not take the memory as well.
+            self.lost += 1
+            return
+        self._waiting.put((sql, parameters))
+        if self._writer is None:
+            with self._lock:
+                if self._writer is None:
+                    self._writer = threading.Thread(
+                        target=self._write_all, name="speechlab-ledger", daemon=True
+                    )
+                    self._writer.start()
+
+    def close(self) -> None:
+        """Write what waits, and close; the database cannot be used afterwards."""
+        self._closing.set()
+        if self._writer is not None:
+            self._waiting.put(None)
+            self._writer.join(_BUSY_S)
+        self._db.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        return db
+
+    def _write_all(self) -> None:
+        ended = False
+        with contextlib.closing(self._connect()) as db:
+            while not ended:
+                rows, ended = self._taken()
+                while rows:
+                    try:
+                        _write_rows(db, rows)
+                        rows = []
+                    except sqlite3.Error as error:
+                        log(
+                            "usage could not be written",
+                            level="error",
+                            error=type(error).__name__,
+                            rows=len(rows),
+                        )
+                        if self._closing.is_set():
+                            return
+                        time.sleep(_RETRY_S)
+
+    def _taken(self) -> tuple[list[tuple[str, Sequence[Any]]], bool]:
+        """Wait for a row, and take all that are there; whether these are the last."""
+        rows = []
+        item = self._waiting.get()
+        while item is not None:
+            rows.append(item)
+            try:
+                item = self._waiting.get_nowait()
+            except queue.Empty:
+                return rows, False
+        return rows, True
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the service's file {self._path} cannot be used: {error}; see whether the disk is full, or move the "
+                f"file away to begin a new one"
+            ) from error
+
+
+def _write_rows(db: sqlite3.Connection, rows: list[tuple[str, Sequence[Any]]]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for sql, parameters in rows:
+            db.execute(sql, parameters)
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    newest = len(_MIGRATIONS)
+    if db.execute("PRAGMA user_version").fetchone()[0] == newest:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have been quicker.
+        version = _known_version(db)
+        for script in _MIGRATIONS[version:]:
+            for statement in script.split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {newest}")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _known_version(db: sqlite3.Connection) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(_MIGRATIONS):
+        raise sqlite3.DatabaseError(
+            f"it was written by a newer version (schema {version}, known {len(_MIGRATIONS)})"
+        )
+    return version

@@ -1,0 +1,147 @@
+"""Rate limits: requests a minute and at the same moment, of each key and of each service. Off by default.
+
+A minute is a moving window: a limit of ten means that no sixty seconds ever hold more than ten. Refused requests do
+not count, so that trying too often does not keep anybody out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from speechlab.contract import RealtimeCode
+from speechlab.service._faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["Limiter", "RateLimiter", "Refusal", "Scope"]
+
+Scope = Literal["key", "service"]
+
+_WINDOW_S = 60.0
+_CONCURRENT_RETRY_S = 1.0
+
+
+class Refusal(Exception):  # noqa: N818 - a reply, not a failure of ours
+    """A request that a limit refuses, or that nobody can tell whether it is within the limits.
+
+    Attributes:
+        scope: Whose limit it is.
+        retry_after_s: Seconds after which it may be let in.
+        available: False if the limiter itself failed, which refuses everything (fail closed).
+    """
+
+    def __init__(self, scope: Scope, reason: str, *, retry_after_s: float, available: bool = True) -> None:
+        super().__init__(reason)
+        self.scope = scope
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.available = available
+
+    def fault(self, service: str) -> Fault:
+        """The HTTP reply: 429, or 503 if the limiter failed."""
+        headers = {"Retry-After": str(max(1, math.ceil(self.retry_after_s)))}
+        kind = "ErrRateLimited" if self.available else "ErrOverloaded"
+        return Fault(kind, self.reason, service, f"{self.scope}_limit", headers=headers)
+
+    @property
+    def realtime_code(self) -> RealtimeCode:
+        """The code of ``tts.error``."""
+        if self.scope == "key":
+            return RealtimeCode.RATE_LIMITED if self.available else RealtimeCode.RATE_LIMITER_UNAVAILABLE
+        if self.available:
+            return RealtimeCode.SERVICE_RATE_LIMITED
+        return RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE
+
+
+class Limiter(Protocol):
+    """What decides; a real one, or one that a test makes fail."""
+
+    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
+        """Let a request in.
+
+        Args:
+            scope: Whose limit.
+            name: Which key or service.
+
+        Returns:
+            To be called once when the request is over.
+
+        Raises:
+            Refusal: It is over a limit.
+        """
+        ...
+
+
+class RateLimiter:
+    """Counts in this process; used from the event loop only.
+
+    Args:
+        config: The limits.
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._key_limits = (config.key_requests_per_minute, config.key_concurrent)
+        self._rates: dict[str, int] = {
+            str(name): most for name, most in config.service_requests_per_minute.items()
+        }
+        self._concurrent: dict[str, int] = {
+            str(name): most for name, most in config.service_concurrent.items()
+        }
+        self._windows: dict[tuple[Scope, str], _Window] = {}
+
+    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
+        """Let a request in, or raise :class:`Refusal`; see the protocol."""
+        if scope == "key":
+            per_minute, concurrent = self._key_limits
+            whose = "this key"
+        else:
+            per_minute, concurrent = self._rates.get(name, 0), self._concurrent.get(name, 0)
+            whose = f"the service {name!r}"
+        if not (per_minute or concurrent):
+            return _nothing
+        window = self._windows.setdefault((scope, name), _Window())
+        now = self._clock()
+        while window.times and window.times[0] <= now - _WINDOW_S:
+            window.times.popleft()
+        if concurrent and window.running >= concurrent:
+            reason = f"{whose} has {concurrent} requests running, which is its limit; wait for one of them"
+            raise Refusal(scope, reason, retry_after_s=_CONCURRENT_RETRY_S)
+        if per_minute and len(window.times) >= per_minute:
+            wait = window.times[-per_minute] + _WINDOW_S - now
+            reason = f"{whose} may make {per_minute} requests a minute; try again in {math.ceil(wait)} s"
+            raise Refusal(scope, reason, retry_after_s=wait)
+        if per_minute:
+            window.times.append(now)
+        return window.enter()
+
+
+class _Window:
+    """The last minute of a key or a service."""
+
+    def __init__(self) -> None:
+        self.times: deque[float] = deque()
+        self.running = 0
+
+    def enter(self) -> Callable[[], None]:
+        self.running += 1
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            if not left:
+                left = True
+                self.running -= 1
+
+        return leave
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,357 @@
+"""Keys that are kept: shown once, limited, expired, revoked; and the ledger of what they used."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import io
+import os
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from speechlab.cli._app import app
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.service import Access, Database, Ledger, ServiceConfig, running
+from speechlab.service._keys import is_key_form
+
+DAY_S = 86_400
+
+
+@pytest.fixture
+def database(tmp_path):
+    with contextlib.closing(Database(tmp_path / "data")) as database:
+        yield database
+
+
+@pytest.fixture
+def wav() -> bytes:
+    from speechlab.audio import encode
+
+    return encode(np.zeros(16_000, dtype=np.float32), "wav", 16_000)
+
+
+def waited(ledger: Ledger, tools, count: int):
+    assert tools.eventually(lambda: len(ledger.rows()) >= count), ledger.rows()
+    time.sleep(0.1)  # for one row too many
+    rows = ledger.rows()
+    assert len(rows) == count, rows
+    return rows
+
+
+def test_a_key_is_shown_once_and_its_digest_kept(database):
+    access = Access(database)
+    stored, key = access.create("a study")
+    assert is_key_form(key)
+    assert len(base64.urlsafe_b64decode(key.removeprefix("sl:") + "=")) == 32
+    assert access.all_keys() == [stored]
+    assert (key.startswith(stored.prefix), len(stored.prefix)) == (True, 9)
+    database.close()
+    for path in database.folder.iterdir():
+        held = path.read_bytes()
+        assert key.encode() not in held
+        assert key.removeprefix("sl:").encode() not in held
+        if os.name == "posix":
+            assert path.stat().st_mode & 0o077 == 0
+    assert key not in repr(stored)
+
+
+def test_s3_keys_expire_by_the_clock(database):
+    now = 1_000_000.0
+    access = Access(database, clock=lambda: now)
+    stored, key = access.create("short", expires_in_s=10)
+    assert access.find(key).key_id == stored.key_id
+    now += 9.999
+    assert access.find(key) is not None
+    now += 0.001
+    assert access.find(key) is None
+    assert not access.any_open()
+
+
+def test_other_folders_open_nothing_here(tmp_path):
+    folders = [Database(tmp_path / name) for name in "ab"]
+    first, second = (Access(folder) for folder in folders)
+    stored, key = first.create("mine")
+    # Even the stored digest is of no use under another secret.
+    row = folders[0].read("SELECT * FROM keys")[0]
+    folders[1].write(f"INSERT INTO keys VALUES ({','.join('?' * len(row))})", tuple(row))
+    assert [known.key_id for known in second.all_keys()] == [stored.key_id]
+    assert second.find(key) is None
+    for folder in folders:
+        folder.close()
+
+
+def test_names_that_cannot_be(database):
+    access = Access(database)
+    for name in ("", "  ", "x" * 81, "a\nb"):
+        with pytest.raises(InvalidRequestError, match="name"):
+            access.create(name)
+    with pytest.raises(InvalidRequestError, match="expire"):
+        access.create("x", expires_in_s=0)
+    access.create("twin")
+    access.create("twin")
+    with pytest.raises(InvalidRequestError, match="2 keys"):
+        access.revoke("twin")
+    with pytest.raises(InvalidRequestError, match="no key") as caught:
+        access.revoke("sl:typed-into-the-wrong-place")
+    assert "typed" not in str(caught.value)
+
+
+def test_damaged_folders_are_said_plainly(tmp_path):
+    (tmp_path / "service.sqlite").write_bytes(b"not a database" * 100)
+    with pytest.raises(StoreError, match=r"service\.sqlite"):
+        Database(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="--data-dir"):
+        Database(tmp_path / "file")
+    with contextlib.closing(Database(tmp_path / "other")) as database:
+        (database.folder / "secret").write_bytes(b"short")
+        with pytest.raises(StoreError, match="damaged"):
+            Access(database)
+    db = sqlite3.connect(tmp_path / "other" / "service.sqlite")
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StoreError, match="newer version"):
+        Database(tmp_path / "other")
+
+
+def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, tools, error_body, wav, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        access = Access(database)
+        stored, key = access.create("limited", providers=["q"], recognition=False)
+        _, expired = Access(database, clock=lambda: 0.0).create("old", expires_in_s=DAY_S)
+        given, limited = service.http, tools.http(service.http.base_url, key)
+
+        def speak(http, provider):
+            return http.speak(voice_id=service.voice("plain", provider), text="Hello.", format="wav")
+
+        assert speak(given, "staged").status == 200
+        assert speak(limited, "q").status == 200
+        assert error_body(speak(limited, "staged"), 403, "ErrPermissionDenied")["context"] == [
+            "tts",
+            "voice_id",
+        ]
+        # The right to recognise comes before anything about the body (statement 7).
+        assert error_body(limited.recognise(b"not audio"), 403, "ErrPermissionDenied")["context"] == ["asr"]
+        assert given.recognise(wav).status == 200
+        wrong = given.request("GET", "/tts/voices", key=expired)
+        assert wrong.body == given.request("GET", "/tts/voices", key="sl:unknown-key-1").body
+        error_body(wrong, 401, "ErrAuthenticationFailed")
+
+        access.allow(stored.key_id, providers=None, recognition=True)
+        assert speak(limited, "staged").status == 200
+        assert limited.recognise(wav).status == 200
+        access.allow(stored.key_id, providers=[], recognition=True)
+        assert speak(limited, "q").status == 403
+        assert tools.eventually(lambda: access.get("limited").last_used is not None)
+        access.revoke("limited")
+        error_body(speak(limited, "q"), 401, "ErrAuthenticationFailed")
+
+
+def test_keys_that_cannot_be_read_let_nobody_in(stage, tools, error_body, tmp_path):
+    with stage(data_dir=tmp_path) as service:
+        db = sqlite3.connect(tmp_path / "service.sqlite")
+        db.execute("ALTER TABLE keys RENAME TO gone")
+        db.close()
+        reply = service.http.request("GET", "/tts/voices", key="sl:some-stored-key")
+        error_body(reply, 500, "ErrInternal")
+        assert "sqlite" not in reply.body.decode()
+        assert service.http.request("GET", "/tts/voices").status == 200
+
+
+def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, tools, wav, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        ledger, http = Ledger(database), service.http
+        spoken = http.speak(voice_id=service.voice("plain"), text="𠮷野家", format="wav")
+        streamed = http.speak(voice_id=service.voice("plain"), text="Hi.", format="pcm", stream=True)
+        assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
+        http.recognise(wav)
+        http.translate(text="Hello.", source_lang="en", target_lang="ja")
+        http.translate(text="Hello.", source_lang="en", target_lang="ja", stream="true")
+        rows = waited(ledger, tools, 6)
+    figures = [
+        (row.operation, row.provider, row.model, row.status, row.characters, row.input_bytes) for row in rows
+    ]
+    assert figures == [
+        ("tts", "staged", "staged-1", "completed", 3, 10),
+        ("tts", "staged", "staged-1", "completed", 3, 3),
+        ("tts", "staged", "staged-1", "backend_error", 3, 3),
+        ("asr", "ears", "staged-ears", "completed", 0, len(wav)),
+        ("translate", "echo", "staged/echo", "completed", 6, 6),
+        ("translate", "echo", "staged/echo", "completed", 6, 6),
+    ]
+    assert [row.audio_bytes for row in rows[:3]] == [len(spoken.body), len(streamed.body), 0]
+    assert [row.audio_s for row in rows] == [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
+    assert [(row.prompt_tokens, row.completion_tokens) for row in rows[3:]] == [(0, 0), (6, 3), (6, 3)]
+    assert {(row.key_id, row.transport) for row in rows} == {("key-1", "http")}
+    assert all(time.time() - 60 < row.time <= time.time() for row in rows)
+
+
+def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tools, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        ledger = Ledger(database)
+        fields = {"text": "Hi.", "format": "pcm", "stream": True}
+        with service.http.raw_json(
+            "/tts", {"voice_id": service.voice("breaks-later"), **fields}
+        ) as connection:
+            tools.read_all(connection)
+        waited(ledger, tools, 1)
+        with service.http.raw_json("/tts", {"voice_id": service.voice("endless"), **fields}) as connection:
+            connection.recv(4096)
+        rows = waited(ledger, tools, 2)
+    assert [row.status for row in rows] == ["partial_backend_error", "cancelled"]
+    assert rows[0].audio_bytes > 0
+    assert rows[1].audio_s >= 0.5
+
+
+def test_s17_rejected_requests_leave_no_row(stage, tools, wav, tmp_path):
+    settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}, "tts_text_limit": 5}
+    with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
+        _, key = Access(database).create("limited", providers=["q"], recognition=False)
+        limited, http = tools.http(service.http.base_url, key), service.http
+
+        def speak(http, **fields):
+            wanted = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav", **fields}
+            return http.speak(**wanted).status
+
+        assert speak(http) == 200
+        assert speak(http) == 429  # the service's
+        assert speak(http, text="too long") == 400
+        assert speak(http, voice_id="no such voice") == 400
+        assert speak(limited) == 403
+        assert limited.recognise(wav).status == 403
+        assert http.recognise(b"no audio").status == 400
+        assert http.recognise(b"fLaC" + bytes(100)).status == 400
+        assert http.translate(text="", source_lang="en", target_lang="ja").status == 400
+        assert http.request("POST", "/tts", b"{}", key="sl:unknown-key-1").status == 401
+        assert [row.status for row in waited(Ledger(database), tools, 1)] == ["completed"]
+
+
+def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
+    with stage(data_dir=tmp_path) as service:
+        for _ in range(5):
+            service.http.translate(text="Hello.", source_lang="en", target_lang="ja")
+    with contextlib.closing(Database(tmp_path)) as database:
+        assert len(Ledger(database).rows()) == 5
+
+
+def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tools, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        blocker = sqlite3.connect(tmp_path / "service.sqlite", isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        begun = time.monotonic()
+        for _ in range(3):
+            reply = service.http.translate(text="Hello.", source_lang="en", target_lang="ja")
+            assert reply.status == 200
+        assert time.monotonic() - begun < 5
+        assert Ledger(database).rows() == []
+        blocker.execute("COMMIT")
+        blocker.close()
+        waited(Ledger(database), tools, 3)
+
+
+def test_without_a_folder_nothing_is_kept(stage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with stage() as service:
+        service.http.translate(text="Hello.", source_lang="en", target_lang="ja")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stored_key_is_enough_to_let_other_machines_in(tmp_path):
+    from speechlab.service._server import prepare
+
+    config = ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path)
+    with contextlib.closing(Database(tmp_path)) as database:
+        _, key = Access(database).create("the other machine")
+    _, listener, ready = prepare(config)
+    listener.close()
+    assert not ready.key_was_made
+    assert "api_key" not in ready.line()
+    assert key not in ready.line()
+
+
+class Command:
+    """The command line on one data folder."""
+
+    def __init__(self, folder) -> None:
+        self._options = ["--data-dir", str(folder)]
+        self._runner = CliRunner()
+
+    def __call__(self, *arguments: str) -> tuple[str, str]:
+        # Wide, so that no cell is folded.
+        done = self._runner.invoke(app, [*arguments, *self._options], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout, done.stderr
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    from speechlab.cli._console import console, errors
+
+    monkeypatch.setattr(console, "_width", 400)
+    monkeypatch.setattr(errors, "_width", 400)
+    return Command(tmp_path)
+
+
+def test_the_command_makes_lists_limits_and_revokes(command, tools, tmp_path):
+    key, said = command("keys", "create", "Anna [b]", "--expires", "30d", "--provider", "hibari", "--no-asr")
+    key = key.strip()
+    assert is_key_form(key)
+    assert "hibari, no recognition, translation" in said
+    assert key not in said
+    listed, _ = command("keys", "list")
+    assert key[:9] in listed
+    assert key not in listed
+    assert "Anna [b]" in listed
+    config = ServiceConfig(port=0, data_dir=tmp_path, recogniser="", translator="")
+    with running(config, process=True) as service:
+        http = tools.http(service.base_url, key)
+        assert http.request("GET", "/tts/voices").status == 200
+        assert http.recognise(b"").status == 404
+        said, _ = command("keys", "allow", key[:9], "--provider", "all", "--asr")
+        assert "all voices, recognition, translation" in said
+        command("keys", "revoke", "Anna [b]")
+        assert http.request("GET", "/tts/voices").status == 401
+        assert service.api_key not in listed
+    assert "revoked" in command("keys", "list")[0]
+
+
+def test_the_command_refuses_what_cannot_be(command):
+    for arguments in (
+        ("keys", "create", "x", "--expires", "soon"),
+        ("keys", "create", "x", "--expires", "0d"),
+        ("keys", "create", "x", "--provider", "nobody"),
+        ("keys", "revoke", "k-00000000"),
+        ("usage", "--by", "weather"),
+    ):
+        with pytest.raises(InvalidRequestError):
+            command(*arguments)
+    assert "no keys yet" in command("keys", "list")[0]
+
+
+def test_usage_as_a_table_and_as_csv(command, stage, wav, tmp_path):
+    assert "nothing was used" in command("usage")[0]
+    with stage(data_dir=tmp_path) as service:
+        for text in ("One.", "Two and more."):
+            service.http.speak(voice_id=service.voice("plain"), text=text, format="wav")
+        service.http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav")
+        service.http.recognise(wav)
+    table, _ = command("usage")
+    assert "key-1" in table
+    head, *lines = csv.reader(io.StringIO(command("usage", "--csv")[0]))
+    found = [dict(zip(head, line, strict=True)) for line in lines]
+    assert [(row["key"], row["operation"], row["operations"], row["failed"]) for row in found] == [
+        ("key-1", "asr", "1", "0"),
+        ("key-1", "tts", "3", "1"),
+    ]
+    assert (found[1]["characters"], found[1]["audio_s"]) == ("20", "2.0")
+    rows = list(csv.reader(io.StringIO(command("usage", "--rows", "--csv")[0])))
+    assert len(rows) == 5
+    assert len(list(csv.reader(io.StringIO(command("usage", "--csv", "--key", "nobody")[0])))) == 1
+    by_day = list(csv.reader(io.StringIO(command("usage", "--csv", "--by", "day", "--since", "1h")[0])))
+    assert len(by_day) in {2, 3}  # midnight may pass
+    assert "backend_error" in command("usage", "--by", "status")[0]

@@ -1,0 +1,230 @@
+"""Rate limits: of keys and of services, and in which order they are asked."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import pytest
+
+from speechlab.contract import RealtimeCode
+from speechlab.errors import ConfigurationError
+from speechlab.service import Access, Database, ServiceConfig, load_config
+from speechlab.service._limits import RateLimiter, Refusal
+from speechlab.service._metering import Metering
+from speechlab.service._metrics import Metrics
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_no_minute_ever_holds_more_than_the_limit():
+    clock = Clock()
+    limiter = RateLimiter(ServiceConfig(key_requests_per_minute=3), clock=clock)
+    admitted = []
+    for clock.now in range(0, 300, 7):
+        try:
+            limiter.admit("key", "a")()
+            admitted.append(clock.now)
+        except Refusal as refusal:
+            oldest = admitted[-3]
+            assert refusal.retry_after_s == pytest.approx(oldest + 60 - clock.now)
+            assert refusal.realtime_code is RealtimeCode.RATE_LIMITED
+    assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[3:], strict=False))
+    assert len(admitted) >= 12
+    limiter.admit("key", "b")
+    limiter.admit("service", "tts")
+
+
+def test_a_retry_after_the_time_named_is_let_in():
+    clock = Clock()
+    limiter = RateLimiter(ServiceConfig(service_requests_per_minute={"tts": 1}), clock=clock)
+    limiter.admit("service", "tts")
+    limiter.admit("service", "asr")
+    clock.now = 12.5
+    with pytest.raises(Refusal) as caught:
+        limiter.admit("service", "tts")
+    assert caught.value.realtime_code is RealtimeCode.SERVICE_RATE_LIMITED
+    clock.now += caught.value.retry_after_s
+    limiter.admit("service", "tts")
+
+
+def test_places_are_given_back_once():
+    limiter = RateLimiter(ServiceConfig(key_concurrent=1, service_concurrent={"asr": 1}))
+    for scope, name in (("key", "a"), ("service", "asr")):
+        leave = limiter.admit(scope, name)
+        with pytest.raises(Refusal):
+            limiter.admit(scope, name)
+        leave()
+        leave()
+        limiter.admit(scope, name)
+        with pytest.raises(Refusal):
+            limiter.admit(scope, name)
+
+
+def test_s152_a_limiter_that_fails_lets_nobody_in():
+    class Broken:
+        def admit(self, scope, name):
+            raise ConnectionError("the store of the counters is gone")
+
+    metering = Metering(ServiceConfig(), Metrics(), None)
+    metering.limiter = Broken()
+    codes = {}
+    for scope in ("key", "service"):
+        with pytest.raises(Refusal) as caught:
+            metering.admit(scope, "x")
+        codes[scope] = caught.value.realtime_code
+        assert caught.value.fault("tts").status == 503
+        assert "counters" not in caught.value.fault("tts").error
+    assert codes == {
+        "key": RealtimeCode.RATE_LIMITER_UNAVAILABLE,
+        "service": RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
+    }
+
+
+def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
+    class Broken(RateLimiter):
+        def admit(self, scope, name):
+            raise ConnectionError("gone")
+
+    monkeypatch.setattr("speechlab.service._metering.RateLimiter", Broken)
+    with stage() as service:
+        reply = service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
+        error_body(reply, 503, "ErrOverloaded")
+        assert int(reply.headers["retry-after"]) >= 1
+        assert service.translator.jobs == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"key_requests_per_minute": 1}, "key_limit"),
+        ({"service_requests_per_minute": {"tts": 1, "asr": 1, "translate": 1}}, "service_limit"),
+    ],
+)
+def test_s16_s86_limit_one_two_calls(stage, error_body, tools, settings, where):
+    from speechlab.audio import encode
+
+    wav = encode([0.0] * 1600, "wav", 16_000)
+    for operation in ("tts", "asr", "translate"):
+        with stage(**settings) as service:
+            replies = []
+            for _ in range(2):
+                if operation == "tts":
+                    reply = service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav")
+                elif operation == "asr":
+                    reply = service.http.recognise(wav)
+                else:
+                    reply = service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
+                replies.append(reply)
+            assert replies[0].status == 200, replies[0]
+            assert error_body(replies[1], 429, "ErrRateLimited")["context"] == [operation, where]
+            assert 1 <= int(replies[1].headers["retry-after"]) <= 60
+            # What is not an operation is not counted.
+            assert service.http.request("GET", "/tts/voices").status == 200
+
+
+def test_s16_keys_do_not_take_from_each_other(stage, tools, tmp_path):
+    settings = {"data_dir": tmp_path, "key_requests_per_minute": 2}
+    with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
+        other = tools.http(service.http.base_url, Access(database).create("other")[1])
+        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
+        assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
+        assert [other.translate(**form).status for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.mark.parametrize("settings", [{"key_concurrent": 1}, {"service_concurrent": {"tts": 1}}])
+def test_s16_s50_running_requests_count_until_they_are_over(stage, error_body, tools, settings):
+    with stage(**settings) as service:
+        fields = {"text": "Hi.", "format": "pcm"}
+        endless = {"voice_id": service.voice("endless"), "stream": True, **fields}
+        with service.http.raw_json("/tts", endless) as connection:
+            tools.read_until(connection, b"200 OK")
+            reply = service.http.speak(voice_id=service.voice("plain"), **fields)
+            error_body(reply, 429, "ErrRateLimited")
+            assert reply.headers["retry-after"] == "1"
+        # Its client is gone: the place is free.
+        assert tools.eventually(
+            lambda: service.http.speak(voice_id=service.voice("plain"), **fields).status == 200
+        )
+        assert service.http.speak(voice_id=service.voice("broken"), **fields).status == 500
+        assert service.http.speak(voice_id=service.voice("plain"), **fields).status == 200
+
+
+def test_s7_the_order_of_checks(stage, tools, error_body, tmp_path):
+    """Pairs of faults: the earlier one is answered."""
+    limits = {"key_requests_per_minute": 1, "service_requests_per_minute": {"tts": 1}}
+    with (
+        stage(data_dir=tmp_path, **limits) as service,
+        contextlib.closing(Database(tmp_path)) as database,
+    ):
+        access, base = Access(database), service.http.base_url
+
+        def fresh(**rights):
+            return tools.http(base, access.create("k", **rights)[1])
+
+        good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
+        # 429 of the key before 400 of the body; and a 400 counts for the key.
+        client = fresh()
+        assert client.speak(**{**good, "text": ""}).status == 400
+        assert error_body(client.speak(), 429, "ErrRateLimited")["context"] == ["tts", "key_limit"]
+        # 401 before 429.
+        error_body(
+            client.request("POST", "/tts", b"", key="sl:unknown-key-1"), 401, "ErrAuthenticationFailed"
+        )
+        # 403 of recognition before 429 of the key.
+        deaf = fresh(recognition=False)
+        assert deaf.speak(**{**good, "text": ""}).status == 400
+        assert deaf.recognise(b"x").status == 403
+        # 400 of the body before 403 of the voice before 429 of the service.
+        assert service.http.speak(**good).status == 200  # takes the service's only place
+        error_body(fresh(providers=["q"]).speak(**{**good, "format": "MP3"}), 400, "ErrUnsupportedFormat")
+        error_body(fresh(providers=["q"]).speak(**good), 403, "ErrPermissionDenied")
+        body = error_body(fresh().speak(**good), 429, "ErrRateLimited")
+        assert body["context"] == ["tts", "service_limit"]
+        error_body(fresh().speak(**{**good, "format": "MP3"}), 400, "ErrUnsupportedFormat")
+
+
+def test_s7_a_missing_service_comes_before_its_limits(stage, error_body):
+    with stage(with_engines=False, key_requests_per_minute=1) as service:
+        for _ in range(2):
+            error_body(service.http.speak(), 404, "ErrServiceNotFound")
+            error_body(service.http.recognise(b"x"), 404, "ErrServiceNotFound")
+
+
+def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body, tools):
+    with stage(queue_limit=1, service_requests_per_minute={"tts": 2}) as service:
+        fields = {"text": "Hi.", "format": "pcm"}
+        held = threading.Thread(
+            target=service.http.speak, kwargs={"voice_id": service.voice("gated"), **fields}
+        )
+        held.start()
+        assert tools.eventually(lambda: service.speaker.calls)
+        plain = {"voice_id": service.voice("plain"), **fields}
+        reply = service.http.speak(**plain)
+        assert error_body(reply, 429, "ErrRateLimited")["context"] == ["tts", "capacity"]
+        assert reply.headers["retry-after"]
+        assert error_body(service.http.speak(**plain), 429, "ErrRateLimited")["context"] == [
+            "tts",
+            "service_limit",
+        ]
+        service.speaker.gate.set()
+        held.join()
+
+
+def test_limits_are_settings(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text("key_requests_per_minute = 5\n[service_requests_per_minute]\ntts = 9\n")
+    config, warnings = load_config(path, None, {"SPEECHLAB_SERVICE_SERVICE_CONCURRENT": '{"asr": 2}'})
+    assert warnings == []
+    assert (config.key_requests_per_minute, config.service_requests_per_minute) == (5, {"tts": 9})
+    assert config.service_concurrent == {"asr": 2}
+    for wrong in ({"key_concurrent": -1}, {"service_concurrent": {"nobody": 1}}):
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            ServiceConfig.of(wrong)
+    with pytest.raises(ConfigurationError, match=r'\{"tts": 60\}'):
+        load_config(None, None, {"SPEECHLAB_SERVICE_SERVICE_CONCURRENT": "2"})
