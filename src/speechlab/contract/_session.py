@@ -304,7 +304,7 @@ class RealtimeSession:
         check_text(text or "", limit=self._text_limit)
         self._attempt = _Attempt(self._new_id(), client_id, text or "")
         self._limiter_asked = True
-        return AskLimiter()
+        return AskLimiter(self._attempt.text)
 
     def _created(self, config: SessionConfig) -> dict[str, Any]:
         session = {

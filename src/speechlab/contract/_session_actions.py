@@ -106,7 +106,9 @@ class FindVoice:
 
 @dataclass(frozen=True, slots=True)
 class AskLimiter:
-    """Ask whether the key may speak now, and answer ``admitted`` or ``rejected`` before the next message."""
+    """Ask whether the key may speak this text now; answer ``admitted`` or ``rejected`` before the next message."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,15 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
-from speechlab.contract import RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
+from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
 from speechlab.service._faults import Fault
 from speechlab.service._guard import Guard, service_name
+from speechlab.service._handshake import RealtimeDoor
+from speechlab.service._operation import METRICS_PATH, READY_PATH, metrics, ready
+from speechlab.service._realtime import realtime
 from speechlab.service._recognition import recognise
 from speechlab.service._speech import list_voices, speak
 from speechlab.service._state import Service
@@ -45,14 +48,20 @@ def create_app(config: ServiceConfig) -> Starlette:
     app = Starlette(
         routes=[
             Route("/healthz", _alive, methods=["GET"]),
+            Route(READY_PATH, ready, methods=["GET"]),
+            Route(METRICS_PATH, metrics, methods=["GET"]),
             Route(VOICES_PATH, list_voices, methods=["GET"]),
             Route(SPEECH_PATH, speak, methods=["POST"]),
+            WebSocketRoute(REALTIME_PATH, realtime),
             Route(RECOGNITION_PATH, recognise, methods=["POST"]),
             Route(TRANSLATION_PATH, translate, methods=["POST"]),
             # Without the slash as well, rather than a redirect, which would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
+        middleware=[
+            Middleware(RealtimeDoor, service=service, allowed_hosts=_allowed_hosts(config)),
+            Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config)),
+        ],
         exception_handlers={HTTPException: _no_such_route},
     )
     app.router.redirect_slashes = False

@@ -69,6 +69,11 @@ class ServiceConfig(BaseModel):
         decode_wall_s: How long the decoding of one recording may take.
         decode_cpu_s: How much processor time it may take.
         decode_memory_bytes: How much address space such a process may take, its libraries included.
+        vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
+        ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
+        ws_connections: Realtime connections that a key may have at the same moment.
+        ws_idle_s: A realtime connection whose session is not configured ends after so long without a message.
+        ws_ping_s: Time between pings, and for the answer to one.
         send_timeout_s: A stream ends when its reader takes nothing for so long.
         drain_s: How long a stopping service lets running requests finish.
         extra_engines: Engines given as objects, for tests and for code that embeds the service.
@@ -112,6 +117,11 @@ class ServiceConfig(BaseModel):
     decode_wall_s: float = Field(default=60.0, gt=0)
     decode_cpu_s: float = Field(default=60.0, gt=0)
     decode_memory_bytes: int = Field(default=2048 * _MIB, ge=256 * _MIB)
+    vendor: str = Field(default="speechlab", pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    ws_origins: tuple[str, ...] = ()
+    ws_connections: int = Field(default=32, ge=1)
+    ws_idle_s: float = Field(default=60.0, gt=0)
+    ws_ping_s: float = Field(default=20.0, gt=0)
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)
     extra_engines: tuple[ServedEngine, ...] = Field(default=(), repr=False)
@@ -208,7 +218,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
             found["api_keys"] = (*found.get("api_keys", ()), text)
         elif name == "api_keys":
             found["api_keys"] = (*_listed(text), *found.get("api_keys", ()))
-        elif name == "allowed_hosts":
+        elif name in {"allowed_hosts", "ws_origins"}:
             found[name] = _listed(text)
         elif name in _OBJECTS:
             found[name] = _json_object(variable, text)

@@ -10,7 +10,6 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-import orjson
 from starlette.datastructures import Headers, MutableHeaders
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
@@ -30,9 +29,11 @@ if TYPE_CHECKING:
     from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
-__all__ = ["Guard", "service_name"]
+__all__ = ["Guard", "host_allowed", "service_name"]
 
 _OPEN = frozenset({"/healthz"})
+# Asked every few seconds by machines: logged for those who look for trouble only.
+_QUIET = _OPEN | {"/readyz", "/metrics"}
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -63,12 +64,12 @@ class Guard:
         """Handle a request."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await _refuse_websocket(send)
         else:
+            # Handshakes have been through a door of their own, which stands before this one.
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service.upkeep.begin()
         started = time.monotonic()
         request_id = secrets.token_hex(8)
         status = 0
@@ -115,7 +116,7 @@ class Guard:
             self._service.metrics.answered(_logged_path(scope), _logged_method(scope), status or 499, seconds)
             log(
                 "request",
-                level="debug" if scope["path"] in _OPEN else "info",
+                level="debug" if scope["path"] in _QUIET else "info",
                 request_id=request_id,
                 method=scope["method"],
                 path=_logged_path(scope),
@@ -125,15 +126,9 @@ class Guard:
             )
 
     def _check_host(self, scope: Scope) -> None:
-        named = Headers(scope=scope).getlist("host")
-        if not self._hosts or not named:
-            return
-        for host in named:
-            if _without_port(host.lower()) not in self._hosts:
-                message = (
-                    "the Host header names a host that is not served here; see the setting allowed_hosts"
-                )
-                raise Fault("ErrInvalidRequest", message, "router", "host")
+        if not host_allowed(scope, self._hosts):
+            message = "the Host header names a host that is not served here; see the setting allowed_hosts"
+            raise Fault("ErrInvalidRequest", message, "router", "host")
 
     def _authenticate(self, scope: Scope) -> Principal:
         where = service_name(scope["path"])
@@ -152,6 +147,12 @@ class Guard:
         return found
 
 
+def host_allowed(scope: Scope, hosts: frozenset[str]) -> bool:
+    """Whether a request names only hosts that are served here; an empty set serves any."""
+    named = Headers(scope=scope).getlist("host")
+    return not hosts or all(_without_port(host.lower()) in hosts for host in named)
+
+
 def _without_port(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0][1:]
@@ -160,15 +161,8 @@ def _without_port(host: str) -> str:
 
 def _logged_path(scope: Scope) -> str:
     # Paths that do not exist may be anything, a key typed into the wrong place included.
-    return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _OPEN else "(other)"
+    return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _QUIET else "(other)"
 
 
 def _logged_method(scope: Scope) -> str:
     return scope["method"] if scope["method"] in _METHODS else "(other)"
-
-
-async def _refuse_websocket(send: Send) -> None:
-    fault = Fault("ErrServiceNotFound", "there is no realtime service here", "ws")
-    headers = [(b"content-type", b"application/json")]
-    await send({"type": "websocket.http.response.start", "status": fault.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": orjson.dumps(fault.body())})

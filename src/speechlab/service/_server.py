@@ -10,18 +10,22 @@ import signal
 import socket
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
-from speechlab.contract import realtime_base
+from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service._access import Access
 from speechlab.service._app import create_app, is_loopback
 from speechlab.service._database import Database
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
+from speechlab.service._patience import PatientProtocol
+from speechlab.service._protocol import RealtimeProtocol
 from speechlab.service._users import UsersWatch
 
 if TYPE_CHECKING:
@@ -77,8 +81,11 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
-                ws="websockets-sansio",
+                http=cast("Any", partial(PatientProtocol, header_timeout_s=config.header_timeout_s)),
+                ws=RealtimeProtocol,
+                ws_max_size=WS_READ_MAX_BYTES,
+                ws_ping_interval=config.ws_ping_s,
+                ws_ping_timeout=config.ws_ping_s,
                 ws_per_message_deflate=False,
                 lifespan="off",
                 log_config=None,
@@ -90,6 +97,7 @@ class Server(uvicorn.Server):
             )
         )
         self._service = app.state.service
+        self._drain_s = config.drain_s
         self._listener = listener
         self._on_ready = on_ready
 
@@ -108,6 +116,18 @@ class Server(uvicorn.Server):
         """Begin to listen, and say so."""
         await super().startup(sockets=sockets)
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let running syntheses finish, and then everything else.
+
+        uvicorn closes WebSockets at once, which would lose what they are about to be told. The port stays open
+        meanwhile, so that new connections learn why they are refused.
+        """
+        began = time.monotonic()
+        await self._service.realtime.drain(self._drain_s, lambda: self.force_exit)
+        left = self._drain_s - (time.monotonic() - began)
+        self.config.timeout_graceful_shutdown = max(1, round(left))
+        await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

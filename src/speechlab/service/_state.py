@@ -15,6 +15,9 @@ from speechlab.service._keys import Keyring, Principal
 from speechlab.service._ledger import Ledger
 from speechlab.service._metering import Metering
 from speechlab.service._metrics import Metrics
+from speechlab.service._ready import Readiness
+from speechlab.service._realtime_hub import RealtimeHub
+from speechlab.service._upkeep import Upkeep
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,6 +43,9 @@ class Service:
         metrics: Its counters.
         metering: What every operation passes.
         engines: What does the work.
+        realtime: Its realtime connections.
+        readiness: Whether it can work.
+        upkeep: What it does beside answering.
         identity: Version and a digest of what decides results: the engines and their settings. Clients keep
             results under it, so that those of other models are never taken for theirs.
     """
@@ -51,6 +57,9 @@ class Service:
         self.metrics = Metrics()
         self.metering = Metering(config, self.metrics, Ledger(self.database) if self.database else None)
         self.engines = Engines(config)
+        self.realtime = RealtimeHub(config.ws_connections)
+        self.readiness = Readiness(self.engines, self.database, lambda: self.realtime.draining)
+        self.upkeep = Upkeep(self.engines, self.database, config.unload_idle_s)
         deciding = config.model_dump(mode="json", include={"engines", "recogniser", "translator"})
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{version('speechlab')} {digest[:16]}"
