@@ -22,7 +22,7 @@ def write_trn(path, texts):
     path.write_text("".join(f"{text} (s-{i:05d})\n" for i, text in enumerate(texts)), encoding="utf-8")
 
 
-def sclite_counts(folder, references, hypotheses):
+def sclite_counts(folder, references, hypotheses, *options):
     """Hits, substitutions, deletions and insertions of each utterance."""
     write_trn(folder / "ref.trn", references)
     write_trn(folder / "hyp.trn", hypotheses)
@@ -40,6 +40,7 @@ def sclite_counts(folder, references, hypotheses):
         "trn",
         "-i",
         "rm",
+        *options,
     ]
     done = subprocess.run([*command, "-o", "pralign", "stdout"], cwd=folder, capture_output=True, check=True)
     text = done.stdout.decode("utf-8", "replace")

@@ -5,24 +5,38 @@ The alignment is a cheapest one under unit costs, the one that rapidfuzz finds a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.display import Html, diff
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._edits import placed_words
 from speechlab.metrics._sclite import sclite_blocks
+from speechlab.metrics._sclite_marks import Place, align_marked, is_marked
 from speechlab.metrics._units import prepare
+from speechlab.text import Normalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.metrics._units import Counts, Normalize, Tokens
+    from speechlab.metrics._units import Counts, Normalize, Preparation, Tokens
 
-__all__ = ["Alignment", "Edit", "Operation", "alignment_html", "alignment_text"]
+__all__ = [
+    "Alignment",
+    "Edit",
+    "Operation",
+    "align_as",
+    "alignment_html",
+    "alignment_text",
+    "has_marks",
+    "unmarked",
+]
 
 Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
+_Blocks: TypeAlias = tuple[tuple[Operation, int, int, int, int], ...]
 _OPERATIONS: dict[str, Operation] = {
     "equal": "equal",
     "replace": "substitute",
@@ -58,7 +72,11 @@ class Alignment:
         hypothesis: Tokens of the hypothesis.
         separator: What stands between two tokens when they are shown: a space for words, nothing for characters.
         language: ISO 639-1 code, if it is known; browsers choose glyphs by it.
-        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way.
+        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way. Where a transcript has sclite's markings, the
+            tokens are those of the cheapest alternatives, and ``""`` stands against an optional word that was left
+            out.
+        places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
+        fixed: The blocks, where they are known already.
     """
 
     reference: Tokens
@@ -66,11 +84,15 @@ class Alignment:
     separator: str = " "
     language: str | None = None
     counts: Counts = "levenshtein"
+    places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = field(default=None, repr=False)
+    fixed: _Blocks | None = field(default=None, repr=False)
 
     @cached_property
-    def blocks(self) -> tuple[tuple[Operation, int, int, int, int], ...]:
+    def blocks(self) -> _Blocks:
         """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
-        if self.counts == "sclite":
+        if self.fixed is not None:
+            return self.fixed
+        if self.counts != "levenshtein":
             return sclite_blocks(self.reference, self.hypothesis)
         found = Levenshtein.opcodes(self.reference, self.hypothesis).as_list()
         runs = cast("list[tuple[str, int, int, int, int]]", found)
@@ -112,16 +134,88 @@ class Alignment:
 
     def _runs(self) -> list[tuple[Operation, str, str]]:
         join = self.separator.join
-        return [
-            (operation, join(self.reference[i0:i1]), join(self.hypothesis[j0:j1]))
-            for operation, i0, i1, j0, j1 in self.blocks
-        ]
+        runs: list[tuple[Operation, str, str]] = []
+        for operation, i0, i1, j0, j1 in self.blocks:
+            old, new = join(self.reference[i0:i1]), join(self.hypothesis[j0:j1])
+            if operation == "equal" and "" in self.reference[i0:i1]:
+                pairs = zip(self.reference[i0:i1], self.hypothesis[j0:j1], strict=True)
+                old = join(said or heard for said, heard in pairs)
+            runs.append((operation, old, new))
+        return runs
 
     def _repr_html_(self) -> str:
         return str(self.html)
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
+
+
+def align_as(
+    counts: Counts,
+    texts: tuple[str, str],
+    preparation: Preparation,
+    tokens: tuple[Tokens, Tokens],
+) -> Alignment:
+    """Align two texts by the counts that were asked for.
+
+    Args:
+        counts: As for :func:`speechlab.metrics.error_rate`.
+        texts: Reference and hypothesis as they were written.
+        preparation: How they become tokens.
+        tokens: What they are without markings, after preparation.
+
+    Raises:
+        InvalidRequestError: Markings of sclite that cannot be understood, or that stand where no words are counted.
+    """
+    if counts != "levenshtein":
+        braced = [text for text in texts if "{" in text]
+        if preparation.unit != "word" and braced:
+            message = (
+                f"alternates in braces are scored by words only, not by unit={preparation.unit!r}, as in "
+                f"{braced[0][:60]!r}; use unit='word', or put one transcript in their place"
+            )
+            raise InvalidRequestError(message, parameter="counts")
+        if preparation.unit == "word" and has_marks(counts, *texts):
+            return _marked(*texts, preparation, counts)
+    return Alignment(*tokens, preparation.separator, preparation.language, counts)
+
+
+def has_marks(counts: Counts, *texts: str) -> bool:
+    """Whether any of the texts says something to sclite beyond its words."""
+    fragments = counts == "sclite-fragments"
+    return counts != "levenshtein" and any(is_marked(text, fragments=fragments) for text in texts)
+
+
+def unmarked(alignment: Alignment) -> tuple[str, str]:
+    """The two texts that were compared, without parentheses, and without optional words that one side lacks."""
+    texts: list[list[str]] = [[], []]
+    for edit in alignment:
+        pair = edit.reference, edit.hypothesis
+        for words, token in zip(texts, pair, strict=True):
+            if token and "" not in pair:
+                words.append(token[1:-1] if token[0] == "(" and token[-1] == ")" else token)
+    return " ".join(texts[0]), " ".join(texts[1])
+
+
+def _marked(said: str, heard: str, preparation: Preparation, counts: Counts) -> Alignment:
+    rules = preparation.normalize
+    plain = isinstance(rules, Normalizer) and not rules.steps
+    normal = None if plain else partial(placed_words, preparation=preparation)
+    found = align_marked(said, heard, normal, fragments=counts == "sclite-fragments")
+    blocks: list[tuple[Operation, int, int, int, int]] = []
+    i = j = 0
+    for old, new, correct in zip(found.reference, found.hypothesis, found.correct, strict=True):
+        operation: Operation = (
+            "equal" if correct else "insert" if old is None else "delete" if new is None else "substitute"
+        )
+        i1, j1 = i + (old is not None), j + (new is not None)
+        if blocks and blocks[-1][0] == operation:
+            _, i, _, j, _ = blocks.pop()
+        blocks.append((operation, i, i1, j, j1))
+        i, j = i1, j1
+    one = tuple(word for word in found.reference if word is not None)
+    other = tuple(word for word in found.hypothesis if word is not None)
+    return Alignment(one, other, " ", preparation.language, counts, found.places, tuple(blocks))
 
 
 def align(

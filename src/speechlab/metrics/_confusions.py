@@ -79,6 +79,7 @@ def _alignments(scored: ErrorRate | pd.DataFrame) -> Iterable[tuple[str, Alignme
     if missing:
         message = f"the table has no column {missing[0]!r}; pass one that speechlab.metrics.score returned"
         raise InvalidRequestError(message, parameter="scored")
-    for unit, said, heard in scored[wanted].dropna().itertuples(index=False):
+    counted = scored[wanted].assign(counts=scored.get("counts", "levenshtein"))
+    for unit, said, heard, counts in counted.dropna().itertuples(index=False):
         split = prepare(unit, None, None).split
-        yield unit, Alignment(split(said), split(heard))
+        yield unit, Alignment(split(said), split(heard), counts=counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.text import Normalizer, Step
+from speechlab.text import Normalizer, Spans, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment import Alignment
     from speechlab.metrics._units import Preparation
 
-__all__ = ["edit_table", "places"]
+__all__ = ["edit_table", "placed_words", "places"]
 
 _WORD = re.compile(r"\S+")
 _TYPES = {
@@ -52,12 +52,14 @@ def edit_table(
     ):
         if alignment.reference == alignment.hypothesis and not equal:
             continue
-        here, there = places(said, preparation), places(heard, preparation)
+        here, there = alignment.places or (places(said, preparation), places(heard, preparation))
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue
-            left = here[edit.reference_index] if here and edit.reference is not None else _NOWHERE
-            right = there[edit.hypothesis_index] if there and edit.hypothesis is not None else _NOWHERE
+            left = (here[edit.reference_index] if here and edit.reference is not None else None) or _NOWHERE
+            right = (
+                there[edit.hypothesis_index] if there and edit.hypothesis is not None else None
+            ) or _NOWHERE
             rows.append((utterance, edit.operation, edit.reference, edit.hypothesis, *left, *right))
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
 
@@ -66,11 +68,23 @@ def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
     """For each token of a text, where it stands in the text as written; empty for sounds, which have no place."""
     if preparation.unit not in {"word", "char"}:
         return []
+    if preparation.unit == "word":
+        return [(start, end) for _, start, end in placed_words(text, preparation)]
+    normalized, spans = _spans(text, preparation)
+    start = len(normalized) - len(normalized.lstrip())
+    return spans[start : start + len(normalized.strip())]
+
+
+def placed_words(text: str, preparation: Preparation) -> list[tuple[str, int, int]]:
+    """The normalised words of a text, each with its place in the text as written."""
+    normalized, spans = _spans(text, preparation)
+    return [
+        (word[0], spans[word.start()][0], spans[word.end() - 1][1]) for word in _WORD.finditer(normalized)
+    ]
+
+
+def _spans(text: str, preparation: Preparation) -> Spans:
     rules = preparation.normalize
     if not isinstance(rules, Normalizer):
         rules = Normalizer("custom", 0, (Step("custom", rules),))
-    normalized, spans = rules.spans(text)
-    if preparation.unit == "char":
-        start = len(normalized) - len(normalized.lstrip())
-        return spans[start : start + len(normalized.strip())]
-    return [(spans[word.start()][0], spans[word.end() - 1][1]) for word in _WORD.finditer(normalized)]
+    return rules.spans(text)

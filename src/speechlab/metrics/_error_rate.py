@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 import unicodedata
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment import Alignment
+from speechlab.metrics._alignment import Alignment, align_as
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
 from speechlab.metrics._edits import edit_table
-from speechlab.metrics._units import Counts, Preparation, package_version, prepare
+from speechlab.metrics._units import Preparation, check_counts, package_version, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from speechlab.metrics._units import Normalize, Tokens, Unit
+    from speechlab.metrics._units import Counts, Normalize, Tokens, Unit
 
 __all__ = ["ErrorRate", "count_edits", "error_rate"]
 
@@ -50,7 +50,7 @@ class ErrorRate:
     Attributes:
         unit: What was counted, such as ``"word"``.
         language: ISO 639-1 code, or None.
-        counts: ``"levenshtein"`` or ``"sclite"``.
+        counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
     """
 
     def __init__(
@@ -65,14 +65,17 @@ class ErrorRate:
         self._said = preparation.canonical(references)
         self._heard = preparation.canonical(hypotheses)
         self.counts: Counts = counts
-        if counts == "sclite":
-            _ = (
-                self.counts_by_utterance
-            )  # a pair too long for it is refused here, and not in the middle of a report
+        if self._by_sclite:
+            # A pair that is too long or badly marked is refused here, and not in the middle of a report.
+            _ = self.counts_by_utterance
+
+    @property
+    def _by_sclite(self) -> bool:
+        return self.counts != "levenshtein"
 
     @cached_property
     def _errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if self.counts == "sclite" or "counts_by_utterance" in vars(self):
+        if self._by_sclite or "counts_by_utterance" in vars(self):
             table = self.counts_by_utterance
             return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
         distance = Levenshtein.distance
@@ -100,12 +103,16 @@ class ErrorRate:
 
     @property
     def references(self) -> list[Tokens]:
-        """Tokens of each reference, after normalisation."""
+        """Tokens of each reference, after normalisation; of its best alternatives, where sclite's are marked."""
+        if self._by_sclite:
+            return [alignment.reference for alignment in self.alignments]
         return [self._preparation.cut(text) for text in self._said]
 
     @property
     def hypotheses(self) -> list[Tokens]:
         """Tokens of each hypothesis, after normalisation."""
+        if self._by_sclite:
+            return [alignment.hypothesis for alignment in self.alignments]
         return [self._preparation.cut(text) for text in self._heard]
 
     @property
@@ -158,7 +165,7 @@ class ErrorRate:
     def counts_by_utterance(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
         flat: list[int] = []
-        if self.counts == "sclite":
+        if self._by_sclite:
             for alignment in self.alignments:
                 flat += alignment.tally
         else:
@@ -199,7 +206,7 @@ class ErrorRate:
     @property
     def word_information_preserved(self) -> float:
         """WIP: hits over reference length times hits over hypothesis length (Morris et al., 2004)."""
-        heard = sum(map(len, self.hypotheses))
+        heard = self.hits + self.substitutions + self.insertions
         if not self.reference_length:
             return 0.0 if heard else 1.0
         return (self.hits / self.reference_length) * (self.hits / heard) if heard else 0.0
@@ -212,6 +219,13 @@ class ErrorRate:
     @cached_property
     def alignments(self) -> tuple[Alignment, ...]:
         """One alignment for each utterance."""
+        if self._by_sclite:
+            cut = self._preparation.cut
+            tokens = ((cut(said), cut(heard)) for said, heard in zip(self._said, self._heard, strict=True))
+            return tuple(
+                align_as(self.counts, texts, self._preparation, pair)
+                for texts, pair in zip(zip(*self._texts, strict=True), tokens, strict=True)
+            )
         separator = self._preparation.separator
         pairs = zip(self.references, self.hypotheses, strict=True)
         return tuple(Alignment(one, other, separator, self.language, self.counts) for one, other in pairs)
@@ -329,7 +343,9 @@ def error_rate(
             compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
             function from str to str.
         counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's
-            scorer, whose split into substitutions, deletions and insertions differs, and seldom the total.
+            scorer, whose split into substitutions, deletions and insertions differs, and seldom the total, with
+            its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``;
+            ``"sclite-fragments"`` for the same with fragments (``wor-``, ``-ord``) that fit counted as correct.
 
     Returns:
         The rate, with counts, alignments, intervals and a signature.
@@ -349,9 +365,7 @@ def error_rate(
     if isinstance(references, str) != isinstance(hypotheses, str):
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
-    if counts not in get_args(Counts):
-        message = f"there are no counts {counts!r}; use 'levenshtein' or 'sclite'"
-        raise InvalidRequestError(message, parameter="counts")
+    check_counts(counts)
     spoken = _texts(references, "references")
     heard = _texts(hypotheses, "hypotheses")
     if len(spoken) != len(heard):

@@ -3,8 +3,8 @@
 sclite does not look for the fewest errors. It minimises a cost in which a substitution counts 4, an insertion or a
 deletion 3, so that a substitution is preferred to a deletion with an insertion, yet now and then three errors stand
 where two would do. Among equally cheap ways it takes, from the end backwards, a pair of words before an insertion
-before a deletion. With that, counts agree with the program in all cases that the tests try. Not covered are its
-markings inside transcripts: alternates ``{a / b}``, optionally deletable ``(word)``, fragments ``wor-``.
+before a deletion. With that, counts agree with the program in all cases that the tests try. Transcripts with its
+markings (alternates ``{a / b}``, optionally deletable words, fragments) are aligned in ``_sclite_marks``.
 
 Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite; the order of preference was found by experiment.
 """

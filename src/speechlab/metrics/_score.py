@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment import Alignment
+from speechlab.metrics._alignment import Alignment, align_as, unmarked
 from speechlab.metrics._bootstrap import ratio_interval, sum_blocks
 from speechlab.metrics._error_rate import count_edits
 from speechlab.metrics._japanese import DifferenceClass, compare_japanese
-from speechlab.metrics._units import Preparation, auto_unit, prepare
+from speechlab.metrics._units import Preparation, auto_unit, check_counts, prepare
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.metrics._units import Normalize, Tokens
+    from speechlab.metrics._units import Counts, Normalize
 
 __all__ = ["score", "summarize"]
 
@@ -36,6 +36,7 @@ _KINDS: tuple[DifferenceClass, ...] = ("notation", "homophone", "recognition")
 _COLUMNS: dict[str, str] = {
     "unit": "category",
     "normalizer": "category",
+    "counts": "category",
     "reference_normalized": "string",
     "hypothesis_normalized": "string",
     "error_rate": "Float64",
@@ -59,6 +60,7 @@ def score(
     language: str = "language",
     unit: str = "auto",
     normalize: Normalize = "auto",
+    counts: Counts = "levenshtein",
 ) -> pd.DataFrame:
     """Score each row of a table.
 
@@ -70,12 +72,15 @@ def score(
         unit: ``"auto"`` (characters for Japanese, Chinese and other languages without spaces, words for the rest),
             or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
+        counts: As for :func:`speechlab.metrics.error_rate`. In a transcript with sclite's markings, characters are
+            counted on the alternatives that the words took.
 
     Returns:
         A new table: same index, same order, the columns of ``frame``, and these (columns of ``frame`` with such a
         name are replaced):
 
-        - ``unit``, ``normalizer``: what was counted, and the signature of the normaliser.
+        - ``unit``, ``normalizer``, ``counts``: what was counted, the signature of the normaliser, and the way of
+          counting.
         - ``reference_normalized``, ``hypothesis_normalized``: the texts that were compared.
         - ``error_rate`` (fraction), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
           ``reference_length`` (tokens), all in ``unit``.
@@ -92,11 +97,15 @@ def score(
         A row without reference, hypothesis or language has missing scores, and stops nothing.
 
     Raises:
-        InvalidRequestError: A column is missing, or a language does not exist.
+        InvalidRequestError: A column is missing, a language or a way of counting does not exist, or markings of
+            sclite cannot be understood.
     """
+    check_counts(counts)
     _require_columns(frame, reference, hypothesis)
     languages = _languages(frame, language)
-    plans = {code: _Plan(code, unit, normalize) for code in dict.fromkeys(languages) if code is not None}
+    plans = {
+        code: _Plan(code, unit, normalize, counts) for code in dict.fromkeys(languages) if code is not None
+    }
     rows = [
         plans[code].row(said, heard) if code is not None else {}
         for said, heard, code in zip(frame[reference], frame[hypothesis], languages, strict=True)
@@ -107,7 +116,8 @@ def score(
 class _Plan:
     """How the rows of one language are scored."""
 
-    def __init__(self, language: str, unit: str, normalize: Normalize) -> None:
+    def __init__(self, language: str, unit: str, normalize: Normalize, counts: Counts) -> None:
+        self.counts = counts
         self.main = prepare(auto_unit(language) if unit == "auto" else unit, language, normalize)
         kinds = [self.main.unit]
         if self.main.unit == "word":
@@ -122,20 +132,29 @@ class _Plan:
 
     def row(self, said: object, heard: object) -> dict[str, Any]:
         """All new columns of one row that have a value."""
-        values: dict[str, Any] = {"unit": self.main.unit, "normalizer": self.main.normalizer}
+        values: dict[str, Any] = {
+            "unit": self.main.unit,
+            "normalizer": self.main.normalizer,
+            "counts": self.counts,
+        }
         if not isinstance(said, str) or not isinstance(heard, str):
             return values
         one, other = self.main.normalize(said), self.main.normalize(heard)
+        aligned = self._align(self.main, (said, heard), (one, other))
+        if aligned.fixed is not None:
+            one, other = unmarked(aligned)
         values["reference_normalized"], values["hypothesis_normalized"] = one, other
         for column, kind in _RATES.items():
             if kind in self.kinds:
                 way = self.kinds[kind]
-                pair = (
-                    (way.tokens(said), way.tokens(heard))
-                    if way.normalizer != self.main.normalizer
-                    else (way.split(one), way.split(other))
-                )
-                self._fill(values, column, kind, pair)
+                if kind == self.main.unit:
+                    alignment = aligned
+                elif way.normalizer != self.main.normalizer:
+                    tokens = way.tokens(said), way.tokens(heard)
+                    alignment = Alignment(*tokens, way.separator, counts=self.counts)
+                else:
+                    alignment = self._align(way, (one, other), (one, other))
+                self._fill(values, column, kind, alignment)
         if self.classes:
             compared = compare_japanese(said, heard)
             values["tolerant_errors"] = compared.tolerant_errors
@@ -143,15 +162,23 @@ class _Plan:
             values |= {f"{kind}_differences": compared.count(kind) for kind in _KINDS}
         return values
 
-    def _fill(self, values: dict[str, Any], column: str, kind: str, pair: tuple[Tokens, Tokens]) -> None:
-        counts = count_edits(*pair)
-        errors, length = sum(counts[1:]), len(pair[0])
+    def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
+        one, other = normalized
+        return align_as(self.counts, texts, way, (way.split(one), way.split(other)))
+
+    def _fill(self, values: dict[str, Any], column: str, kind: str, alignment: Alignment) -> None:
+        counts = (
+            alignment.tally
+            if self.counts != "levenshtein"
+            else count_edits(alignment.reference, alignment.hypothesis)
+        )
+        errors, length = sum(counts[1:]), sum(counts[:3])
         rate = errors / max(length, 1)
         values |= {column: rate, f"{kind}_errors": errors, f"{kind}_length": length}
         if kind == self.main.unit:
             values |= dict(zip(_COUNTS, counts, strict=True))
             values |= {"error_rate": rate, "errors": errors, "reference_length": length}
-            values["alignment"] = Alignment(*pair, self.main.separator).text
+            values["alignment"] = alignment.text
 
 
 def _attach(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:

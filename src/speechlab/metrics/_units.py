@@ -13,10 +13,20 @@ from typing import Literal, TypeAlias, get_args
 from speechlab.errors import InvalidRequestError
 from speechlab.text import Normalizer, language_code, normalizer, pinyin, reading_key
 
-__all__ = ["Counts", "Normalize", "Preparation", "Tokens", "Unit", "auto_unit", "package_version", "prepare"]
+__all__ = [
+    "Counts",
+    "Normalize",
+    "Preparation",
+    "Tokens",
+    "Unit",
+    "auto_unit",
+    "check_counts",
+    "package_version",
+    "prepare",
+]
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
-Counts: TypeAlias = Literal["levenshtein", "sclite"]
+Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 # Characters stay one str: rapidfuzz takes it as it is, many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]
@@ -105,6 +115,13 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
         raise InvalidRequestError(message, parameter="unit")
     function, name = _resolve(unit, code, normalize)
     return Preparation(unit, code, function, name)  # type: ignore[arg-type]
+
+
+def check_counts(counts: str) -> None:
+    """Refuse a way of counting that does not exist."""
+    if counts not in get_args(Counts):
+        message = f"there are no counts {counts!r}; use one of {', '.join(map(repr, get_args(Counts)))}"
+        raise InvalidRequestError(message, parameter="counts")
 
 
 def auto_unit(language: str) -> Unit:
