@@ -1,0 +1,136 @@
+"""JupyterLab itself, in a real browser: what a user sees live, and after the notebook is opened again untrusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+CELL = """
+import numpy as np
+import speechlab as sl
+t = np.arange(24000) / 24000
+clip = sl.AudioClip((np.sin(2 * np.pi * 440 * t) * 0.2).astype("float32"), 24000, title="<b>tone</b>")
+player = sl.widgets.Player(clip, segments=[{"start": 0.25, "end": 0.5, "text": "<img src=x onerror=alert(1)>"}])
+display(clip)
+player
+"""
+RUN = """async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const widget = app.shell.currentWidget;
+  await widget.context.ready;
+  await widget.sessionContext.ready;
+  await widget.sessionContext.session.kernel.info;
+  await app.commands.execute("notebook:run-all-cells");
+}"""
+ASK = """async (code) => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const future = kernel.requestExecute({ code: "", user_expressions: { asked: code } });
+  const reply = await future.done;
+  return reply.content.user_expressions.asked.data["text/plain"];
+}"""
+
+
+@pytest.fixture(scope="module")
+def jupyterlab(tmp_path_factory):
+    """A JupyterLab with folders of its own; gives its address and the folder that it serves."""
+    root = tmp_path_factory.mktemp("lab")
+    settings = root / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    quiet = {"fetchNews": "false", "checkForUpdates": False}
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+    (root / "work").mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
+    environment = {f"JUPYTER_{name}_DIR": str(root / folder) for name, folder in folders.items()}
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.token=test"]
+    command += [
+        f"--port={port}",
+        f"--ServerApp.root_dir={root / 'work'}",
+        "--LabApp.expose_app_in_browser=True",
+    ]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **environment, "JUPYTERLAB_SETTINGS_DIR": str(root / "settings")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{url}/api?token=test", timeout=2).close()
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield url, root / "work"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+@pytest.fixture
+def lab_page(chromium):
+    context = chromium.new_context(viewport={"width": 1100, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    yield page
+    context.close()
+
+
+def open_notebook(page, url, name):
+    page.goto(f"{url}/lab/tree/{name}?token=test")
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+
+
+def test_the_player_lives_in_jupyterlab(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "live.ipynb")
+    open_notebook(lab_page, url, "live.ipynb")
+    lab_page.evaluate(RUN)
+    segment = lab_page.get_by_role("button", name="<img src=x onerror=alert(1)>")
+    segment.wait_for()
+    assert lab_page.locator(".jp-OutputArea-output figure audio").count() == 1
+    segment.click()
+    deadline = time.monotonic() + 20
+    while lab_page.evaluate(ASK, "player.selected") != "0" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab_page.evaluate(ASK, "player.selected") == "0"
+
+
+def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    import numpy as np
+
+    from speechlab.audio import AudioClip
+
+    clip = AudioClip(np.zeros(12000, np.float32), 24000, title="<b>quiet</b>")
+    shown = nbformat.v4.new_output(
+        "display_data", {"text/html": clip._repr_html_(), "text/plain": repr(clip)}
+    )
+    cell = nbformat.v4.new_code_cell("clip", outputs=[shown], execution_count=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / "stranger.ipynb")
+    open_notebook(lab_page, url, "stranger.ipynb")
+    audio = lab_page.locator(".jp-OutputArea-output audio")
+    audio.wait_for()
+    assert audio.get_attribute("src").startswith("data:audio/mpeg;base64,")
+    duration = audio.evaluate("async (a) => { await a.play(); return a.duration; }")
+    assert duration == pytest.approx(0.5, abs=0.1)
+    assert lab_page.locator(".jp-OutputArea-output").get_by_text("<b>quiet</b>").count() == 1
+    assert lab_page.locator(".jp-OutputArea-output img").count() == 1
