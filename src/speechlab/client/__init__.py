@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab.client._async_client import AsyncClient
 from speechlab.client._audio_input import AudioInput
+from speechlab.client._begin import begin
 from speechlab.client._call import RawResponse
 from speechlab.client._client import Client
 from speechlab.client._clock import Clock, Random, SystemClock
@@ -43,6 +44,7 @@ __all__ = [
     "Usage",
     "VoiceCatalogue",
     "aconnect",
+    "begin",
     "connect",
     "join_texts",
 ]

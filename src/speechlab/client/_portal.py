@@ -19,7 +19,7 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["run"]
+__all__ = ["begin", "run"]
 
 T = TypeVar("T")
 _STOP_S = 5.0
@@ -70,6 +70,18 @@ def _the_portal() -> _Portal:
         return _portal
 
 
+def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
+    """Start a coroutine function on the private loop; the caller sees to its end.
+
+    Raises:
+        ConfigurationError: Called from the private loop itself, where waiting would never end.
+    """
+    portal = _the_portal()
+    if portal.is_here:
+        raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
+    return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), portal.loop)
+
+
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result.
 
@@ -78,10 +90,7 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: A
     Raises:
         ConfigurationError: Called from the private loop itself, where waiting would never end.
     """
-    portal = _the_portal()
-    if portal.is_here:
-        raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
-    future = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), portal.loop)
+    future = begin(function, *args, **kwargs)
     try:
         return future.result()
     except BaseException:
