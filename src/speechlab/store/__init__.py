@@ -8,6 +8,7 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Batches and 
 from __future__ import annotations
 
 from speechlab.store._blobs import Blob, BlobFolder
+from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
 from speechlab.store._store import Attempt, Store, Stored
 
-__all__ = ["Attempt", "Blob", "BlobFolder", "Store", "Stored"]
+__all__ = ["PART_SUFFIX", "Attempt", "Blob", "BlobFolder", "RunPart", "RunRecord", "Store", "Stored"]

@@ -49,9 +49,38 @@ def _first_tables(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX attempts_key ON attempts(key)")
 
 
+def _runs(db: sqlite3.Connection) -> None:
+    db.execute(
+        """
+        CREATE TABLE runs (
+            id TEXT PRIMARY KEY,
+            operation TEXT NOT NULL,
+            status TEXT NOT NULL,
+            started REAL NOT NULL,
+            ended REAL,
+            manifest TEXT NOT NULL
+        ) STRICT
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE run_parts (
+            run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            sha256 TEXT NOT NULL,
+            rows INTEGER NOT NULL,
+            PRIMARY KEY (run, number)
+        ) STRICT
+        """
+    )
+
+
 Migration = Callable[[sqlite3.Connection], None]
 
-MIGRATIONS: tuple[tuple[str, Migration], ...] = (("2026-11 first tables", _first_tables),)
+MIGRATIONS: tuple[tuple[str, Migration], ...] = (
+    ("2026-11 first tables", _first_tables),
+    ("2026-11 runs", _runs),
+)
 """Steps by name, oldest first. A released step is never edited; a change is a new step."""
 
 

@@ -16,16 +16,19 @@ from platformdirs import user_data_path
 
 from speechlab.errors import StoreError
 from speechlab.store._blobs import BlobFolder, store_error
+from speechlab.store._runs import RunTable
 from speechlab.store._schema import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from speechlab.store._blobs import Blob
 
 __all__ = ["Attempt", "Store", "Stored"]
 
 _BUSY_TIMEOUT_S = 30.0
+_KEYS_AT_ONCE = 500
+_ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Attempt:
     error: str | None = None
 
 
-class Store:
+class Store(RunTable):
     """A folder that remembers results: ``store.sqlite`` and ``blobs/``.
 
     May be used from several threads and several processes at once. Each write is one transaction in WAL mode,
@@ -89,6 +92,7 @@ class Store:
         self.path = Path(path).expanduser().absolute()
         self.blobs = BlobFolder(self.path / "blobs")
         self._lock = threading.RLock()
+        self._depth = 0
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -144,6 +148,43 @@ class Store:
         operation, request, response, created = row
         return Stored(key, operation, orjson.loads(request), orjson.loads(response), files, created)
 
+    def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
+        """Return those results of many that are there, with all of their files."""
+        found: dict[str, Stored] = {}
+        for some in _slices(list(dict.fromkeys(keys))):
+            marks = ",".join("?" * len(some))
+            with self._translated():
+                rows = self._db.execute(
+                    f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608
+                    some,
+                ).fetchall()
+                kept = self._db.execute(
+                    f"SELECT key, role, sha256, suffix FROM blobs WHERE key IN ({marks})",  # noqa: S608
+                    some,
+                ).fetchall()
+            files: dict[str, dict[str, Path]] = {}
+            for key, role, sha256, suffix in kept:
+                files.setdefault(key, {})[role] = self.blobs.path(sha256, suffix)
+            for key, operation, request, response, created in rows:
+                own = files.get(key, {})
+                if all(path.exists() for path in own.values()):
+                    asked, answered = orjson.loads(request), orjson.loads(response)
+                    found[key] = Stored(key, operation, asked, answered, own, created)
+        return found
+
+    def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
+        """Return, of many requests, the last try of those that were tried and have no result."""
+        found: dict[str, Attempt] = {}
+        for some in _slices(list(dict.fromkeys(keys))):
+            with self._translated():
+                rows = self._db.execute(
+                    f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608
+                    "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
+                    some,
+                ).fetchall()
+            found.update((row[0], Attempt(*row)) for row in rows)
+        return found
+
     def put(
         self,
         key: str,
@@ -172,7 +213,7 @@ class Store:
         }
         created = time.time()
         row = (key, operation, _text(request), _text(response), created)
-        with self._translated(), self._transaction():
+        with self.transaction():
             self._db.execute("DELETE FROM results WHERE key = ?", (key,))
             self._db.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", row)
             self._db.executemany(
@@ -197,8 +238,7 @@ class Store:
         """Return all tries at a request, oldest first."""
         with self._translated():
             rows = self._db.execute(
-                "SELECT key, started, latency_s, status, http_status, error_type, error FROM attempts "
-                "WHERE key = ? ORDER BY id",
+                f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id",  # noqa: S608
                 (key,),
             ).fetchall()
         return [Attempt(*row) for row in rows]
@@ -219,14 +259,30 @@ class Store:
         )
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+    def transaction(self) -> Iterator[None]:
+        """Make several writes one commit: all of them or none.
+
+        Other threads wait until it ends; a transaction inside another is part of that one.
+
+        Raises:
+            StoreError: Something could not be written.
+        """
+        with self._translated():
+            if self._depth:
+                yield
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                # a full disk may have ended the transaction already
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth -= 1
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -235,6 +291,10 @@ class Store:
                 yield
             except sqlite3.Error as error:
                 raise _database_error(error, self.path) from error
+
+
+def _slices(keys: list[str]) -> Iterable[list[str]]:
+    return (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE))
 
 
 def _text(value: Mapping[str, Any]) -> str:

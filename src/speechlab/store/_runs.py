@@ -1,0 +1,134 @@
+"""Runs: what a batch did, and the parts of its table, beside the results that it used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab.errors import StoreError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from speechlab.store._blobs import BlobFolder
+
+__all__ = ["PART_SUFFIX", "RunPart", "RunRecord", "RunTable"]
+
+PART_SUFFIX = ".parquet"
+_COLUMNS = "id, operation, status, started, ended, manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A piece of a run's table: the SHA-256 of its file, and how many rows it has."""
+
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as it was written down.
+
+    Attributes:
+        id: Its name; newer ones sort after older ones.
+        operation: What was asked for.
+        status: ``"running"``, also after a crash, or how it ended.
+        started: Unix time in seconds.
+        ended: Unix time in seconds, or None.
+        manifest: Versions, parameters, counts and digests; never a credential.
+        parts: Pieces of the table, in order.
+    """
+
+    id: str
+    operation: str
+    status: str
+    started: float
+    ended: float | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+    parts: tuple[RunPart, ...] = ()
+
+
+class RunTable:
+    """The part of :class:`~speechlab.store.Store` that remembers runs."""
+
+    path: Path
+    blobs: BlobFolder
+    _db: sqlite3.Connection
+
+    def _translated(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make several writes one commit: all of them or none."""
+        raise NotImplementedError
+
+    def save_run(self, record: RunRecord) -> None:
+        """Write a run down, or what has become of it; its parts are added by :meth:`add_part`.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        manifest = orjson.dumps(record.manifest, option=orjson.OPT_SORT_KEYS).decode()
+        row = (record.id, record.operation, record.status, record.started, record.ended, manifest)
+        with self._translated():
+            self._db.execute(
+                f"INSERT INTO runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608
+                "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
+                row,
+            )
+
+    def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
+        """Keep the next piece of a run's table.
+
+        Args:
+            run: Id of the run.
+            table: A Parquet file.
+            rows: How many rows it has.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
+        with self._translated():
+            self._db.execute(
+                "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
+                (run, part.sha256, part.rows, run),
+            )
+        return part
+
+    def run(self, run: str) -> RunRecord:
+        """Return a run by its id.
+
+        Raises:
+            StoreError: There is none of this id.
+        """
+        with self._translated():
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608
+        if found is None:
+            known = ", ".join(record.id for record in self.runs()[-3:]) or "none"
+            raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {known}")
+        return self._record(found)
+
+    def runs(self) -> list[RunRecord]:
+        """Return all runs, oldest first."""
+        with self._translated():
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY started, id").fetchall()  # noqa: S608
+        return [self._record(row) for row in found]
+
+    def part_path(self, part: RunPart) -> Path:
+        """Return the Parquet file of a part."""
+        return self.blobs.path(part.sha256, PART_SUFFIX)
+
+    def _record(self, row: tuple[Any, ...]) -> RunRecord:
+        run, operation, status, started, ended, manifest = row
+        with self._translated():
+            parts = self._db.execute(
+                "SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,)
+            ).fetchall()
+        kept = tuple(RunPart(*part) for part in parts)
+        return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
