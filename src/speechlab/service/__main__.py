@@ -29,6 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.pop("make_key"):
             sys.stdout.write(make_key() + "\n")
             return 0
+        if kind := options.pop("describe"):
+            from speechlab.service._describe import describe
+
+            sys.stdout.write(describe(kind))
+            return 0
         path: Path | None = options.pop("config")
         key: str | None = options.pop("api_key")
         engines = merged_engines(options.pop("engine"))
@@ -75,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         help="option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated",
     )
     add("--make-key", action="store_true", help="print a new key and exit")
+    add("--describe", choices=("openapi", "asyncapi"), help="print the API's description in JSON and exit")
     return parser
 
 

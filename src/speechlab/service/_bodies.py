@@ -6,9 +6,10 @@ invalid UTF-8 as Latin-1; hence these.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from email.message import Message
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -18,9 +19,12 @@ from speechlab.service._faults import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from speechlab.service._config import ServiceConfig
+
 __all__ = ["Gone", "read_body", "read_form"]
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
+_SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64
 _MAX_PART_HEADERS = 4096
 
@@ -33,7 +37,7 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     """Read a body, counting while it comes.
 
     Raises:
-        Fault: 413 if it is larger than the limit; 400 if it is compressed.
+        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it comes too slowly.
         Gone: The client went away.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
@@ -44,12 +48,23 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:19]) > limit:
         raise too_large
+    patience_s = cast("ServiceConfig", request.app.state.service.config).body_timeout_s
     body = bytearray()
+    now = asyncio.get_running_loop().time
+    started = now()
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise too_large
+        async with asyncio.timeout(patience_s) as patience:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large
+                # Neither a long pause nor a trickle without pauses.
+                enough = started + patience_s + len(body) / _SLOWEST_BYTES_S
+                patience.reschedule(min(now() + patience_s, enough))
+    except TimeoutError:
+        message = f"the body came too slowly; it may pause for {patience_s:g} seconds (body_timeout_s)"
+        headers = {"Connection": "close"}
+        raise Fault("ErrRequestTimeout", message, service, "body", headers=headers) from None
     except ClientDisconnect:
         raise Gone from None
     return bytes(body)

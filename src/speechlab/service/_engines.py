@@ -29,6 +29,7 @@ class Engines:
         synthesisers: Lanes by provider.
         recogniser: The lane of the recogniser, or None.
         translators: Lanes by name; the first is the default.
+        lanes: All of them.
         catalogue: The voices.
     """
 
@@ -45,6 +46,7 @@ class Engines:
         recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
         self.recogniser = next(iter(recognisers.values()), None)
         self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
+        self.lanes = [*self.synthesisers.values(), *recognisers.values(), *self.translators.values()]
         self.catalogue = Catalogue(
             list(self.synthesisers.values()), single_rate_override=config.single_rate_override
         )

@@ -141,6 +141,7 @@ class Lane:
         self._closing: set[asyncio.Task[None]] = set()
         self._engine: Any = None
         self._making = threading.Lock()
+        self._used_at = time.monotonic()
 
     @property
     def admitted(self) -> int:
@@ -164,6 +165,29 @@ class Lane:
                 self._engine = self.entry.create()
             return self._engine
 
+    async def unload(self, idle_s: float) -> bool:
+        """Let go of an engine that nobody has used for so long; the next use makes it anew.
+
+        Looking at an engine (its voices, its readiness) is not using it.
+
+        Returns:
+            Whether there was something to let go of.
+        """
+        if self._engine is None or self._admitted or time.monotonic() - self._used_at < idle_s:
+            return False
+        await self._take_turn()
+        future = asyncio.wrap_future(self._threads.submit(self._let_go))
+        future.add_done_callback(lambda _: self._give_turn())
+        await asyncio.shield(future)
+        return True
+
+    def _let_go(self) -> None:
+        with self._making:
+            engine, self._engine = self._engine, None
+        close = getattr(engine, "close", None)
+        if close is not None:
+            close()
+
     @contextlib.asynccontextmanager
     async def job(self, service: str) -> AsyncIterator[Job]:
         """Be admitted, and wait for a place to work.
@@ -176,6 +200,7 @@ class Lane:
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, service, "capacity", headers={"Retry-After": "2"})
         self._admitted += 1
+        self._used_at = time.monotonic()
         try:
             job = Job()
             async with self._places:
@@ -183,6 +208,7 @@ class Lane:
                 yield job
         finally:
             self._admitted -= 1
+            self._used_at = time.monotonic()
 
     async def call(self, job: Job, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, when it is this lane's turn."""

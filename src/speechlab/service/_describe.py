@@ -1,0 +1,294 @@
+"""The API as documents for machines, made from ``contract``: OpenAPI for HTTP, AsyncAPI for the realtime endpoint.
+
+Kept in ``docs/openapi.json`` and ``docs/asyncapi.json``; a test fails when they no longer say what the code says.
+Make them anew with ``python -m speechlab.service --describe openapi > docs/openapi.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic.json_schema import models_json_schema
+
+from speechlab import contract as c
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+
+__all__ = ["KINDS", "describe"]
+
+KINDS = ("openapi", "asyncapi")
+
+_REF = "#/components/schemas/{model}"
+_ATTRIBUTES = re.compile(r"\n\s*Attributes:\n(.*)", re.DOTALL)
+_ATTRIBUTE = re.compile(r"^\s{4,}(\w+): (.*?)(?=^\s{4,}\w+: |\Z)", re.DOTALL | re.MULTILINE)
+_LIMITS = c.LIMITS
+_STRING = {"type": "string"}
+
+
+def describe(kind: str) -> str:
+    """Return a document as JSON text.
+
+    Args:
+        kind: ``"openapi"`` or ``"asyncapi"``.
+    """
+    document = _openapi() if kind == "openapi" else _asyncapi()
+    return json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _openapi() -> dict[str, Any]:
+    requests: list[type[BaseModel]] = [c.SpeechRequest, c.RecognitionRequest, c.TranslationRequest]
+    replies: list[type[BaseModel]] = [
+        c.VoiceList,
+        c.RecognitionReply,
+        c.TranslationReply,
+        c.TranslationChunkReply,
+        c.ErrorBody,
+    ]
+    schemas = {**_schemas(requests, "validation"), **_schemas(replies, "serialization")}
+    _narrow(schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Speech services",
+            "version": c.CONTRACT_VERSION,
+            "description": "Speech, recognition and translation, as the embedded service of speechlab answers them. "
+            "Paths carry no version.",
+        },
+        "servers": [{"url": "http://127.0.0.1:8100", "description": "speechlab serve"}],
+        "security": [{"bearer": []}],
+        "paths": {
+            c.VOICES_PATH: {"get": _voices()},
+            c.SPEECH_PATH: {"post": _speech()},
+            c.RECOGNITION_PATH: {"post": _recognition()},
+            c.TRANSLATION_PATH: {"post": _translation()},
+            "/healthz": {
+                "get": _operation("healthz", "Alive", {"200": _json({"type": "object"})}, security=[])
+            },
+            "/readyz": {
+                "get": _operation(
+                    "readyz",
+                    "Ready: an engine answers",
+                    {"200": _json({"type": "object"}), "503": _error("Not ready, and why.")},
+                )
+            },
+            "/metrics": {
+                "get": _operation(
+                    "metrics",
+                    "Counters in Prometheus' text form",
+                    {"200": {"description": "Metrics.", "content": {"text/plain": {"schema": _STRING}}}},
+                )
+            },
+        },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "<prefix>:<body>"}
+            },
+        },
+        "x-error-names": {
+            name: {"code": kind.code, "status": kind.status} for name, kind in c.ERRORS.items()
+        },
+    }
+
+
+def _asyncapi() -> dict[str, Any]:
+    client: dict[str, type[BaseModel]] = {"session.update": c.SessionUpdate, "tts.speak": c.Speak}
+    service: dict[str, type[BaseModel]] = {**c.SERVICE_MESSAGES}
+    schemas = {
+        **_schemas(list(client.values()), "validation"),
+        **_schemas(list(service.values()), "serialization"),
+    }
+    schemas["SessionSettings"]["properties"]["format"]["enum"] = list(c.AudioFormat)
+    schemas["TtsError"]["properties"]["code"]["enum"] = list(c.RealtimeCode)
+    schemas["RouterError"]["properties"]["code"]["enum"] = list(c.RouterCode)
+    schemas["SynthesisUsage"]["properties"]["status"]["enum"] = list(c.UsageStatus)
+    messages: dict[str, Any] = {
+        name: {
+            "name": name,
+            "contentType": "application/json",
+            "payload": {"$ref": _REF.format(model=model.__name__)},
+        }
+        for name, model in (client | service).items()
+    }
+    messages["audio"] = {
+        "name": "audio",
+        "summary": "A binary frame with the next piece of the audio.",
+        "contentType": "application/octet-stream",
+        "payload": {"type": "string", "format": "binary"},
+    }
+    channel = "#/channels/realtime"
+
+    def sent(names: Sequence[str]) -> list[dict[str, str]]:
+        return [{"$ref": f"{channel}/messages/{name}"} for name in names]
+
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Realtime speech",
+            "version": c.CONTRACT_VERSION,
+            "description": "The client sends a complete text; the service streams its audio back.",
+        },
+        "servers": {
+            "embedded": {
+                "host": "127.0.0.1:8100",
+                "protocol": "ws",
+                "security": [{"$ref": "#/components/securitySchemes/bearer"}],
+            }
+        },
+        "channels": {
+            "realtime": {
+                "address": c.REALTIME_PATH,
+                "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
+            }
+        },
+        "operations": {
+            "take": {"action": "receive", "channel": {"$ref": channel}, "messages": sent(list(client))},
+            "give": {"action": "send", "channel": {"$ref": channel}, "messages": sent([*service, "audio"])},
+        },
+        "components": {
+            "messages": messages,
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "x-handshake-refusals": {code: c.HANDSHAKE_STATUS[code] for code in c.HandshakeCode},
+        "x-close-codes": {code.name.lower(): int(code) for code in c.CloseCode},
+        "x-message-bytes": {"refused-above": c.WS_MESSAGE_MAX_BYTES, "closed-above": c.WS_READ_MAX_BYTES},
+        "x-transitions": [
+            {
+                "states": list(row.states),
+                "trigger": row.trigger,
+                "condition": row.condition,
+                "next": row.next,
+                "sends": list(row.sends),
+            }
+            for row in c.TRANSITIONS
+        ],
+    }
+
+
+def _schemas(
+    models: Sequence[type[BaseModel]], mode: Literal["validation", "serialization"]
+) -> dict[str, Any]:
+    _, document = models_json_schema([(model, mode) for model in models], ref_template=_REF)
+    schemas: dict[str, Any] = document["$defs"]
+    for schema in schemas.values():
+        _move_attributes(schema)
+    return schemas
+
+
+def _move_attributes(schema: dict[str, Any]) -> None:
+    """Move what a docstring says about each field to that field."""
+    text = schema.get("description", "")
+    found = _ATTRIBUTES.search(text)
+    if found is None:
+        return
+    schema["description"] = " ".join(text[: found.start()].split())
+    for name, said in _ATTRIBUTE.findall(found[1]):
+        if name in schema.get("properties", {}):
+            schema["properties"][name]["description"] = " ".join(said.split()).replace("``", "`")
+
+
+def _narrow(schemas: dict[str, Any]) -> None:
+    """Say what the models check by hand, and how a form differs from JSON."""
+    schemas["SpeechRequest"]["properties"]["voice_id"]["format"] = "uuid"
+    schemas["SpeechRequest"]["properties"]["text"] |= {"minLength": 1, "maxLength": _LIMITS.tts_text_chars}
+    recognition = schemas["RecognitionRequest"]["properties"]
+    recognition["audio"]["contentEncoding"] = "base64"
+    recognition["vad"] = {
+        "enum": [0, 1, "0", "1", *c.VadMode],
+        "default": "off",
+        "description": recognition["vad"]["description"],
+    }
+    form = schemas["TranslationRequest"]["properties"]
+    form["text"] |= {"minLength": 1, "maxLength": _LIMITS.translation_text_chars}
+    form["stream"] = {
+        "enum": ["false", "true"],
+        "default": "false",
+        "description": form["stream"]["description"],
+    }
+    form["keywords"]["maxItems"] = _LIMITS.translation_keywords
+    form["context"]["maxLength"] = _LIMITS.translation_context_chars
+    schemas["ErrorBody"]["properties"]["name"]["examples"] = list(c.ERRORS)
+
+
+def _operation(
+    name: str, summary: str, responses: dict[str, Any], *, body: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": name, "summary": summary, **more}
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": body}
+    if more.get("security") != []:
+        responses = {**responses, "401": _error("Invalid or missing API key; `code` is 104.")}
+    return {**operation, "responses": dict(sorted(responses.items()))}
+
+
+def _voices() -> dict[str, Any]:
+    return _operation(
+        "listVoices", "List the voices", {"200": _json(_ref(c.VoiceList)), **_errors("tts", 404, 500)}
+    )
+
+
+def _speech() -> dict[str, Any]:
+    content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in c.CONTENT_TYPES.values()}
+    done = {"description": "The audio; chunked with `stream`.", "content": content}
+    body = {"application/json": {"schema": _ref(c.SpeechRequest)}}
+    replies = {"200": done, **_errors("tts", 400, 403, 404, 408, 413, 429, 500, 503)}
+    return _operation("speak", "Speak a text", replies, body=body)
+
+
+def _recognition() -> dict[str, Any]:
+    body = {"application/json": {"schema": _ref(c.RecognitionRequest)}}
+    replies = {
+        "200": _json(_ref(c.RecognitionReply)),
+        **_errors("asr", 400, 403, 404, 408, 413, 429, 500, 502, 503),
+    }
+    legacy = "A body with OpenAI-style `messages` is taken too (section 4.4); `vad` is then 1 by default."
+    return _operation("transcribe", "Transcribe a recording", replies, body=body, description=legacy)
+
+
+def _translation() -> dict[str, Any]:
+    body = {"multipart/form-data": {"schema": _ref(c.TranslationRequest)}}
+    done = _json(_ref(c.TranslationReply))
+    done["content"]["text/event-stream"] = {
+        "schema": _STRING,
+        "x-event-data": _ref(c.TranslationChunkReply),
+        "x-last-event-data": c.STREAM_END,
+    }
+    replies = {"200": done, **_errors("translate", 400, 404, 408, 413, 429, 500, 503)}
+    return _operation("translate", "Translate a text", replies, body=body)
+
+
+def _errors(service: str, *statuses: int) -> dict[str, Any]:
+    """The error replies of a service, with the causes that the contract names."""
+    own = {
+        400: "The form is damaged, or a field is missing, repeated or invalid.",
+        404: "Not registered here.",
+        408: "The request came too slowly.",
+        413: "Larger than the settings allow.",
+        429: "Rate limit exceeded, or the engine's queue is full; see Retry-After.",
+        503: "The rate limits cannot be checked.",
+    }
+    said = {}
+    for status in statuses:
+        causes = [row.cause for row in c.HTTP_CAUSES if row.status == status and service in row.endpoints]
+        said[str(status)] = _error("; ".join(causes) or own[status])
+        if status in {429, 503}:
+            said[str(status)]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+    return said
+
+
+def _error(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {"application/json": {"schema": _ref(c.ErrorBody)}}}
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
+
+
+def _ref(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REF.format(model=model.__name__)}
