@@ -13,7 +13,7 @@ HYPOTHESES = ["今日は良い天気ですね。", "明日会議があります�
 
 
 def test_japanese_is_not_taken_for_one_word_a_sentence():
-    score = translation_score(REFERENCES, HYPOTHESES, language="ja")
+    score = translation_score(REFERENCES, HYPOTHESES, language="ja", tokenize="char")
     assert score.chrf == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert score.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
     assert score.bleu > 30

@@ -11,10 +11,11 @@ from speechlab.metrics._bootstrap import Interval
 from speechlab.metrics._compare import Comparison, compare, compare_all
 from speechlab.metrics._confusions import confusions
 from speechlab.metrics._error_rate import ErrorRate, error_rate
+from speechlab.metrics._glossary import glossary_terms
 from speechlab.metrics._hotwords import hotword_recall
 from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._score import score, summarize
-from speechlab.metrics._translation import TranslationScore, translation_score
+from speechlab.metrics._translation import TranslationScore, score_translations, translation_score
 
 __all__ = [
     "Alignment",
@@ -32,8 +33,10 @@ __all__ = [
     "compare_japanese",
     "confusions",
     "error_rate",
+    "glossary_terms",
     "hotword_recall",
     "score",
+    "score_translations",
     "summarize",
     "translation_score",
 ]

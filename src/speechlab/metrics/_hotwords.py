@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["hotword_recall"]
+__all__ = ["finder", "hotword_recall"]
 
 _TYPES = {
     "hotword": "string",
@@ -69,12 +69,12 @@ def hotword_recall(
     aliases = _aliases(hotwords)
 
     @cache
-    def finder(unit: str, rules: str) -> Callable[[str], list[str]]:
-        return _finder(aliases, unit, rules)
+    def find_by(unit: str, rules: str) -> Callable[[str], list[str]]:
+        return finder(aliases, unit, rules)
 
     counts = {word: [0, 0, 0] for word in aliases}
     for unit, rules, said, heard in scored[list(_NEEDED)].dropna().itertuples(index=False):
-        find = finder(unit, rules)
+        find = find_by(unit, rules)
         here, there = find(said), find(heard)
         for word in {*here, *there}:
             n, m = here.count(word), there.count(word)
@@ -95,23 +95,38 @@ def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str,
     return {word: [word] for word in hotwords}
 
 
-def _finder(aliases: dict[str, list[str]], unit: str, rules: str) -> Callable[[str], list[str]]:
-    """A function from a normalised text to the hotwords in it, each as often as it occurs."""
+def finder(
+    aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
+) -> Callable[[str], list[str]]:
+    """A function from a normalised text to the hotwords in it, each as often as it occurs.
+
+    Args:
+        aliases: The words, and for each the spellings that count as it.
+        unit: ``"word"`` to find whole words only.
+        rules: Signature or id of the normaliser of the texts.
+        what: What errors call a word. Two hotwords must differ after normalisation; terms may share a translation,
+            and all of them are found where it stands.
+    """
     # The rules of a custom function are not known here; its words are taken as they are.
     normalize: Any = str if rules.startswith("custom:") else normalizer(rules.partition("#")[0])
-    words: dict[str, str] = {}
+    words: dict[str, list[str]] = {}
     for word, spellings in aliases.items():
         for spelling in spellings:
             form = " ".join(normalize(spelling).split())
             if not form:
-                message = f"nothing is left of the hotword {spelling!r} after normalisation ({rules})"
+                message = f"nothing is left of the {what} {spelling!r} after normalisation ({rules})"
                 raise InvalidRequestError(message, parameter="hotwords")
-            if words.setdefault(form, word) != word:
-                message = f"the hotwords {words[form]!r} and {word!r} are both {form!r} after normalisation ({rules})"
+            owners = words.setdefault(form, [])
+            if word not in owners:
+                owners.append(word)
+            if len(owners) > 1 and what == "hotword":
+                message = (
+                    f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalisation ({rules})"
+                )
                 raise InvalidRequestError(message, parameter="hotwords")
     if not words:
         return lambda _: []
     longest_first = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     spaced = prepare(unit, None, None).unit == "word"
     pattern = re.compile(rf"(?<!\S)(?:{longest_first})(?!\S)" if spaced else longest_first)
-    return lambda text: [words[found] for found in pattern.findall(" ".join(text.split()))]
+    return lambda text: [word for found in pattern.findall(" ".join(text.split())) for word in words[found]]

@@ -1,19 +1,38 @@
-"""Scores of translations, by sacrebleu."""
+"""Scores of translations: BLEU and chrF by sacrebleu, with intervals, and whether the glossary was kept."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._bootstrap import (
+    Interval,
+    check_draws,
+    check_level,
+    draw_sums,
+    percentiles,
+    sum_blocks,
+)
+from speechlab.metrics._glossary import glossary_table
+from speechlab.metrics._units import auto_unit
+from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["TranslationScore", "translation_score"]
+    import pandas as pd
+    from numpy.typing import NDArray
 
-_TOKENIZERS = {"ja": "char", "zh": "zh"}
-"""sacrebleu's default takes a Japanese or Chinese sentence for one word, and gives 0.00 without a warning."""
+    from speechlab.metrics._glossary import Glossary
+
+__all__ = ["TranslationScore", "score_translations", "translation_score"]
+
+Metric = Literal["chrf", "bleu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +45,7 @@ class TranslationScore:
         signature: sacrebleu's signature of chrF: what it takes to compute the same number again.
         bleu_signature: The same of BLEU.
         segments: Number of translations.
+        glossary: One row for each term, if a glossary was given; as :func:`glossary_terms` returns it.
     """
 
     chrf: float
@@ -33,38 +53,240 @@ class TranslationScore:
     signature: str
     bleu_signature: str
     segments: int
+    glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    _statistics: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    def confidence_interval(
+        self,
+        metric: Metric = "chrf",
+        level: float = 0.95,
+        n: int = 1_000,
+        seed: int = 0,
+        groups: Iterable[Any] | None = None,
+    ) -> Interval:
+        """Percentile bootstrap interval of a corpus score (Koehn, 2004).
+
+        Args:
+            metric: ``"chrf"`` or ``"bleu"``.
+            level: Confidence level, between 0 and 1.
+            n: How many draws.
+            seed: The same seed gives the same interval.
+            groups: Name of a block for each segment, such as its document; blocks are drawn as wholes.
+
+        Returns:
+            ``(low, high)``, 0 to 100; both NaN if there are fewer than two segments or blocks.
+        """
+        check_level(level)
+        check_draws(n)
+        if metric not in get_args(Metric):
+            message = f"there is no metric {metric!r}; use 'chrf' or 'bleu'"
+            raise InvalidRequestError(message, parameter="metric")
+        if self._statistics is None:
+            return Interval(math.nan, math.nan)
+        rows = self._statistics[get_args(Metric).index(metric)]
+        if groups is not None:
+            rows = np.column_stack(sum_blocks(groups, *rows.T))
+        if len(rows) < 2:
+            return Interval(math.nan, math.nan)
+        compute = _metrics("none", single=self.segments == 1)[metric]._compute_score_from_stats  # noqa: SLF001
+        sums = draw_sums(rows, n=n, seed=seed).tolist()
+        return percentiles(np.array([compute(row).score for row in sums]), level)
+
+    def frame(self, level: float = 0.95, n: int = 1_000, seed: int = 0) -> pd.DataFrame:
+        """One row for each metric: its name, ``score``, ``low``, ``high`` (0 to 100), ``segments``, ``signature``."""
+        import pandas as pd
+
+        rows = []
+        for metric, score, signature in (
+            ("chrf", self.chrf, self.signature),
+            ("bleu", self.bleu, self.bleu_signature),
+        ):
+            interval = self.confidence_interval(cast("Metric", metric), level, n, seed)
+            rows.append((metric, score, *interval, self.segments, signature))
+        return pd.DataFrame(rows, columns=["metric", "score", "low", "high", "segments", "signature"])
 
 
 def translation_score(
-    references: Sequence[str], hypotheses: Sequence[str], *, language: str | None = None
+    references: Sequence[str] | pd.DataFrame,
+    hypotheses: Sequence[str] | None = None,
+    *,
+    language: str | None = None,
+    tokenize: str = "auto",
+    glossary: Glossary | None = None,
+    sources: Sequence[str] | None = None,
+    source_language: str | None = None,
+    reference: str = "reference",
+    hypothesis: str = "translation",
+    source: str = "text",
 ) -> TranslationScore:
     """Score translations with chrF and BLEU.
 
     Args:
-        references: Reference translations.
-        hypotheses: Translations, as many.
-        language: Code of the language translated into; ``ja`` is split into characters and ``zh`` as sacrebleu's
-            ``zh`` does, all others as its default, ``13a``.
+        references: Reference translations; or a table, whose rows without a text on either side are passed over.
+        hypotheses: Translations, as many; not for a table.
+        language: Code of the language translated into. sacrebleu's default takes a Japanese sentence for one word,
+            and gives 0.00 without a warning.
+        tokenize: sacrebleu's tokeniser for BLEU. ``"auto"``: for ``ja``, ``ja-mecab`` if MeCab and its dictionary
+            are installed (``pip install 'sacrebleu[ja]'``) and else ``char``; ``zh`` for Chinese, ``char`` for other
+            languages without spaces, and ``13a`` for the rest. The signature says which.
+        glossary: Terms that must be kept, as for :func:`glossary_terms`.
+        sources: The texts that were translated, for a glossary with source terms.
+        source_language: Code of their language.
+        reference: Column of the references of a table.
+        hypothesis: Column of the translations of a table.
+        source: Column of the sources of a table; used if it is there.
+
+    Returns:
+        The scores, with intervals on request.
 
     Raises:
-        InvalidRequestError: There are none, or the two differ in number.
+        InvalidRequestError: There are none, or the two differ in number, or a language or tokeniser does not exist.
+
+    Example:
+        >>> score = translation_score(
+        ...     ["会議は明日です。"], ["会議は明日だ。"], language="ja", tokenize="char"
+        ... )
+        >>> round(score.bleu), score.segments
+        (56, 1)
     """
+    if not isinstance(references, list | tuple) and hasattr(references, "columns"):
+        frame = cast("pd.DataFrame", references)
+        _require(frame, reference, hypothesis)
+        frame = frame[frame[reference].notna() & frame[hypothesis].notna()]
+        if sources is None and source in frame.columns:
+            sources = frame[source].tolist()
+        references, hypotheses = frame[reference].tolist(), frame[hypothesis].tolist()
+    said, heard = list(references), list(hypotheses or ())
+    if len(said) != len(heard) or not said:
+        message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
+        raise InvalidRequestError(message, parameter="references")
+    metrics = _metrics(_tokenizer(tokenize, language), single=len(said) == 1)
+    scores, statistics = {}, []
+    for name, metric in metrics.items():
+        rows = metric._extract_corpus_statistics(heard, [said])  # noqa: SLF001 - sums of these are the corpus score
+        scores[name] = metric._aggregate_and_compute(rows).score  # noqa: SLF001
+        statistics.append(np.array(rows, dtype=np.int64))
+    table = None
+    if glossary is not None:
+        table = glossary_table(said, heard, glossary, sources, language, source_language)
+    return TranslationScore(
+        scores["chrf"],
+        scores["bleu"],
+        str(metrics["chrf"].get_signature()),
+        str(metrics["bleu"].get_signature()),
+        len(said),
+        table,
+        (statistics[0], statistics[1]),
+    )
+
+
+def score_translations(
+    frame: pd.DataFrame,
+    reference: str = "reference",
+    hypothesis: str = "translation",
+    language: str = "target_lang",
+    by: str | Sequence[str] = (),
+    *,
+    tokenize: str = "auto",
+    level: float = 0.95,
+    n: int = 1_000,
+    seed: int = 0,
+    groups: str | None = None,
+) -> pd.DataFrame:
+    """Corpus scores of groups of translations, with intervals.
+
+    Args:
+        frame: One row for each translation.
+        reference: Column of the reference translations.
+        hypothesis: Column of the translations.
+        language: Column of the languages translated into; or the language of all rows.
+        by: Columns to group by; languages are never mixed.
+        tokenize: As for :func:`translation_score`.
+        level: Confidence level of the intervals.
+        n: Bootstrap draws of each.
+        seed: The same seed gives the same table.
+        groups: Column of blocks, such as documents, that are drawn as wholes.
+
+    Returns:
+        One row for each group and language: the columns of ``by``, ``language``, ``n`` (rows), ``n_scored`` (rows
+        with both texts), ``chrf``, ``chrf_low``, ``chrf_high``, ``bleu``, ``bleu_low``, ``bleu_high`` (0 to 100),
+        ``signature`` (of chrF) and ``bleu_signature``.
+
+    Raises:
+        InvalidRequestError: A column is missing, or a language or tokeniser does not exist.
+    """
+    import pandas as pd
+
+    keys = [by] if isinstance(by, str) else list(by)
+    _require(frame, reference, hypothesis, *keys, *([groups] if groups else []))
+    codes = (
+        frame[language].map(language_code, na_action="ignore")
+        if language in frame.columns
+        else pd.Series(language_code(language), index=frame.index)
+    )
+    keyed = frame.assign(language=codes.astype(object))
+    names = [*[key for key in keys if key != "language"], "language"]
+    rows = []
+    for values, part in keyed.groupby(names, observed=True, sort=True):
+        done = part[part[reference].notna() & part[hypothesis].notna()]
+        figures: dict[str, Any] = {"n": len(part), "n_scored": len(done)}
+        if len(done):
+            score = translation_score(
+                done[reference].tolist(),
+                done[hypothesis].tolist(),
+                language=str(values[-1]),
+                tokenize=tokenize,
+            )
+            figures |= {"signature": score.signature, "bleu_signature": score.bleu_signature}
+            blocks = done[groups].tolist() if groups else None
+            for metric in get_args(Metric):
+                low, high = score.confidence_interval(metric, level, n, seed, blocks)
+                figures |= {metric: getattr(score, metric), f"{metric}_low": low, f"{metric}_high": high}
+        rows.append(dict(zip(names, values, strict=True)) | figures)
+    return pd.DataFrame(rows, columns=[*names, *_SUMMARY]).astype(_SUMMARY)
+
+
+_SUMMARY = {
+    "n": "Int64",
+    "n_scored": "Int64",
+    **{f"{metric}{end}": "Float64" for metric in get_args(Metric) for end in ("", "_low", "_high")},
+    "signature": "string",
+    "bleu_signature": "string",
+}
+
+
+def _require(frame: pd.DataFrame, *names: str) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        have = ", ".join(map(repr, frame.columns)) or "none"
+        message = f"the table has no column {missing[0]!r}; it has {have}. Name the right one, as in reference='text'"
+        raise InvalidRequestError(message, parameter=missing[0])
+
+
+def _metrics(tokenize: str, *, single: bool) -> dict[str, Any]:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    if len(references) != len(hypotheses) or not references:
-        message = f"{len(references)} references do not fit {len(hypotheses)} translations; give one for each"
-        raise InvalidRequestError(message, parameter="references")
-    chrf, bleu = (
-        CHRF(),
-        BLEU(tokenize=_TOKENIZERS.get(language or "", "13a"), effective_order=len(references) == 1),
-    )
-    chrf_score = chrf.corpus_score(list(hypotheses), [list(references)])
-    bleu_score = bleu.corpus_score(list(hypotheses), [list(references)])
-    return TranslationScore(
-        chrf_score.score,
-        bleu_score.score,
-        str(chrf.get_signature()),
-        str(bleu.get_signature()),
-        len(references),
-    )
+    metrics = {"chrf": CHRF(), "bleu": BLEU(tokenize=tokenize, effective_order=single)}
+    for metric in metrics.values():
+        metric.num_refs = 1
+    return metrics
+
+
+def _tokenizer(tokenize: str, language: str | None) -> str:
+    from sacrebleu.metrics.bleu import BLEU
+
+    if tokenize != "auto":
+        known = sorted(BLEU.TOKENIZERS)
+        if tokenize not in known:
+            message = f"sacrebleu has no tokeniser {tokenize!r}; use 'auto' or one of {', '.join(known)}"
+            raise InvalidRequestError(message, parameter="tokenize")
+        return tokenize
+    code = None if language is None else language_code(language)
+    if code == "ja" and find_spec("MeCab") is not None and find_spec("ipadic") is not None:
+        return "ja-mecab"
+    if code is None or code == "zh":
+        return code or "13a"
+    return "char" if auto_unit(code) == "char" else "13a"

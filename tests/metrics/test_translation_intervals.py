@@ -1,0 +1,167 @@
+"""Intervals, tokenisers, tables and glossaries of translations."""
+
+import random
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+import sacrebleu
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import glossary_terms, score_translations, translation_score
+
+WORDS = [*"abcdefgh", "cat", "dog", "house", "sees", "finds", "red", "old", "today"]
+
+
+def corpus(n, seed=0, hard=0.3):
+    random_ = random.Random(seed)
+    references = [" ".join(random_.choices(WORDS, k=random_.randrange(4, 20))) for _ in range(n)]
+    hypotheses = [
+        " ".join(random_.choice(WORDS) if random_.random() < hard else word for word in text.split())
+        for text in references
+    ]
+    return references, hypotheses
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "zh", None])
+@pytest.mark.parametrize("n", [1, 2, 60])
+def test_scores_and_signatures_are_sacrebleus(language, n):
+    references, hypotheses = corpus(n)
+    if language in {"ja", "zh"}:
+        references = ["今日は" + text.replace(" ", "") + "😀が" for text in references]
+    score = translation_score(references, hypotheses, language=language, tokenize="auto")
+    tokenize = {"ja": "ja-mecab" if find_spec("MeCab") else "char", "zh": "zh"}.get(language, "13a")
+    bleu = sacrebleu.BLEU(tokenize=tokenize, effective_order=n == 1)
+    assert score.bleu == bleu.corpus_score(hypotheses, [references]).score
+    assert score.bleu_signature == str(bleu.get_signature())
+    chrf = sacrebleu.CHRF()
+    assert score.chrf == chrf.corpus_score(hypotheses, [references]).score
+    assert score.signature == str(chrf.get_signature())
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+def test_intervals_are_about_those_of_sacrebleu(metric):
+    references, hypotheses = corpus(200)
+    low, high = translation_score(references, hypotheses).confidence_interval(metric, n=2_000)
+    theirs = getattr(sacrebleu, metric.upper())()
+    score = theirs.corpus_score(hypotheses, [references], n_bootstrap=2_000)
+    assert (high - low) / 2 == pytest.approx(score._ci, rel=0.1)
+    assert low < score.score < high
+
+
+def test_intervals_are_repeatable_and_blocks_widen_them():
+    references, hypotheses = [], []
+    for document in range(30):
+        one, other = corpus(10, seed=document, hard=0.6 if document % 2 else 0.1)
+        references += one
+        hypotheses += other
+    score = translation_score(references, hypotheses)
+    assert score.confidence_interval("bleu", seed=3) == score.confidence_interval("bleu", seed=3)
+    low, high = score.confidence_interval("bleu")
+    wide = score.confidence_interval("bleu", groups=[i // 10 for i in range(300)])
+    assert wide.high - wide.low > 1.5 * (high - low)
+    assert np.isnan(translation_score(["a b"], ["a c"]).confidence_interval()).all()
+    frame = score.frame(n=200)
+    assert frame["metric"].tolist() == ["chrf", "bleu"]
+    assert (frame["low"] < frame["score"]).all()
+
+
+def test_intervals_cover_the_truth():
+    truth = translation_score(*corpus(8_000, seed=99)).chrf
+    inside = 0
+    for seed in range(50):
+        score = translation_score(*corpus(50, seed=seed))
+        low, high = score.confidence_interval("chrf", n=200, seed=seed)
+        inside += low <= truth <= high
+    assert inside >= 41  # 47 or 48 expected
+
+
+def test_tokenizers_fit_the_language():
+    thai = (["สวัสดีครับวันนี้อากาศดี"], ["สวัสดีค่ะวันนี้อากาศดี"])
+    assert translation_score(*thai, language="th").bleu > 30
+    assert "tok:char" in translation_score(*thai, language="th").bleu_signature
+    assert "tok:intl" in translation_score(["a"], ["a"], tokenize="intl").bleu_signature
+    with pytest.raises(InvalidRequestError, match=r"'mecab'.*ja-mecab"):
+        translation_score(["a"], ["a"], tokenize="mecab")
+    with pytest.raises(InvalidRequestError, match="'jp'"):
+        translation_score(["a"], ["a"], language="jp")
+
+
+def test_mecab_is_used_where_it_is_installed(monkeypatch):
+    from speechlab.metrics import _translation
+
+    monkeypatch.setattr(_translation, "find_spec", lambda name: object())
+    assert _translation._tokenizer("auto", "ja-JP") == "ja-mecab"
+    monkeypatch.setattr(_translation, "find_spec", lambda name: None)
+    assert _translation._tokenizer("auto", "ja") == "char"
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame(
+        {
+            "text": ["Meeting room A", "The API", None, "Big API"],
+            "reference": ["会議室A", "そのAPI", "x", "大きなAPI"],
+            "translation": ["会議室A", "そのエーピーアイ", "x", None],
+            "target_lang": ["ja", "ja", "en", "ja"],
+            "model": ["m", "m", "m", "n"],
+        },
+        index=[5, 6, 7, 8],
+    )
+
+
+def test_tables_are_scored_by_group_and_language(table):
+    scores = score_translations(table, by="model", tokenize="char", n=100)
+    assert scores[["model", "language", "n", "n_scored"]].to_numpy().tolist() == [
+        ["m", "en", 1, 1],
+        ["m", "ja", 2, 2],
+        ["n", "ja", 1, 0],
+    ]
+    alone = translation_score(table.iloc[:2], language="ja", tokenize="char")
+    assert scores["chrf"].tolist()[1] == alone.chrf
+    assert scores["chrf"].isna().tolist() == [False, False, True]
+    assert scores["bleu"].dtype == "Float64"
+    assert len(score_translations(table.iloc[:0])) == 0
+    with pytest.raises(InvalidRequestError, match="no column 'ref'"):
+        score_translations(table, reference="ref")
+
+
+def test_glossary_by_source_terms(table):
+    japanese = table[table["target_lang"] == "ja"]
+    glossary = {"meeting room": ["会議室", "ミーティングルーム"], "API": "API", "cat": "猫"}
+    score = translation_score(
+        japanese, language="ja", glossary=glossary, source_language="en", tokenize="char"
+    )
+    rows = score.glossary.set_index("term")
+    assert rows[["expected", "found", "missed"]].to_numpy().tolist() == [[1, 1, 0], [1, 0, 1], [0, 0, 0]]
+    assert rows["preserved"].isna().tolist() == [False, False, True]
+    named = glossary_terms(japanese, glossary=glossary, language="ja", source_language="en")
+    assert named["missed_in"].tolist() == [[], [6], []]
+    assert named["target"].tolist()[0] == "会議室 | ミーティングルーム"
+
+
+def test_glossary_by_references():
+    references = ["The Cat, the cat and a concatenation", "dog"]
+    table = glossary_terms(references, ["the cat!", "cat dog"], ["cat", "dog", "bird"], language="en")
+    assert table["expected"].tolist() == [2, 1, 0]
+    assert table["found"].tolist() == [1, 1, 0]
+    assert table["missed_in"].tolist() == [[0], [], []]
+    unknown = glossary_terms(["東京タワーへ"], ["東京へ"], {"Tokyo Tower": "東京タワー"})
+    assert unknown["missed"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: glossary_terms(["a"], ["a"], "cat"), "one text, 'cat'"),
+        (lambda: glossary_terms(["a"], ["a"], ["!"]), "nothing is left of the glossary term '!'"),
+        (lambda: glossary_terms(["a"], [], ["b"]), "do not fit"),
+        (lambda: glossary_terms(pd.DataFrame({"reference": []}), glossary=["b"]), "no column 'translation'"),
+        (lambda: translation_score(["a"], ["b"]).confidence_interval("ter"), "'ter'"),
+        (lambda: translation_score(["a"], ["b"]).confidence_interval(level=95), "between 0 and 1"),
+    ],
+)
+def test_errors_name_the_value(call, hint):
+    with pytest.raises(InvalidRequestError, match=hint):
+        call()
