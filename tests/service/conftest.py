@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import socket
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from speechlab.engines import (
     EngineVoice,
@@ -229,6 +232,65 @@ class StagedTranslator:
             self.closed += 1
 
 
+class Talk:
+    """A client of the realtime endpoint that sends exactly what it is told."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket = socket
+
+    def raw(self, data: str | bytes) -> None:
+        self.socket.send(data)
+
+    def send(self, **message: Any) -> None:
+        self.raw(json.dumps(message))
+
+    def event(self, seconds: float = 20.0) -> Any:
+        """The next message: a dictionary, or bytes of audio."""
+        message = self.socket.recv(seconds)
+        return message if isinstance(message, bytes) else json.loads(message)
+
+    def silent(self, seconds: float) -> bool:
+        try:
+            self.socket.recv(seconds)
+        except TimeoutError:
+            return True
+        return False
+
+    def closed(self, seconds: float = 20.0) -> int:
+        """Read to the end; returns the close code."""
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                self.socket.recv(max(0.0, deadline - time.monotonic()))
+        return self.socket.close_code
+
+    def configure(self, **session: Any) -> Any:
+        self.send(type="session.update", id="configuring", session=session)
+        created = self.event()
+        assert created["type"] == "session.created", created
+        return created
+
+    def speak(self, text: str, **fields: Any) -> list[Any]:
+        self.send(type="tts.speak", text=text, **fields)
+        return self.until_usage()
+
+    def until_usage(self) -> list[Any]:
+        events = [self.event()]
+        while not (isinstance(events[-1], dict) and events[-1]["type"] == "tts.usage"):
+            events.append(self.event())
+        return events
+
+
+@contextmanager
+def talking(http: Http, key: str | None = None, *, headers: Any = None, **options: Any):
+    """A realtime connection for as long as the block lasts."""
+    sent = {"Authorization": f"Bearer {key or http.key}"} | (headers or {})
+    address = http.base_url.replace("http", "ws", 1) + "/ws/tts/realtime"
+    options = {"proxy": None, "max_size": None, "close_timeout": 2} | options
+    with connect(address, additional_headers=sent, **options) as socket:
+        yield Talk(socket)
+
+
 NO_ENGINES = {
     name: {"enabled": False}
     for name in ("kokoro", "q", "hibari", "openjtalk", "whisper", "gemma", "qwen", "llama")
@@ -296,6 +358,12 @@ def staged():
 def stage():
     """Makes staged services with settings: ``with stage(queue_limit=1) as service``."""
     return staged_service
+
+
+@pytest.fixture(scope="session")
+def talk():
+    """Opens realtime connections: ``with talk(service.http) as client``."""
+    return talking
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,301 @@
+"""What is decided before the upgrade, on raw sockets: always an HTTP reply with a body, never 101 and a close."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import socket
+import time
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from speechlab.contract import AUTHENTICATION_MESSAGE, HANDSHAKE_STATUS, HandshakeCode
+from speechlab.service import Access, Database, ServiceConfig, create_app, make_key
+
+PATH = "/ws/tts/realtime"
+KEY_HEADER = "dGhlIHNhbXBsZSBub25jZQ=="
+GOOD = {
+    "Host": "127.0.0.1",
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Key": KEY_HEADER,
+    "Sec-WebSocket-Version": "13",
+}
+
+
+def shake(http, *, path=PATH, method="GET", key="", drop=(), body=b"", **headers):
+    """Send a handshake as written; returns status, headers and body."""
+    fields = {name: value for name, value in GOOD.items() if name not in drop}
+    if key is not None:
+        fields["Authorization"] = f"Bearer {key or http.key}"
+    lines = [f"{method} {path} HTTP/1.1"]
+    for name, value in (fields | {n.replace("_", "-"): v for n, v in headers.items()}).items():
+        lines += [f"{name}: {item}" for item in ([value] if isinstance(value, str) else value)]
+    with socket.create_connection(http.address, timeout=10) as connection:
+        connection.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+        reply = b""
+        while b"\r\n\r\n" not in reply and (chunk := connection.recv(4096)):
+            reply += chunk
+        head, _, rest = reply.partition(b"\r\n\r\n")
+        names = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n")[1:])
+        names = {name.lower(): value for name, value in names.items()}
+        while len(rest) < int(names.get("content-length", 0)) and (chunk := connection.recv(4096)):
+            rest += chunk
+    return int(head.split()[1]), names, rest
+
+
+def refused(reply, code: str):
+    status, headers, body = reply
+    assert status == HANDSHAKE_STATUS[HandshakeCode(code)], (status, body)
+    assert headers["content-type"] == "application/json"
+    assert headers["x-request-id"]
+    assert "sec-websocket-accept" not in headers
+    fields = json.loads(body)
+    assert set(fields) == {"context", "code", "name", "error"}
+    assert (fields["name"], type(fields["code"])) == (code, int)
+    assert fields["context"][0] == "ws"
+    assert (fields["code"] == 104) == (status == 401)
+    assert (status == 401) == (fields["error"] == AUTHENTICATION_MESSAGE)
+    assert (headers.get("www-authenticate") == "Bearer") == (status == 401)
+    assert ("retry-after" in headers) == (status in {429, 503})
+
+
+def test_a_right_handshake_is_upgraded(live):
+    status, headers, _ = shake(live)
+    assert (status, headers["upgrade"]) == (101, "websocket")
+    # The example of RFC 6455, section 1.3.
+    assert headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+
+def test_160_deflate_is_not_negotiated(live):
+    _, headers, _ = shake(live, Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits")
+    assert "sec-websocket-extensions" not in headers
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"drop": ["Upgrade"]},
+        {"drop": ["Connection"]},
+        {"drop": ["Sec-WebSocket-Key"]},
+        {"drop": ["Sec-WebSocket-Version"]},
+        {"drop": ["Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version"]},
+        {"Sec_WebSocket_Key": "c2hvcnQ="},
+        {"Sec_WebSocket_Key": "not base64!"},
+        {"Sec-WebSocket-Key": [KEY_HEADER, KEY_HEADER]},
+        {"Sec_WebSocket_Version": "12"},
+        {"Sec_WebSocket_Version": "8, 13"},
+        {"Upgrade": "h2c"},
+        {"Connection": "keep-alive"},
+        {"method": "POST"},
+        {"method": "POST", "Content_Length": "5", "body": b"hello"},
+        {"Content_Length": "5", "body": b"hello"},
+        {"method": "PUT"},
+        {"method": "POST", "drop": ["Upgrade", "Connection"], "Content_Length": "2", "body": b"{}"},
+        {"Sec_WebSocket_Protocol": "not:a token"},
+        {"Origin": ["https://lab.example"] * 2},
+        {"X_Long": "a" * 20_000},
+        {"X_Many": ["a"] * 150},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("key", ["", None])
+def test_115_119_what_is_no_handshake(live, change, key):
+    # 118: that comes before the key.
+    refused(shake(live, key=key, **change), "invalid_websocket_upgrade")
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "auth_token_required"),
+        ({"X_API_Key": "sl:test-key-of-the-suite"}, "auth_token_required"),
+        ({"Cookie": "api_key=sl:test-key-of-the-suite"}, "auth_token_required"),
+        ({"Sec_WebSocket_Protocol": "speech, test-key-of-the-suite"}, "auth_token_required"),
+        ({"Authorization": ""}, "invalid_token_format"),
+        ({"Authorization": "Bearer"}, "invalid_token_format"),
+        ({"Authorization": "Bearer nocolon"}, "invalid_token_format"),
+        ({"Authorization": "Bearer sl:"}, "invalid_token_format"),
+        ({"Authorization": "Bearer :body"}, "invalid_token_format"),
+        ({"Authorization": "sl:test-key-of-the-suite"}, "invalid_token_format"),
+        ({"Authorization": "Basic c2w6dGVzdC1rZXktb2YtdGhlLXN1aXRl"}, "invalid_token_format"),
+        ({"Authorization": ["Bearer sl:test-key-of-the-suite"] * 2}, "invalid_token_format"),
+        ({"Authorization": "Bearer sl-test-key-of-the-suite"}, "legacy_api_key_rejected"),
+        ({"Authorization": "Bearer sl_test-key-of-the-suite"}, "legacy_api_key_rejected"),
+        ({"Authorization": "Bearer sl:another-key-of-nobody"}, "invalid_token"),
+        ({"Authorization": "Bearer xx:test-key-of-the-suite"}, "invalid_token"),
+        ({"Authorization": "Bearer sl:test-key-of-the-suite1"}, "invalid_token"),
+        ({"Authorization": "Bearer sl:schl\u00fcssel"}, "invalid_token"),
+    ],
+)
+def test_001_116_120_tokens(live, headers, code):
+    refused(shake(live, key=None, **headers), code)
+    refused(shake(live, key=None, path=PATH + "?api_key=sl:test-key-of-the-suite", **headers), code)
+
+
+def test_005_the_scheme_in_any_case(live):
+    assert shake(live, key=None, Authorization=f"bearer {live.key}")[0] == 101
+
+
+def test_003_120_keys_that_expired_or_were_revoked(stage, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        access = Access(database)
+        _, short = access.create("short", expires_in_s=0.3)
+        stored, revoked = access.create("revoked")
+        assert shake(service.http, key=short)[0] == shake(service.http, key=revoked)[0] == 101
+        access.revoke(stored.key_id)
+        time.sleep(0.4)
+        for key in (short, revoked):
+            refused(shake(service.http, key=key), "invalid_token")
+
+
+def test_121_origins(stage):
+    with stage(ws_origins=("https://lab.example", "null")) as service:
+        for origin in ("https://lab.example", "HTTPS://LAB.example", "null"):
+            assert shake(service.http, Origin=origin)[0] == 101
+        for origin in ("https://lab.example.evil", "http://lab.example", "https://lab.example/"):
+            refused(shake(service.http, Origin=origin), "ws_origin_denied")
+    with stage() as service:
+        for origin in ("null", "http://127.0.0.1", service.http.base_url):
+            refused(shake(service.http, Origin=origin), "ws_origin_denied")
+
+
+@pytest.mark.parametrize("path", ["/ws", "/ws/asr/realtime", PATH + "/", "/", "/tts", PATH.upper()])
+def test_117_other_paths(live, path):
+    refused(shake(live, path=path), "unknown_service")
+
+
+def test_hosts_that_are_not_served(live):
+    refused(shake(live, Host="stranger.example"), "invalid_websocket_upgrade")
+    assert shake(live, Host="localhost:1234")[0] == 101
+
+
+def test_118_of_two_faults_the_first_in_order_is_told(stage, talk):
+    faults = [
+        ({"Sec_WebSocket_Version": "12"}, "invalid_websocket_upgrade"),
+        ({"key": None}, "auth_token_required"),
+        ({"key": "nocolon"}, "invalid_token_format"),
+        ({"key": "sl:unknown-key"}, "invalid_token"),
+        ({"key": "sl-legacy-key"}, "legacy_api_key_rejected"),
+        ({"Origin": "https://evil.example"}, "ws_origin_denied"),
+        ({"path": "/ws/x"}, "unknown_service"),
+        ({}, "ws_connection_limit_exceeded"),
+    ]
+    with stage(ws_connections=1) as service, talk(service.http) as _:
+        for number, (first, code) in enumerate(faults):
+            for second, _code in faults[number:]:
+                refused(shake(service.http, **(second | first)), code)
+
+
+def test_122_connections_of_a_key_are_counted_and_freed(stage, talk, tools, tmp_path):
+    with stage(ws_connections=2, data_dir=tmp_path) as service:
+        with contextlib.closing(Database(tmp_path)) as database:
+            _, other = Access(database).create("other")
+        with talk(service.http), talk(service.http):
+            refused(shake(service.http), "ws_connection_limit_exceeded")
+            with talk(service.http, key=other):
+                pass
+        assert tools.eventually(lambda: shake(service.http)[0] == 101)
+
+
+def test_122_an_abrupt_loss_frees_the_place(stage, talk, tools):
+    with stage(ws_connections=1) as service:
+        for speaking in (False, True):
+            with socket.create_connection(service.http.address) as connection:
+                head = "\r\n".join(f"{name}: {value}" for name, value in GOOD.items())
+                connection.sendall(
+                    f"GET {PATH} HTTP/1.1\r\n{head}\r\nAuthorization: Bearer {service.http.key}\r\n\r\n".encode()
+                )
+                assert connection.recv(4096).startswith(b"HTTP/1.1 101")
+                refused(shake(service.http), "ws_connection_limit_exceeded")
+                if speaking:
+                    session = {"voice_id": service.voice("endless"), "format": "pcm"}
+                    for message in (
+                        {"type": "session.update", "session": session},
+                        {"type": "tts.speak", "text": "a"},
+                    ):
+                        connection.sendall(masked(json.dumps(message).encode()))
+                    assert tools.eventually(lambda: len(service.speaker.calls) == 1)
+                # An RST, as a machine that lost its process sends it.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            assert tools.eventually(lambda: shake(service.http)[0] == 101)
+        assert tools.eventually(lambda: service.speaker.closed == 1)
+
+
+def masked(payload: bytes) -> bytes:
+    assert len(payload) < 126 * 100
+    length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + len(payload).to_bytes(2)
+    return b"\x81" + length + bytes(4) + payload
+
+
+def test_124_the_client_library_gets_the_body(live, talk):
+    with pytest.raises(InvalidStatus) as caught, talk(live, key="sl:unknown-key"):
+        pass
+    assert caught.value.response.status_code == 401
+    assert json.loads(caught.value.response.body)["name"] == "invalid_token"
+
+
+def ask(config: ServiceConfig, change) -> tuple[int, dict]:
+    """Send a right handshake to the application itself, after changing its service."""
+    app = create_app(config)
+    change(app.state.service)
+    sent = []
+
+    async def main() -> None:
+        async def receive():
+            return {"type": "websocket.connect"}
+
+        async def send(message):
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {config.api_keys[0]}".encode())]
+        scope = {
+            "type": "websocket",
+            "path": PATH,
+            "raw_path": PATH.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": headers,
+            "subprotocols": [],
+            "extensions": {"websocket.http.response": {}},
+        }
+        await app(scope, receive, send)
+
+    asyncio.run(main())
+    start, body = sent
+    return start["status"], json.loads(body["body"])
+
+
+def test_117_when_connections_or_keys_cannot_be_checked_nobody_is_let_in():
+    from speechlab.errors import StoreError
+
+    class Broken:
+        def enter(self, _key_id):
+            raise OSError("the counter is gone")
+
+        def find(self, _token):
+            raise StoreError("the database is gone")
+
+    config = ServiceConfig(port=0, api_keys=(make_key(),), recogniser="", translator="")
+    for name in ("connections", "keyring"):
+
+        def change(service, name=name):
+            setattr(service.realtime if name == "connections" else service, name, Broken())
+
+        status, body = ask(config, change)
+        assert (status, body["name"], body["code"]) == (503, "ws_connection_quota_unavailable", 115)
+        assert "gone" not in body["error"]
+
+
+def test_018_no_key_in_any_refusal(live, tools):
+    canary = f"sl:{tools.canary}-0123"
+    for reply in (
+        shake(live, key=canary),
+        shake(live, key=canary, path=f"/ws/{canary}"),
+        shake(live, key=canary.replace(":", "-")),
+        shake(live, key=canary, Sec_WebSocket_Key=base64.b64encode(tools.canary.encode()).decode()),
+    ):
+        assert tools.canary not in str(reply)
