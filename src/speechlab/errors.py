@@ -65,7 +65,13 @@ class SpeechLabError(Exception):
 
     The text is the only positional argument; facts are keyword attributes with defaults. That is what lets
     pickle and copy rebuild any error from ``args`` and ``__dict__``.
+
+    Attributes:
+        timing: How long the call that failed took and how often it was sent, a ``Timing``; None where no call was
+            made.
     """
+
+    timing: Any = None
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -243,11 +249,15 @@ class StreamTruncatedError(SpeechLabError):
 
     Attributes:
         partial: What had come: bytes of audio, or the text so far.
+        close_code: Code with which a realtime connection was closed (1006: without a word); None for HTTP.
     """
 
-    def __init__(self, message: str = "", *, partial: bytes | str | None = None) -> None:
+    def __init__(
+        self, message: str = "", *, partial: bytes | str | None = None, close_code: int | None = None
+    ) -> None:
         super().__init__(message)
         self.partial = partial
+        self.close_code = close_code
 
 
 class RealtimeError(SpeechLabError):
@@ -255,11 +265,26 @@ class RealtimeError(SpeechLabError):
 
     Attributes:
         code: The code of section 7.2, such as ``"rate_limited"``.
+        retryable: Whether the same text may succeed later.
+        partial: The audio that had come.
+        status: Status of the usage record that followed: ``"backend_error"`` or ``"partial_backend_error"``; None
+            if no backend was reached, so that nothing was counted.
     """
 
-    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str | None = None,
+        retryable: bool = False,
+        partial: bytes = b"",
+        status: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
+        self.retryable = retryable
+        self.partial = partial
+        self.status = status
 
 
 class EngineError(SpeechLabError):

@@ -18,9 +18,15 @@ import pytest
 
 from speechlab.client import (
     AsyncClient,
+    AsyncRealtimePool,
+    AsyncRealtimeSession,
+    AsyncSpeechEvents,
     AsyncSpeechStream,
     AsyncTranslationStream,
     Client,
+    RealtimePool,
+    RealtimeSession,
+    SpeechEvents,
     SpeechStream,
     TranslationStream,
     aconnect,
@@ -45,7 +51,14 @@ def plain(annotation):
 
 @pytest.mark.parametrize(
     ("sync", "asynchronous"),
-    [(Client, AsyncClient), (SpeechStream, AsyncSpeechStream), (TranslationStream, AsyncTranslationStream)],
+    [
+        (Client, AsyncClient),
+        (SpeechStream, AsyncSpeechStream),
+        (TranslationStream, AsyncTranslationStream),
+        (RealtimeSession, AsyncRealtimeSession),
+        (RealtimePool, AsyncRealtimePool),
+        (SpeechEvents, AsyncSpeechEvents),
+    ],
 )
 def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchronous):
     names = public(sync) - SYNC_ONLY

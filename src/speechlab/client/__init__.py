@@ -15,9 +15,14 @@ from speechlab.client._client import Client
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._connect import aconnect, connect
 from speechlab.client._events import CallEvent, Timing, Usage
+from speechlab.client._realtime import AsyncRealtimeSession
+from speechlab.client._realtime_events import AsyncSpeechEvents
+from speechlab.client._realtime_pool import AsyncRealtimePool
 from speechlab.client._speech import SpeechClip
 from speechlab.client._speech_stream import AsyncSpeechStream
+from speechlab.client._sync_realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
+from speechlab.client._synthesis import AudioDelta, RealtimeEvent
 from speechlab.client._transcript import Transcript, join_texts
 from speechlab.client._translation import Translation, TranslationChunk
 from speechlab.client._translation_stream import AsyncTranslationStream
@@ -25,15 +30,23 @@ from speechlab.client._voices import VoiceCatalogue
 
 __all__ = [
     "AsyncClient",
+    "AsyncRealtimePool",
+    "AsyncRealtimeSession",
+    "AsyncSpeechEvents",
     "AsyncSpeechStream",
     "AsyncTranslationStream",
+    "AudioDelta",
     "AudioInput",
     "CallEvent",
     "Client",
     "Clock",
     "Random",
     "RawResponse",
+    "RealtimeEvent",
+    "RealtimePool",
+    "RealtimeSession",
     "SpeechClip",
+    "SpeechEvents",
     "SpeechStream",
     "SystemClock",
     "Timing",

@@ -10,6 +10,9 @@ from speechlab.client._audio_input import AudioInput, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._client_base import ClientBase
 from speechlab.client._operations import recognition_call, speech_call, translation_call, voices_call
+from speechlab.client._realtime import AsyncRealtimeSession
+from speechlab.client._realtime_link import RealtimeConfig, realtime_config
+from speechlab.client._realtime_pool import AsyncRealtimePool
 from speechlab.client._settings import plain_url
 from speechlab.client._speech import SpeechClip, SpeechFacts, read_speech
 from speechlab.client._speech_stream import AsyncSpeechStream
@@ -278,6 +281,56 @@ class AsyncClient(ClientBase):
         """
         call = self._translation(text, source_lang, target_lang, keywords, context, model, stream=True)
         return AsyncTranslationStream(self._core, call, source_lang, target_lang, len(text))
+
+    def realtime(
+        self,
+        *,
+        voice: Voice | str,
+        format: AudioFormat | str = "wav",  # noqa: A002
+        sample_rate: int | None = None,
+        temperature: float | None = None,
+        audio_transport: str = "binary",
+    ) -> AsyncRealtimeSession:
+        """Open a realtime session (section 4.3 of the contract): one connection that speaks text after text.
+
+        Args:
+            voice: A voice of the catalogue that streams, its id, or an unambiguous part of its description.
+            format: A format that the voice's provider can stream.
+            sample_rate: Rate in Hz, for voices that offer several; None is the service's 24,000.
+            temperature: Variation, 0 or more, for voices of provider Q; None leaves it to the service.
+            audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let
+                only text pass. Events hold the same bytes in both.
+
+        Returns:
+            A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. What is
+            wrong with the settings is raised when it is entered.
+        """
+        fields = {
+            "format": format,
+            "sample_rate": sample_rate,
+            "temperature": temperature,
+            "audio_transport": audio_transport,
+        }
+
+        async def prepare() -> RealtimeConfig:
+            known = await self._known(voice)
+            return realtime_config({**fields, "voice_id": known.id if known else voice}, known)
+
+        return AsyncRealtimeSession(self._core, prepare)
+
+    def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
+        """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.
+
+        Args:
+            size: Most sessions at once.
+
+        Returns:
+            A pool, to be used as a context manager.
+
+        Raises:
+            ConfigurationError: The size is not usable.
+        """
+        return AsyncRealtimePool(self.realtime, size)
 
     async def request(
         self,

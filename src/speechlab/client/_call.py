@@ -162,5 +162,5 @@ class RawResponse:
         if 200 <= self.status < 300:
             return self
         error = error_from_reply(self.status, self.headers, self.content)
-        vars(error)["timing"] = self.timing
+        error.timing = self.timing
         raise error

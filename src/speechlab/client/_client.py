@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.client import _portal
 from speechlab.client._async_client import AsyncClient
+from speechlab.client._face import like
 from speechlab.client._settings import as_secret
+from speechlab.client._sync_realtime import RealtimePool, RealtimeSession
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
     from typing import Unpack
 
@@ -28,17 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
-F = TypeVar("F", bound="Callable[..., Any]")
-
-
-def _like(original: Callable[..., Any]) -> Callable[[F], F]:
-    """Take over the description of the asynchronous method."""
-
-    def describe(method: F) -> F:
-        method.__doc__ = original.__doc__
-        return method
-
-    return describe
+T = TypeVar("T")
 
 
 class Client:
@@ -82,7 +74,7 @@ class Client:
         return client
 
     @classmethod
-    @_like(AsyncClient.connect)
+    @like(AsyncClient.connect)
     def connect(
         cls,
         base_url: str | None = None,
@@ -110,22 +102,22 @@ class Client:
         """What has been spent through this client and those made from it by ``with_options``."""
         return self._async.usage
 
-    @_like(AsyncClient.with_options)
+    @like(AsyncClient.with_options)
     def with_options(self, **changes: Unpack[Options]) -> Self:
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, self._async.with_options(**changes))
         return client
 
-    @_like(AsyncClient.voices)
+    @like(AsyncClient.voices)
     def voices(self) -> VoiceCatalogue:
         return _portal.run(self._async.voices)
 
-    @_like(AsyncClient.identity)
+    @like(AsyncClient.identity)
     def identity(self) -> str:
         return _portal.run(self._async.identity)
 
-    @_like(AsyncClient.synthesize)
+    @like(AsyncClient.synthesize)
     def synthesize(
         self,
         text: str,
@@ -144,7 +136,7 @@ class Client:
             temperature=temperature,
         )
 
-    @_like(AsyncClient.stream_speech)
+    @like(AsyncClient.stream_speech)
     def stream_speech(
         self,
         text: str,
@@ -160,7 +152,7 @@ class Client:
             )
         )
 
-    @_like(AsyncClient.transcribe)
+    @like(AsyncClient.transcribe)
     def transcribe(
         self,
         audio: AudioInput,
@@ -197,7 +189,7 @@ class Client:
             session_id=session_id,
         )
 
-    @_like(AsyncClient.translate)
+    @like(AsyncClient.translate)
     def translate(
         self,
         text: str,
@@ -218,7 +210,7 @@ class Client:
             model=model,
         )
 
-    @_like(AsyncClient.stream_translation)
+    @like(AsyncClient.stream_translation)
     def stream_translation(
         self,
         text: str,
@@ -240,7 +232,31 @@ class Client:
             )
         )
 
-    @_like(AsyncClient.request)
+    @like(AsyncClient.realtime)
+    def realtime(
+        self,
+        *,
+        voice: Voice | str,
+        format: AudioFormat | str = "wav",  # noqa: A002
+        sample_rate: int | None = None,
+        temperature: float | None = None,
+        audio_transport: str = "binary",
+    ) -> RealtimeSession:
+        return RealtimeSession(
+            self._async.realtime(
+                voice=voice,
+                format=format,
+                sample_rate=sample_rate,
+                temperature=temperature,
+                audio_transport=audio_transport,
+            )
+        )
+
+    @like(AsyncClient.realtime_pool)
+    def realtime_pool(self, size: int = 4) -> RealtimePool:
+        return RealtimePool(self._async.realtime_pool(size))
+
+    @like(AsyncClient.request)
     def request(
         self,
         method: str,
@@ -255,7 +271,7 @@ class Client:
             self._async.request, method, path, json=json, form=form, content=content, headers=headers
         )
 
-    @_like(AsyncClient.close)
+    @like(AsyncClient.close)
     def close(self) -> None:
         _portal.run(self._async.close)
 

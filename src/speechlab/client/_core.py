@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from speechlab.client._call import Call, RawResponse
 from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, processing_s
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from speechlab.client._limiter import Lane
     from speechlab.client._settings import Settings
 
-__all__ = ["Connections", "Core", "ReplyStream"]
+__all__ = ["Connections", "Core", "Progress", "ReplyStream"]
+
+
+class Closable(Protocol):
+    """Something that a client closes when it is closed itself."""
+
+    async def aclose(self) -> None:
+        """Close it."""
 
 
 class Connections:
@@ -38,6 +45,8 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
+        self.sessions: set[Closable] = set()
+        """Realtime sessions, which end with their client."""
 
     def wire(self, settings: Settings) -> Wire:
         """The wire for the running loop.
@@ -45,23 +54,37 @@ class Connections:
         Raises:
             ConfigurationError: The client is closed, or belongs to another loop that is still there.
         """
+        self.check()
+        if self._wire is None:
+            self._wire = Wire(settings)
+        return self._wire
+
+    def check(self) -> None:
+        """Bind to the running loop, or make sure that it is the one that this is bound to.
+
+        Raises:
+            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+        """
         loop = asyncio.get_running_loop()
         if self.closed:
             raise ConfigurationError("this client is closed; make a new one")
-        if self._wire is None or self._pid != os.getpid() or (self._loop and self._loop.is_closed()):
+        if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
             # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
-            self._wire, self._loop, self._pid = Wire(settings), loop, os.getpid()
+            self._wire, self._loop, self._pid = None, loop, os.getpid()
+            self.sessions.clear()
         elif self._loop is not loop:
             raise ConfigurationError(
                 "this AsyncClient belongs to another event loop, the one of its first call (a widget callback or "
                 "asyncio.run has a loop of its own); make one AsyncClient for each loop, or use Client, which "
                 "works from every thread and inside a running loop"
             )
-        return self._wire
 
     async def close(self) -> None:
         """Close it for good."""
         self.closed = True
+        if self._pid == os.getpid() and self._loop is asyncio.get_running_loop():
+            for session in tuple(self.sessions):
+                await session.aclose()
         wire, self._wire = self._wire, None
         if wire is not None and self._pid == os.getpid() and self._loop is asyncio.get_running_loop():
             await wire.close()
@@ -139,7 +162,8 @@ class Core:
         """The same connections and sums under other settings."""
         return Core(settings, self.connections, self.ledger)
 
-    def _lane(self, service: str) -> Lane:
+    def lane(self, service: str) -> Lane:
+        """The limit that calls of a service share: ``tts``, ``asr`` or ``translate``."""
         key = self.settings.api_key
         return lane(self.settings.base_url, key.fingerprint() if key else "", service)
 
@@ -177,7 +201,7 @@ class Core:
             free=call.free,
             rng=settings.rng,
         )
-        track = self._lane(call.service)
+        track = self.lane(call.service)
         while True:
             outcome = await self._attempt(call, progress, track, stream=stream)
             if not isinstance(outcome, Failure):

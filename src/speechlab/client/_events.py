@@ -102,7 +102,7 @@ def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
 
 def attach_timing(error: SpeechLabError, timing: Timing) -> None:
     """Put the timing, and the attempts where the error has them, on an error."""
-    vars(error)["timing"] = timing
+    error.timing = timing
     if hasattr(error, "attempts"):
         error.attempts = timing.attempts
 

@@ -25,7 +25,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["recognition_call", "speech_call", "translation_call", "voices_call"]
+__all__ = ["checked_speech", "recognition_call", "sendable", "speech_call", "translation_call", "voices_call"]
 
 _SLACK_S = 120.0
 """A service that has been idle may first have to load its models."""
@@ -51,7 +51,7 @@ def _timeouts(timeout: float | None, expected_s: float, *, stream: bool = False)
     return Timeouts(read=read, total=3 * read)
 
 
-def _sendable(fields: dict[str, Any]) -> dict[str, Any]:
+def sendable(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with NumPy's numbers as Python's, after a check that the texts can be written as UTF-8.
 
     Raises:
@@ -80,6 +80,28 @@ def voices_call(timeout: float | None) -> Call:
     return Call("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
 
 
+def checked_speech(fields: dict[str, Any], voice: Voice | None, *, stream: bool) -> tuple[SpeechRequest, int]:
+    """Check what is to be spoken, and how.
+
+    Args:
+        fields: Fields of section 2.2; None stands for absent.
+        voice: What the catalogue says of the voice, if it is known.
+        stream: Whether the audio is to come as it is made.
+
+    Returns:
+        The request, and the rate that the audio will have, in Hz.
+
+    Raises:
+        InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
+    """
+    request = SpeechRequest.parse({**sendable(fields), "stream": stream})
+    rate = request.sample_rate or DEFAULT_SAMPLE_RATE
+    if voice is not None and voice.formats:
+        rules = VoiceRules.of(voice)
+        rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
+    return request, rate
+
+
 def speech_call(
     fields: dict[str, Any], voice: Voice | None, *, stream: bool, timeout: float | None
 ) -> tuple[Call, SpeechFacts]:
@@ -94,12 +116,7 @@ def speech_call(
     Raises:
         InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
     """
-    request = SpeechRequest.parse({**_sendable(fields), "stream": stream})
-    rate = request.sample_rate or DEFAULT_SAMPLE_RATE
-    if voice is not None:
-        rules = VoiceRules.of(voice)
-        if voice.formats:
-            rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
+    request, rate = checked_speech(fields, voice, stream=stream)
     facts = SpeechFacts(request.text, request.voice_id, request.format, rate)
     limits = _timeouts(timeout, _TTS_S_PER_CHAR * len(request.text), stream=stream)
     name = "stream_speech" if stream else "synthesize"
@@ -118,7 +135,7 @@ def recognition_call(recording: Recording, fields: dict[str, Any], timeout: floa
     Raises:
         InvalidRequestError: A field breaks its rule.
     """
-    given = {name: value for name, value in _sendable(fields).items() if value is not None}
+    given = {name: value for name, value in sendable(fields).items() if value is not None}
     # The recording is encoded while it is sent; the model only has to see that there is one.
     checked = RecognitionRequest.parse({"audio": "AAAA", **given}).body()
     del checked["audio"]
@@ -142,7 +159,7 @@ def translation_call(
         InvalidRequestError: A field breaks its rule.
     """
     terms: Sequence[str] = (keywords,) if isinstance(keywords, str) else tuple(keywords)
-    checked = _sendable({**fields, "keywords": terms})
+    checked = sendable({**fields, "keywords": terms})
     request = TranslationRequest.parse({**checked, "stream": stream})
     limits = _timeouts(timeout, _MT_S_PER_CHAR * len(request.text), stream=stream)
     return Call(

@@ -34,6 +34,7 @@ _LOGGERS = (
     "speechlab.client",
     "websockets",
     "websockets.client",
+    "websockets.server",
 )
 
 

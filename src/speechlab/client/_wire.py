@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._call import Call
 
-__all__ = ["Reply", "Sent", "Wire", "WireError", "without_trace"]
+__all__ = ["Reply", "Sent", "Wire", "WireError", "shared_ssl_context", "without_trace"]
 
 _KEEPALIVE_S = 20.0
 _ERROR_BYTES = 1 << 20
@@ -198,7 +198,7 @@ _ssl_lock = threading.Lock()
 _ssl_context: ssl.SSLContext | None = None
 
 
-def _shared_ssl_context() -> ssl.SSLContext:
+def shared_ssl_context() -> ssl.SSLContext:
     """One for the process: to make one takes a hundred times as long as to make the rest of a client."""
     global _ssl_context  # noqa: PLW0603
     with _ssl_lock:
@@ -219,7 +219,7 @@ def _http_client(settings: Settings) -> httpx2.AsyncClient:
     if settings.transport is not None:
         options["transport"] = settings.transport
     else:
-        options["verify"] = _shared_ssl_context() if parts.scheme == "https" else False
+        options["verify"] = shared_ssl_context() if parts.scheme == "https" else False
         # A proxy that is meant for the internet must not see what stays on this machine.
         options["trust_env"] = not is_loopback(parts.hostname or "")
         # The limiter bounds the calls, so the pool must not: waiting there would count as a timeout.

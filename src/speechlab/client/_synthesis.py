@@ -1,0 +1,231 @@
+"""One text over a realtime session, as a state machine without I/O: messages in, checked events out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import orjson
+import pybase64
+
+from speechlab.client._events import logger
+from speechlab.client._secret import redact
+from speechlab.contract import AudioDelta as DeltaMessage
+from speechlab.contract import (
+    AudioDone,
+    AudioStart,
+    RealtimeCode,
+    RouterError,
+    ServiceMessage,
+    TtsError,
+    Usage,
+    UsageStatus,
+    parse_service_message,
+)
+from speechlab.errors import ContractError, RealtimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["AudioDelta", "Phase", "RealtimeEvent", "Synthesis", "error_from_event", "read_message"]
+
+
+@dataclass(frozen=True, slots=True)
+class AudioDelta:
+    """A piece of audio, decoded: the same in either transport.
+
+    Attributes:
+        audio: The bytes, in the format of the session.
+        seq: Its number within the text, from 0.
+        id: Correlation id of the text.
+        request_id: The service's name for the attempt.
+    """
+
+    audio: bytes = field(repr=False)
+    seq: int = 0
+    id: str | None = None
+    request_id: str = ""
+
+
+RealtimeEvent = AudioStart | AudioDelta | AudioDone | Usage
+"""What speaking a text gives, in this order: one start, pieces of audio, one end, one record of usage."""
+
+
+class Phase(StrEnum):
+    """How far a text has come."""
+
+    SENT = "sent"
+    """Waiting for the start of the audio."""
+    AUDIO = "audio"
+    """Audio is coming."""
+    USAGE = "usage"
+    """All audio has come, or the backend has failed: waiting for the record of usage."""
+    OVER = "over"
+    """The next text may be sent."""
+
+
+def read_message(text: str) -> ServiceMessage:
+    """Read a text message.
+
+    Raises:
+        ContractError: It is not JSON, or no message.
+    """
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    if value is None:
+        raise ContractError(f"the service sent text that is not JSON: {text[:200]!r}", body=text[:2000])
+    return parse_service_message(value)
+
+
+def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -> RealtimeError:
+    """The error that an error event stands for."""
+    code = redact(message.code)[:100]
+    retryable = code in set(RealtimeCode) and RealtimeCode(code).retryable
+    said = redact(message.message)[:300] or "the service gave no reason"
+    return RealtimeError(f"{code}: {said}", code=code, retryable=retryable, partial=partial)
+
+
+class Synthesis:
+    """From ``tts.speak`` to ``tts.usage`` or the terminal error (section 3).
+
+    Args:
+        client_id: Correlation id that was sent.
+    """
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+        self.phase = Phase.SENT
+        self.start: AudioStart | None = None
+        self.pieces: list[bytes] = []
+        self.noted: TtsError | RouterError | None = None
+        """The last error that was not the end: it may explain why nothing follows."""
+        self._size = 0
+        self._seq: int | None = None
+        self._failure: TtsError | None = None
+
+    @property
+    def audio(self) -> bytes:
+        """The audio so far."""
+        return b"".join(self.pieces)
+
+    def feed(self, frame: str | bytes) -> RealtimeEvent | None:
+        """Take a message.
+
+        Returns:
+            The event that it is, or None if it is nothing of this text's.
+
+        Raises:
+            RealtimeError: The service could not speak the text. The session goes on, and ``phase`` is over.
+            ContractError: The message cannot be; the session must be given up.
+        """
+        if isinstance(frame, bytes):
+            return self._piece(frame)
+        message = read_message(frame)
+        handlers: dict[type, Callable[..., RealtimeEvent | None]] = {
+            AudioStart: self._on_start,
+            DeltaMessage: self._on_delta,
+            AudioDone: self._on_done,
+            Usage: self._on_usage,
+            TtsError: self._on_error,
+            RouterError: self._on_router_error,
+        }
+        handler = handlers.get(type(message))
+        if handler is None:  # unknown types are for versions to come
+            logger.debug("realtime: message of type %s passed over", message.type[:60])
+            return None
+        return handler(message)
+
+    def _mine(self, client_id: str | None, request_id: str) -> bool:
+        if client_id is not None:
+            return client_id == self.client_id
+        known = self.start.request_id if self.start is not None else ""
+        return not (request_id and known) or request_id == known
+
+    def _piece(self, data: bytes, seq: int | None = None) -> AudioDelta:
+        if self.phase is not Phase.AUDIO or self.start is None:
+            text = f"the service sent {len(data):,} bytes of audio while none was due ({self.phase})"
+            raise ContractError(text)
+        number = len(self.pieces) if seq is None else seq
+        if self._seq is not None and number != self._seq + 1:
+            text = f"the service numbered a piece of audio {number} after {self._seq}: pieces are missing or mixed up"
+            raise ContractError(text)
+        self._seq = number
+        self.pieces.append(data)
+        self._size += len(data)
+        return AudioDelta(data, len(self.pieces) - 1, self.client_id, self.start.request_id)
+
+    def _on_start(self, message: AudioStart) -> AudioStart | None:
+        if not self._mine(message.id, message.request_id):
+            return None
+        if self.phase is not Phase.SENT:
+            raise ContractError(f"the service sent a second tts.audio.start for one text ({self.phase})")
+        self.start, self.phase = message, Phase.AUDIO
+        return message
+
+    def _on_delta(self, message: DeltaMessage) -> AudioDelta | None:
+        if not self._mine(message.id, message.request_id):
+            return None
+        try:
+            data = pybase64.b64decode(message.audio, validate=True)
+        except ValueError:
+            data = None
+        if data is None:
+            raise ContractError(f"the audio of tts.audio.delta {message.seq} is not base64")
+        return self._piece(data, message.seq)
+
+    def _on_done(self, message: AudioDone) -> AudioDone | None:
+        if not self._mine(message.id, message.request_id):
+            return None
+        if self.phase is not Phase.AUDIO:
+            raise ContractError(f"the service sent tts.audio.done while no audio was coming ({self.phase})")
+        for name, told, came in (
+            ("audio_bytes", message.audio_bytes, self._size),
+            ("chunks", message.chunks, len(self.pieces)),
+        ):
+            if told is not None and told != came:
+                text = f"the service says {name} is {told:,}, but {came:,} came: the audio is not whole"
+                raise ContractError(text)
+        self.phase = Phase.USAGE
+        return message
+
+    def _on_usage(self, message: Usage) -> Usage | None:
+        if not self._mine(message.client_id, message.request_id):
+            return None
+        status = message.usage.status
+        if self._failure is not None or status != UsageStatus.COMPLETED:
+            self.phase = Phase.OVER
+            said = self._failure or TtsError(
+                code=RealtimeCode.BACKEND_REQUEST_FAILED, message=f"the usage says {status}"
+            )
+            error = error_from_event(said, partial=self.audio)
+            error.status = status
+            raise error
+        if self.phase is not Phase.USAGE:
+            raise ContractError(f"the service sent tts.usage before tts.audio.done ({self.phase})")
+        self.phase = Phase.OVER
+        return message
+
+    def _on_error(self, message: TtsError) -> None:
+        if message.id is not None and message.id != self.client_id:
+            logger.debug("realtime: error %s of another text passed over", message.code[:60])
+        elif message.code == RealtimeCode.BACKEND_REQUEST_FAILED and self.phase is not Phase.USAGE:
+            self._failure, self.phase = message, Phase.USAGE  # tts.usage always follows
+        elif self.phase is Phase.SENT:
+            self.phase = Phase.OVER
+            raise error_from_event(message)
+        else:
+            self._note(message)
+
+    def _on_router_error(self, message: RouterError) -> None:
+        if self.phase is Phase.SENT:
+            self.phase = Phase.OVER
+            raise error_from_event(message)
+        self._note(message)
+
+    def _note(self, message: TtsError | RouterError) -> None:
+        # Only a failing backend ends a text that is being spoken (section 3); other errors come between.
+        self.noted = message
+        logger.debug("realtime: error %s in the middle of a text", message.code[:60])

@@ -1,0 +1,503 @@
+"""Realtime speech against a server that says exactly what a test scripts, and against the real service."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from websockets.asyncio.server import serve
+from websockets.datastructures import Headers
+from websockets.http11 import Response
+
+from speechlab.client import AsyncClient, AudioDelta, Client
+from speechlab.contract import HANDSHAKE_ERRORS, AudioDone, AudioStart, HandshakeCode, RealtimeCode, Usage
+from speechlab.errors import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    AuthenticationError,
+    ConfigurationError,
+    ContractError,
+    InvalidRequestError,
+    RateLimitError,
+    RealtimeError,
+    StreamTruncatedError,
+)
+
+PIECES = (b"abcdefgh", b"abcd", b"abcdef")
+CREATED = {"type": "session.created", "session": {"id": "sess_1", "service": "x/tts", "sample_rate": 24000}}
+
+
+class Script:
+    """A realtime service: configures, then plays a script for each text; `sent` is what clients said."""
+
+    def __init__(self):
+        self.sent = []
+        self.connections = 0
+        self.open = 0
+        self.most_open = 0
+        self.headers = []
+        self.refusals = []
+        self.created = [CREATED]
+        self.speaks = []
+        self.port = 0
+
+    async def handshake(self, connection, request):
+        self.headers.append((request.path, dict(request.headers.raw_items())))
+        if self.refusals:
+            return self.refusals.pop(0)
+        return None
+
+    async def handle(self, ws):
+        self.connections += 1
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            async for message in ws:
+                assert isinstance(message, str), "a client must not send binary frames"
+                said = json.loads(message)
+                self.sent.append(said)
+                if said["type"] == "session.update":
+                    steps = self.created
+                else:
+                    steps = self.speaks.pop(0) if len(self.speaks) > 1 else self.speaks[0]
+                await self.play(ws, steps, said)
+        finally:
+            self.open -= 1
+
+    async def play(self, ws, steps, said):
+        for step in steps(said) if callable(steps) else steps:
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            elif isinstance(step, int):
+                if step == 1006:
+                    ws.transport.abort()
+                else:
+                    await ws.close(step, "because")
+            else:
+                await ws.send(step if isinstance(step, (bytes, str)) else json.dumps(step))
+
+
+def start(said, **fields):
+    return {
+        "type": "tts.audio.start",
+        "id": said["id"],
+        "request_id": "req_1",
+        "content_type": "audio/pcm",
+        **fields,
+    }
+
+
+def done(said, **fields):
+    totals = {"audio_bytes": sum(map(len, PIECES)), "chunks": len(PIECES)}
+    return {"type": "tts.audio.done", "id": said["id"], "request_id": "req_1", **totals, **fields}
+
+
+def usage(said, status="completed", **fields):
+    counted = {"input_chars": 1, "input_bytes": 3, "audio_bytes": 17, "status": status, "final": True}
+    return {"type": "tts.usage", "request_id": "req_1", "client_id": said["id"], "usage": counted, **fields}
+
+
+def error(code, **fields):
+    return {"type": "tts.error", "code": code, "message": f"about {code}", **fields}
+
+
+def spoken(said):
+    return [start(said), *PIECES, done(said), usage(said)]
+
+
+def deltas(said, numbers=(0, 1, 2)):
+    pieces = [
+        {"type": "tts.audio.delta", "id": said["id"], "seq": n, "audio": base64.b64encode(piece).decode()}
+        for n, piece in zip(numbers, PIECES, strict=True)
+    ]
+    return [start(said), *pieces, done(said), usage(said)]
+
+
+@pytest.fixture
+def script(_server_loop):
+    scripted = Script()
+    scripted.speaks = [spoken]
+
+    async def begin():
+        return await serve(scripted.handle, "127.0.0.1", 0, process_request=scripted.handshake)
+
+    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
+    scripted.port = running.sockets[0].getsockname()[1]
+    yield scripted
+
+    async def stop():
+        running.close()
+        await running.wait_closed()
+
+    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+
+
+@pytest.fixture
+def quick(script, http):
+    """A client that does not wait long and asks once."""
+    with Client(f"http://127.0.0.1:{script.port}", api_key=http.KEY, timeout=0.5, max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def session(quick, http):
+    with quick.realtime(voice=http.VOICE_ID, format="pcm") as opened:
+        yield opened
+
+
+def speaks(script):
+    return [said for said in script.sent if said["type"] == "tts.speak"]
+
+
+@pytest.mark.parametrize("transport", ["binary", "base64_json"])
+def test_events_come_typed_and_in_order_in_either_transport(script, quick, http, transport):
+    script.speaks = [deltas if transport == "base64_json" else spoken]
+    with quick.realtime(
+        voice=http.VOICE_ID, format="pcm", temperature=0.0, audio_transport=transport
+    ) as session:
+        assert session.info.id == "sess_1"
+        events = list(session.speak("ああ"))
+        clip = session.say("あ")
+    assert [type(event) for event in events] == [AudioStart, *[AudioDelta] * 3, AudioDone, Usage]
+    assert tuple(event.audio for event in events[1:4]) == PIECES
+    assert clip.encoded == b"".join(PIECES)
+    assert clip.timing.first_byte_s is not None
+    settings = script.sent[0]["session"]
+    assert settings["temperature"] == 0.0  # an explicit zero is a real value
+    assert settings.get("audio_transport", "binary") == transport
+    ids = [said["id"] for said in script.sent]
+    assert len(set(ids)) == 3
+    assert quick.usage.calls == 2
+    assert quick.usage.synthesized_chars == 3
+
+
+def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
+    for name in ("websockets", "websockets.client", "asyncio", "speechlab.client"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
+        session.say("a")
+        kept = repr(vars(session._session._socket._connection))
+        kept += repr(vars(session._session._socket._connection.protocol))
+        kept += repr(session._session._socket._connection.request)
+    path, headers = script.headers[0]
+    assert headers["Authorization"] == f"Bearer {http.KEY}"
+    assert path == "/ws/tts/realtime"
+    assert "Sec-WebSocket-Extensions" not in headers
+    assert http.KEY not in caplog.text + kept
+
+
+@pytest.mark.parametrize("code", list(HandshakeCode))
+def test_124_a_refusal_before_the_upgrade_is_the_error_it_would_be_over_http(script, quick, http, code):
+    kind = HANDSHAKE_ERRORS[code]
+    body = json.dumps(kind.body(f"refused, {http.KEY}", "ws")).encode()
+    head = Headers({"Content-Type": "application/json", "Content-Length": str(len(body)), "Retry-After": "7"})
+    script.refusals = [Response(kind.status, "X", head, body)]
+    with pytest.raises(APIError) as caught:
+        quick.realtime(voice=http.VOICE_ID).open()
+    assert (caught.value.status, caught.value.name, caught.value.code) == (kind.status, code, kind.code)
+    assert caught.value.context == ("ws",)
+    assert http.KEY not in repr(caught.value)
+    assert isinstance(caught.value, AuthenticationError) == (kind.status == 401)
+    if kind.status == 429:
+        assert isinstance(caught.value, RateLimitError)
+        assert caught.value.retry_after_s == 7
+
+
+def test_a_refusal_that_passes_is_dialled_again(script, http, clock):
+    busy = [
+        Response(status, "X", Headers({"Content-Length": "0", "Retry-After": "2"}), b"")
+        for status in (429, 503)
+    ]
+    script.refusals = busy
+    with (
+        Client(f"http://127.0.0.1:{script.port}", clock=clock, rng=http.Half()) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        assert session.say("a").encoded
+    assert len(clock.slept) == 2
+
+
+def test_nobody_there_and_redirections(http, script):
+    lab = Client("http://127.0.0.1:9", api_key=http.KEY, max_retries=0)
+    with lab, pytest.raises(APIConnectionError, match="check ws_base_url"):
+        lab.realtime(voice=http.VOICE_ID).open()
+    script.refusals = [
+        Response(307, "X", Headers({"Location": "ws://127.0.0.1:9/", "Content-Length": "0"}), b"")
+    ]
+    lab = Client(f"http://127.0.0.1:{script.port}", api_key=http.KEY, max_retries=0)
+    with lab, pytest.raises(APIError, match="redirects"):
+        lab.realtime(voice=http.VOICE_ID).open()
+
+
+def test_settings_are_checked_before_anything_is_sent(quick, http, script):
+    for wrong in (
+        {"voice": "no-uuid-" * 5},
+        {"format": "aac"},
+        {"sample_rate": -1},
+        {"temperature": -1.0},
+        {"audio_transport": "carrier pigeon"},
+    ):
+        with pytest.raises((InvalidRequestError, APIError, APIConnectionError)):
+            quick.realtime(**{"voice": http.VOICE_ID, **wrong}).open()
+    assert not script.sent
+
+
+def test_refused_settings_carry_the_code(script, quick, http):
+    script.created = [error("unknown_voice_id", id="cfg")]
+    with pytest.raises(RealtimeError) as caught:
+        quick.realtime(voice=http.VOICE_ID).open()
+    assert caught.value.code == "unknown_voice_id"
+    assert not caught.value.retryable
+    script.created = []
+    with pytest.raises(APITimeoutError, match="no session"):
+        quick.realtime(voice=http.VOICE_ID).open()
+    script.created = [1008]
+    with pytest.raises(APIConnectionError, match="before it was configured"):
+        quick.realtime(voice=http.VOICE_ID).open()
+
+
+@pytest.mark.parametrize("code", [code for code in RealtimeCode if not code.followed_by_usage])
+def test_a_rejected_text_is_an_error_with_its_code_and_the_session_goes_on(script, session, code):
+    script.speaks = [lambda said: [error(code, id=said["id"])], spoken]
+    with pytest.raises(RealtimeError) as caught:
+        session.say("a")
+    assert (caught.value.code, caught.value.retryable) == (code, code.retryable)
+    assert caught.value.status is None
+    assert session.say("b").encoded
+    assert script.connections == 1
+
+
+@pytest.mark.parametrize(("pieces", "status"), [((), "backend_error"), (PIECES[:2], "partial_backend_error")])
+def test_a_backend_that_fails_is_waited_for_to_its_usage(script, session, pieces, status):
+    script.speaks = [
+        lambda said: [
+            *([start(said), *pieces] if pieces else []),
+            error("backend_request_failed", id=said["id"]),
+            0.1,
+            usage(said, status),
+        ],
+        spoken,
+    ]
+    with pytest.raises(RealtimeError) as caught:
+        session.say("a")
+    assert (caught.value.code, caught.value.status) == ("backend_request_failed", status)
+    assert caught.value.partial == b"".join(pieces)
+    assert caught.value.retryable
+    assert session.say("b").encoded
+    assert script.connections == 1
+
+
+def test_155_what_comes_between_audio_frames_does_not_disturb_it(script, session):
+    script.speaks = [
+        lambda said: [
+            {"type": "tts.something.new", "id": said["id"]},
+            error("rate_limited", id="another"),
+            start(said, id="another", request_id="req_0"),
+            start(said, future=[1]),
+            PIECES[0],
+            error("synthesis_in_progress", id=said["id"]),
+            {"type": "router.error", "code": "invalid_json", "message": "?"},
+            PIECES[1],
+            done(said, id="another", audio_bytes=1),
+            usage(said, client_id="another", request_id="req_0"),
+            error("invalid_message"),
+            PIECES[2],
+            done(said),
+            usage(said),
+        ]
+    ]
+    assert session.say("a").encoded == b"".join(PIECES)
+
+
+def test_162_fields_may_be_absent(script, session):
+    script.speaks = [
+        [
+            {"type": "tts.audio.start"},
+            *PIECES,
+            {"type": "tts.audio.done"},
+            {"type": "tts.usage", "usage": {"status": "completed"}},
+        ]
+    ]
+    assert session.say("a").encoded == b"".join(PIECES)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda said: [start(said), *PIECES, done(said, audio_bytes=19)], "audio_bytes is 19, but 18 came"),
+        (lambda said: [start(said), *PIECES, done(said, chunks=4)], "chunks is 4, but 3 came"),
+        (lambda said: [start(said), *PIECES[:2], done(said)], "not whole"),
+        (lambda said: [PIECES[0]], "none was due"),
+        (lambda said: [start(said), start(said)], "second tts.audio.start"),
+        (lambda said: [done(said)], "while no audio was coming"),
+        (lambda said: [start(said), *PIECES, usage(said)], "before tts.audio.done"),
+        (lambda said: ["{nonsense"], "not JSON"),
+        (lambda said: ["[1]"], "without a type"),
+        (lambda said: deltas(said, (0, 1, 3)), "numbered a piece of audio 3 after 1"),
+        (lambda said: [start(said), {"type": "tts.audio.delta", "audio": "%%"}], "not base64"),
+        (lambda said: [start(said), *PIECES, done(said), b"more"], "none was due"),
+    ],
+)
+def test_156_audio_that_is_not_what_the_service_says_is_an_error(script, session, wrong, says):
+    script.speaks = [wrong, spoken]
+    with pytest.raises(ContractError, match=says) as caught:
+        session.say("a")
+    assert caught.value.timing.attempts == 1
+    assert session.say("b").encoded  # on a connection of its own
+    assert script.connections == 2
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013])
+def test_161_a_connection_closed_within_a_text_gives_what_had_come_and_sends_nothing_again(
+    script, session, code
+):
+    script.speaks = [lambda said: [start(said), PIECES[0], code], spoken]
+    with pytest.raises(StreamTruncatedError, match=f"code {code}") as caught:
+        session.say("a")
+    assert caught.value.partial == PIECES[0]
+    assert caught.value.close_code == code
+    assert len(speaks(script)) == 1
+    assert session.say("b").encoded
+    assert [said["text"] for said in speaks(script)] == ["a", "b"]
+    assert script.connections == 2
+
+
+def test_a_connection_lost_between_texts_is_made_anew(script, session):
+    script.speaks = [lambda said: [*spoken(said), 1012], spoken]
+    assert session.say("a").encoded
+    deadline = time.monotonic() + 5
+    while session.is_open and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert session.say("b").encoded
+    assert script.connections == 2
+
+
+def test_154_waiting_has_an_end(script, session, quick):
+    script.speaks = [[], lambda said: [start(said), *PIECES[:1]], lambda said: spoken(said)[:-1], spoken]
+    with pytest.raises(APITimeoutError, match="no audio began") as late:
+        session.say("a")
+    assert late.value.possibly_metered
+    with pytest.raises(StreamTruncatedError, match="nothing more came") as cut:
+        session.say("b")
+    assert cut.value.partial == PIECES[0]
+    with pytest.raises(StreamTruncatedError, match=r"no tts.usage came") as unpaid:
+        session.say("c")
+    assert unpaid.value.partial == b"".join(PIECES)  # the audio itself is whole
+    assert session.say("d").encoded
+    assert quick.usage.possibly_metered == 3
+
+
+def test_154_texts_wait_for_each_other(script, session):
+    order = []
+
+    def one(said):
+        assert order.count("begin") == order.count("end")
+        order.append("begin")
+        yield from (start(said), *PIECES, 0.02, done(said), usage(said))
+        order.append("end")
+
+    script.speaks = [one]
+    first, second = session.speak("first"), session.speak("second")
+    assert len(list(second)) == 6  # read before the first
+    assert len(list(first)) == 6
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(session.say, "abcdef"))) == 6
+    assert order == ["begin", "end"] * 8
+    assert script.connections == 1
+
+
+def test_leaving_early_closes_the_socket(script, quick, http, session):
+    script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
+    with session.speak("long") as events:
+        next(events)
+        next(events)
+        waiting = session.speak("next")
+    assert events.partial == PIECES[0]
+    assert len(list(waiting)) == 6
+    assert script.connections == 2
+    script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
+    for _ in session.speak("dropped"):
+        break
+    gc.collect()
+    assert session.say("after").encoded
+    assert script.connections == 3
+    events = session.speak("x")
+    session.close()
+    with pytest.raises((ConfigurationError, StreamTruncatedError)):
+        list(events)
+    with pytest.raises(ConfigurationError, match="closed"):
+        session.speak("y")
+
+
+def test_texts_are_checked_before_they_are_sent(script, session):
+    for wrong in ("", " ", "x" * 5001, "\ud800"):
+        with pytest.raises(InvalidRequestError):
+            session.speak(wrong)
+    assert not speaks(script)
+
+
+def test_a_pool_has_a_session_for_each_text_at_once_and_one_kind_of_settings(script, quick, http):
+    script.speaks = [lambda said: [start(said), 0.03, *PIECES, done(said), usage(said)]]
+    with quick.realtime_pool(3) as pool, ThreadPoolExecutor(8) as threads:
+        clips = threads.map(lambda n: pool.say(str(n), voice=http.VOICE_ID, format="pcm"), range(12))
+        assert [clip.text for clip in clips] == [str(n) for n in range(12)]
+        assert 1 < script.most_open <= 3
+        assert pool.sessions == script.connections <= 3
+        for _ in range(2):
+            pool.say("other", voice=http.VOICE_ID, format="pcm", audio_transport="base64_json")
+        assert pool.sessions <= 3
+        rates = [said["session"].get("audio_transport") for said in script.sent if "session" in said]
+        assert rates.count("base64_json") == 1
+    with pytest.raises(ConfigurationError, match="size"):
+        quick.realtime_pool(0)
+
+
+def test_await(script, http):
+    async def main():
+        async with AsyncClient(f"http://127.0.0.1:{script.port}") as lab:
+            async with lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
+                kinds = [type(event).__name__ async for event in session.speak("a")]
+                clips = await asyncio.gather(*(session.say(text) for text in "bcd"))
+            left = lab.realtime(voice=http.VOICE_ID, format="pcm")
+            await left.open()  # ends with its client
+            return kinds, [clip.text for clip in clips]
+
+    kinds, texts = asyncio.run(main())
+    assert kinds == ["AudioStart", "AudioDelta", "AudioDelta", "AudioDelta", "AudioDone", "Usage"]
+    assert texts == ["b", "c", "d"]
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("transport", ["binary", "base64_json"])
+def test_the_real_service(live_service, transport):
+    lab = Client(live_service.base_url, api_key=live_service.api_key)
+    voice = lab.voices().find(language="ja", streaming=True)[0]
+    with lab.realtime(voice=voice, format="pcm", sample_rate=16_000, audio_transport=transport) as session:
+        *_, finished, counted = session.speak("おはようございます。")
+        clip = session.say("ありがとうございます。")
+        with pytest.raises(InvalidRequestError):
+            session.say("　")
+    assert counted.usage.input_chars == 10
+    assert counted.usage.audio_bytes == finished.audio_bytes > 10_000
+    assert clip.sample_rate == 16_000
+    assert clip.duration_s > 0.5
+    with pytest.raises(RealtimeError) as caught:
+        lab.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950f").open()
+    assert caught.value.code == "unknown_voice_id"
+    lab.close()
+
+
+@pytest.mark.engines
+def test_the_real_service_refuses_before_the_upgrade(live_service):
+    stranger = Client(live_service.base_url, api_key="sl:wrong")
+    with stranger, pytest.raises(AuthenticationError) as caught:
+        stranger.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950f").open()
+    assert caught.value.name in {"invalid_token", "invalid_token_format"}
+    assert caught.value.code == 104
