@@ -51,7 +51,9 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._failed = False
-        self._sent_since_pong = 0
+        self._sent = 0
+        self._sent_at_ping = 0
+        self._surely_read = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the kernel from buffering megabytes for a client that does not read."""
@@ -89,15 +91,16 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
     def handle_pong(self, event: Frame) -> None:
         """Note that the client has read everything up to the ping."""
         if self.pending_ping_payload is not None and bytes(event.data) == self.pending_ping_payload:
-            self._sent_since_pong = 0
+            self._surely_read = self._sent_at_ping
         super().handle_pong(event)
 
     def send_keepalive_ping(self) -> None:
         """Ping, and wait longer for the answer of a client that has audio to read before it."""
+        self._sent_at_ping = self._sent
         super().send_keepalive_ping()
         if self.pong_timer is not None and self.ping_timeout is not None:
             self.pong_timer.cancel()
-            patience = self.ping_timeout + self._sent_since_pong / _SLOWEST_BYTES_S
+            patience = self.ping_timeout + (self._sent - self._surely_read) / _SLOWEST_BYTES_S
             self.pong_timer = self.loop.call_later(patience, self.keepalive_timeout)
 
     def keepalive_timeout(self) -> None:
@@ -120,7 +123,7 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
         if self.close_sent and self.handshake_complete:
             raise ClientDisconnected
         await super().send(message)
-        self._sent_since_pong += len(message.get("bytes") or message.get("text") or b"")
+        self._sent += len(message.get("bytes") or message.get("text") or b"")
         if message["type"] == "websocket.close" and self.close_timer is not None:
             # An answer to the close frame may never come, nor may the buffer ever be read.
             self.close_timer.cancel()

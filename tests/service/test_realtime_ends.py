@@ -1,0 +1,319 @@
+"""How conversations end: clients that leave or do not read, limits that cannot be told, and a service that stops."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from speechlab.engines import EngineVoice
+from speechlab.service import (
+    Database,
+    Ledger,
+    Provider,
+    ServedEngine,
+    ServiceConfig,
+    running,
+    voice_uuid,
+)
+
+PIECE_S = 0.5
+
+
+class Paced:
+    """A voice that gives a piece for each permission."""
+
+    model = "paced-1"
+    sample_rate = 24_000
+    voices = (EngineVoice("paced", ("en",), "Neutral", "gives a piece for each permission"),)
+
+    def __init__(self) -> None:
+        self.permits = threading.Semaphore(0)
+        self.given = 0
+        self.closed = 0
+
+    def synthesise(self, text, voice, *, temperature=None):
+        try:
+            for _ in text.split():
+                assert self.permits.acquire(timeout=20)
+                self.given += 1
+                yield np.full(round(self.sample_rate * PIECE_S), 0.1, dtype=np.float32)
+        finally:
+            self.closed += 1
+
+
+class Plain:
+    """The address of a service, as the fixtures want it."""
+
+    def __init__(self, service) -> None:
+        self.base_url, self.key = service.base_url, service.api_key
+        host, _, port = service.base_url.removeprefix("http://").partition(":")
+        self.address = host, int(port)
+
+
+@contextlib.contextmanager
+def paced(tools, **settings):
+    engine = Paced()
+    config = ServiceConfig(
+        port=0,
+        api_keys=(tools.key,),
+        recogniser="",
+        translator="",
+        engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
+        extra_engines=(ServedEngine("paced", "synthesiser", lambda: engine, Provider("paced", heavy=False)),),
+        **settings,
+    )
+    with running(config) as service:
+        yield Plain(service), engine
+        engine.permits.release(1_000)
+
+
+VOICE = voice_uuid("paced", "paced")
+
+
+def rows_of(folder):
+    with contextlib.closing(Database(folder)) as database:
+        return Ledger(database).rows()
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "binary", "too large"])
+def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, tools, tmp_path, how):
+    with paced(tools, data_dir=tmp_path) as (http, engine), talk(http) as client:
+        client.configure(voice_id=VOICE, format="pcm")
+        client.send(type="tts.speak", text="a b c d")
+        assert client.event()["type"] == "tts.audio.start"
+        engine.permits.release()
+        assert isinstance(client.event(), bytes)
+        if how == "close":
+            client.socket.close()
+        elif how == "reset":
+            client.socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            client.socket.socket.close()
+        else:
+            client.raw(b"x" if how == "binary" else " " * 300_000)
+            assert client.closed() == (1003 if how == "binary" else 1009)
+        assert tools.eventually(lambda: len(rows_of(tmp_path)) == 1)
+        engine.permits.release()  # the piece that was being made cannot be interrupted
+        assert tools.eventually(lambda: engine.closed == 1)
+        assert engine.given <= 2
+    (row,) = rows_of(tmp_path)
+    assert (row.status, row.transport, row.provider, row.model) == (
+        "cancelled",
+        "websocket",
+        "paced",
+        "paced-1",
+    )
+    assert (row.characters, row.audio_bytes) == (7, 24_000)
+
+
+def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tools, tmp_path):
+    settings = {"data_dir": tmp_path, "tts_concurrency": 1, "key_concurrent": 2}
+    with paced(tools, **settings) as (http, engine), talk(http) as busy:
+        busy.configure(voice_id=VOICE, format="pcm")
+        busy.send(type="tts.speak", text="a")
+        assert busy.event()["type"] == "tts.audio.start"
+        for _ in range(3):
+            # Were the place not given back, the third one would be over the limit of the key.
+            with talk(http) as client:
+                client.configure(voice_id=VOICE, format="pcm")
+                client.send(type="tts.speak", text="a")
+                assert client.silent(0.1)
+            time.sleep(0.1)
+        engine.permits.release()
+        assert busy.until_usage()[-1]["usage"]["status"] == "completed"
+        assert engine.given == 1
+    assert len(rows_of(tmp_path)) == 1
+
+
+def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(stage, talk, tools, tmp_path):
+    with stage(data_dir=tmp_path, send_timeout_s=1.0) as service, contextlib.ExitStack() as stack:
+        # The library reads ahead by a few frames only; "endless" never ends by itself.
+        client = stack.enter_context(talk(service.http, max_queue=4))
+        other = stack.enter_context(talk(service.http))
+        client.configure(voice_id=service.voice("endless"), format="pcm")
+        client.send(type="tts.speak", text="a")
+        assert tools.eventually(lambda: service.speaker.closed == 1, 30)
+        assert tools.eventually(lambda: len(rows_of(tmp_path)) == 1)
+        # Nobody else was held up.
+        other.configure(voice_id=service.voice("plain"), format="pcm")
+        assert other.speak("b")[-1]["usage"]["status"] == "completed"
+        assert client.closed() == 1006
+    row = rows_of(tmp_path)[0]
+    assert row.status == "cancelled"
+    # Socket buffers of both sides, and not a minute of a synthesis that never ends.
+    assert row.audio_bytes < 16_000_000
+
+
+def test_163_a_reader_that_is_merely_slow_gets_everything(stage, talk):
+    with stage(send_timeout_s=2.0, ws_ping_s=0.3) as service, talk(service.http, max_queue=1) as client:
+        client.configure(voice_id=service.voice("endless"), format="pcm")
+        client.send(type="tts.speak", text="a")
+        received, until = 0, time.monotonic() + 3
+        while time.monotonic() < until:
+            event = client.event()
+            received += isinstance(event, bytes)
+            time.sleep(0.01)
+        assert received > 50
+
+
+def test_152_a_limiter_that_fails_lets_nobody_speak(tools):
+    import asyncio
+
+    from speechlab.service import create_app
+
+    class Broken:
+        def __init__(self, scope):
+            self.scope = scope
+
+        def admit(self, scope, name):
+            if scope == self.scope:
+                raise OSError("the counter is gone")
+            return lambda: None
+
+    engine = Paced()
+    engine.permits.release(100)
+    config = ServiceConfig(
+        port=0,
+        api_keys=(tools.key,),
+        recogniser="",
+        translator="",
+        extra_engines=(ServedEngine("paced", "synthesiser", lambda: engine, Provider("paced", heavy=False)),),
+    )
+    app = create_app(config)
+
+    async def talk(messages):
+        incoming, outgoing = asyncio.Queue(), []
+        for message in ({"type": "websocket.connect"}, *messages):
+            incoming.put_nowait(message)
+
+        async def send(message):
+            outgoing.append(message)
+            if "tts.speak" not in str(message) and len(outgoing) == 1 + len(messages):
+                incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
+
+        scope = {
+            "type": "websocket",
+            "path": "/ws/tts/realtime",
+            "headers": [(b"authorization", f"Bearer {tools.key}".encode()), (b"host", b"localhost")],
+            "extensions": {},
+        }
+        await asyncio.wait_for(app(scope, incoming.get, send), 20)
+        return [json.loads(message["text"]) for message in outgoing[1:]]
+
+    update = {"type": "session.update", "session": {"voice_id": VOICE, "format": "pcm"}}
+    asked = [
+        {"type": "websocket.receive", "text": json.dumps(message)}
+        for message in (update, {"type": "tts.speak", "id": "s", "text": "a"})
+    ]
+    for scope, code in (
+        ("key", "rate_limiter_unavailable"),
+        ("service", "service_rate_limiter_unavailable"),
+    ):
+        app.state.service.metering.limiter = Broken(scope)
+        _, error = asyncio.run(talk(asked))
+        assert (error["code"], error["id"], "gone" in error["message"]) == (code, "s", False)
+    assert engine.given == 0
+
+
+def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, tools, tmp_path):
+    with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
+        http, engine = stack.enter_context(paced(tools, data_dir=tmp_path, drain_s=15))
+        busy, idle, fresh = (clients.enter_context(talk(http)) for _ in range(3))
+        for client in (busy, idle):
+            client.configure(voice_id=VOICE, format="pcm")
+        busy.send(type="tts.speak", id="s", text="a b c")
+        assert busy.event()["type"] == "tts.audio.start"
+        release = engine.permits.release  # the end of the block would let everything go
+        engine.permits.release = lambda _count=1: None
+        stopping = threading.Thread(target=stack.close)
+        stopping.start()
+        assert (idle.closed(), fresh.closed()) == (1012, 1012)
+        with pytest.raises(InvalidStatus) as caught, talk(http):
+            pass
+        response = caught.value.response
+        assert (response.status_code, json.loads(response.body)["name"]) == (503, "websocket_draining")
+        assert response.headers["Retry-After"]
+        assert stopping.is_alive()
+        release(3)
+        *audio, done, usage = busy.until_usage()
+        assert (len(audio), done["id"], usage["usage"]["status"]) == (3, "s", "completed")
+        assert busy.closed() == 1012
+        stopping.join(20)
+        assert not stopping.is_alive()
+    assert [row.status for row in rows_of(tmp_path)] == ["completed"]
+
+
+def test_123_what_takes_too_long_is_broken_off_and_said(talk, tools, tmp_path):
+    with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
+        settings = {"data_dir": tmp_path, "drain_s": 0.5, "tts_concurrency": 1}
+        http, engine = stack.enter_context(paced(tools, **settings))
+        busy, queued = (clients.enter_context(talk(http)) for _ in range(2))
+        for client in (busy, queued):
+            client.configure(voice_id=VOICE, format="pcm")
+            client.send(type="tts.speak", id="s", text="a b c")
+            time.sleep(0.1)
+        release = engine.permits.release
+        release()
+        assert busy.event()["type"] == "tts.audio.start"
+        assert isinstance(busy.event(), bytes)
+        engine.permits.release = lambda _count=1: None
+        stopping = threading.Thread(target=stack.close)
+        stopping.start()
+        error, usage = busy.event(), busy.event()
+        assert (error["code"], usage["usage"]["status"]) == (
+            "backend_request_failed",
+            "partial_backend_error",
+        )
+        assert queued.event()["code"] == "backend_unavailable"
+        assert (busy.closed(), queued.closed()) == (1012, 1012)
+        release(100)
+        stopping.join(20)
+        assert not stopping.is_alive()
+    assert [row.status for row in rows_of(tmp_path)] == ["partial_backend_error"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk, tools):
+    settings = {"SPEECHLAB_SERVICE_API_KEY": tools.key, "SPEECHLAB_SERVICE_DRAIN_S": "30"}
+    command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
+    with subprocess.Popen(
+        command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            fields = json.loads(child.stdout.readline().partition(" ")[2])
+
+            class Http:
+                base_url, key = fields["base_url"], tools.key
+
+            with talk(Http) as client, talk(Http) as idle:
+                client.configure(voice_id=voice_uuid("hibari", "heart"), format="pcm")
+                text = "This is one of the many sentences that are spoken here. " * 80
+                client.send(type="tts.speak", text=text)
+                assert client.event()["type"] == "tts.audio.start"
+                assert isinstance(client.event(), bytes)
+                child.send_signal(signal.SIGTERM)
+                assert idle.closed() == 1012
+                *audio, done, usage = client.until_usage()
+                # The first frame was read above.
+                assert done["chunks"] == len(audio) + 1 > 20
+                assert usage["usage"]["status"] == "completed"
+                assert client.closed() == 1012
+            _, errors = child.communicate(timeout=30)
+        finally:
+            child.kill()
+    assert child.returncode == 0
+    events = [json.loads(line)["event"] for line in errors.splitlines()]
+    assert [event for event in events if event.startswith("drain")] == ["draining", "drained"]
+    assert events[-1] == "stopped"
+    assert tools.key not in errors
+    assert "sentences" not in errors
