@@ -68,7 +68,7 @@ class ServiceConfig(BaseModel):
         decode_workers: How many processes decode recordings.
         decode_wall_s: How long the decoding of one recording may take.
         decode_cpu_s: How much processor time it may take.
-        decode_memory_bytes: How much address space such a process may take, its libraries included.
+        decode_memory_bytes: How much memory it may take, beside the decoders themselves.
         vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
         ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
         ws_connections: Realtime connections that a key may have at the same moment.

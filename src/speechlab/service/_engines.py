@@ -39,7 +39,10 @@ class Engines:
         heavy = asyncio.Semaphore(config.heavy_slots)
 
         def lane(entry: ServedEngine) -> Lane:
-            turns = config.tts_concurrency if entry.kind == "synthesiser" else 1
+            # One recording more than can be decoded at a time: the next is decoded while this one is heard.
+            turns = {"synthesiser": config.tts_concurrency, "recogniser": config.decode_workers + 1}.get(
+                entry.kind, 1
+            )
             return Lane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
 
         self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}

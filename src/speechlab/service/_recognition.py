@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from starlette.responses import Response
 
-from speechlab.audio import DecodeLimits, decode, resample, sniff
+from speechlab.audio import sniff
 from speechlab.contract import (
-    NO_AUDIO,
     UNSUPPORTED_AUDIO,
     RecognitionRequest,
     VadMode,
@@ -18,7 +17,7 @@ from speechlab.contract import (
     read_json_object,
 )
 from speechlab.engines import RecognitionOptions
-from speechlab.errors import AudioError, AudioLimitError, InvalidRequestError
+from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._bodies import Gone, read_body
 from speechlab.service._faults import Fault, from_engine, invalid
 from speechlab.service._logs import facts_of, log
@@ -26,12 +25,9 @@ from speechlab.service._state import begin_use, principal_of, service_of
 from speechlab.service._streams import until_gone
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from starlette.requests import Request
 
     from speechlab.engines import Recognition
-    from speechlab.service._config import ServiceConfig
     from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
@@ -75,7 +71,7 @@ async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, 
     assert lane is not None
     try:
         async with lane.job("asr") as job:
-            samples = await service.engines.threads.run(lambda: _samples(data, service.config))
+            samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
             use.audio_s = len(samples) / _ENGINE_RATE
             with use.backend():
                 heard: Recognition = await lane.call(
@@ -97,23 +93,6 @@ async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, 
     }
     reply = orjson.dumps(_reply(wanted, heard, duration))
     return Response(reply, headers=headers, media_type="application/json")
-
-
-def _samples(data: bytes, config: ServiceConfig) -> NDArray[np.float32]:
-    limits = DecodeLimits(
-        max_seconds=config.audio_seconds,
-        max_decoded_bytes=config.audio_decoded_bytes,
-        max_channels=config.audio_channels,
-    )
-    try:
-        clip = decode(data, limits)
-        if clip.frames == 0:
-            raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
-        return resample(clip.to_mono().samples, clip.sample_rate, _ENGINE_RATE)
-    except AudioLimitError as error:
-        raise Fault("ErrTooLarge", error.message, "asr", "audio") from None
-    except AudioError:
-        raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True) from None
 
 
 def _options(wanted: RecognitionRequest) -> RecognitionOptions:

@@ -18,6 +18,7 @@ from speechlab.service._metrics import Metrics
 from speechlab.service._ready import Readiness
 from speechlab.service._realtime_hub import RealtimeHub
 from speechlab.service._upkeep import Upkeep
+from speechlab.service._workers import Decoders
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,6 +46,7 @@ class Service:
         engines: What does the work.
         realtime: Its realtime connections.
         readiness: Whether it can work.
+        decoders: Where recordings are decoded.
         upkeep: What it does beside answering.
         identity: Version and a digest of what decides results: the engines and their settings. Clients keep
             results under it, so that those of other models are never taken for theirs.
@@ -59,13 +61,15 @@ class Service:
         self.engines = Engines(config)
         self.realtime = RealtimeHub(config.ws_connections)
         self.readiness = Readiness(self.engines, self.database, lambda: self.realtime.draining)
-        self.upkeep = Upkeep(self.engines, self.database, config.unload_idle_s)
+        self.decoders = Decoders(config)
+        self.upkeep = Upkeep(self.engines, self.decoders, self.database, config.unload_idle_s)
         deciding = config.model_dump(mode="json", include={"engines", "recogniser", "translator"})
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{version('speechlab')} {digest[:16]}"
 
     def close(self) -> None:
-        """Write what is not written yet. Blocks; called when the event loop has ended."""
+        """End its processes, and write what is not written yet. Blocks; called when the event loop has ended."""
+        self.decoders.close()
         if self.database is not None:
             self.database.close()
 

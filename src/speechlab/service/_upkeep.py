@@ -15,6 +15,7 @@ from speechlab.service._metrics import Family
 if TYPE_CHECKING:
     from speechlab.service._database import Database
     from speechlab.service._engines import Engines
+    from speechlab.service._workers import Decoders
 
 __all__ = ["Upkeep"]
 
@@ -27,12 +28,16 @@ class Upkeep:
 
     Args:
         engines: The engines of the service.
+        decoders: The processes that decode.
         database: What it keeps, or None.
         unload_idle_s: Large models that nobody has used for so long are let go; 0 keeps them.
     """
 
-    def __init__(self, engines: Engines, database: Database | None, unload_idle_s: float) -> None:
+    def __init__(
+        self, engines: Engines, decoders: Decoders, database: Database | None, unload_idle_s: float
+    ) -> None:
         self._engines = engines
+        self._decoders = decoders
         self._database = database
         self._idle_s = unload_idle_s
         self._task: asyncio.Task[None] | None = None
@@ -58,7 +63,9 @@ class Upkeep:
         )
         late.set(self._late_s)
         self._late_s = 0.0
-        return [waiting, loaded, late, *self._ledger(), *self._own()]
+        processes = Family("speechlab_decoders", "gauge", "Processes that decode recordings.")
+        processes.set(self._decoders.running)
+        return [waiting, loaded, processes, late, *self._ledger(), *self._own()]
 
     def _ledger(self) -> list[Family]:
         if self._database is None:
@@ -95,6 +102,7 @@ class Upkeep:
             if self._idle_s and now - looked >= pause:
                 looked = now
                 await self._unload()
+                await self._engines.threads.run(lambda: self._decoders.close_idle(self._idle_s))
 
     async def _unload(self) -> None:
         for lane in self._engines.lanes:

@@ -1,0 +1,239 @@
+"""Recordings are decoded in processes of their own: hostile ones cost a process, and nobody else notices."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from speechlab.audio import encode
+from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
+from speechlab.service import ServiceConfig
+from speechlab.service._faults import Fault
+from speechlab.service._workers import Decoders
+
+RATE = 16_000
+CANARY = "kanarienvogel"
+MODULE = "speechlab.service._workers_child"
+
+
+@functools.cache
+def silence(seconds: int) -> bytes:
+    """A FLAC file of a few kilobytes."""
+    return encode(np.zeros(24_000 * seconds, dtype=np.float32), "flac", 24_000)
+
+
+def tone(seconds: float = 0.5) -> bytes:
+    times = np.arange(round(RATE * seconds)) / RATE
+    return encode((0.3 * np.sin(2 * np.pi * 440 * times)).astype(np.float32), "wav", RATE)
+
+
+@pytest.fixture
+def decoders():
+    made: list[Decoders] = []
+
+    def make(**settings) -> Decoders:
+        made.append(Decoders(ServiceConfig(**settings)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def usual():
+    one = Decoders(ServiceConfig())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPEECHLAB_SERVICE_API_KEY", f"sl:{CANARY}")
+        yield one
+    one.close()
+
+
+def own_workers() -> list[psutil.Process]:
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if MODULE in child.cmdline():
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found
+
+
+def newest_worker() -> psutil.Process:
+    return max(own_workers(), key=lambda process: process.create_time())
+
+
+def refused(call) -> Fault:
+    with pytest.raises(Fault) as caught:
+        call()
+    return caught.value
+
+
+def test_samples_are_those_of_the_decoder(usual):
+    from speechlab.audio import decode, resample
+
+    stereo = np.random.default_rng(7).uniform(-0.5, 0.5, (24_000, 2)).astype(np.float32)
+    for name in ("wav", "flac", "ogg", "mp3"):
+        data = encode(stereo, name, 24_000)
+        clip = decode(data)
+        expected = resample(clip.to_mono().samples, clip.sample_rate, RATE)
+        np.testing.assert_array_equal(usual.decode(data, RATE), expected)
+    assert usual.running == 1
+
+
+def test_s61_s62_damaged_and_empty_recordings(usual):
+    for data in (b"fLaC" + bytes(100), tone()[:20], b"OggS" + os.urandom(500)):
+        fault = refused(lambda data=data: usual.decode(data, RATE))
+        assert (fault.status, fault.error, fault.short) == (400, UNSUPPORTED_AUDIO, True)
+    fault = refused(lambda: usual.decode(encode(np.zeros(0, dtype=np.float32), "wav", RATE), RATE))
+    assert (fault.status, fault.error) == (400, NO_AUDIO)
+    assert usual.running == 1
+
+
+def test_s87_limits_of_the_recording_are_told(decoders):
+    limited = decoders(audio_seconds=10)
+    fault = refused(lambda: limited.decode(silence(600), RATE))
+    assert fault.status == 413
+    assert "10 s" in fault.error
+    assert limited.running == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are Linux's here")
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"decode_memory_bytes": 256 * 2**20}, "decode_memory_bytes"),
+        ({"decode_cpu_s": 0.01}, "decode_cpu_s"),
+        ({"decode_wall_s": 0.1}, "decode_wall_s"),
+    ],
+)
+def test_s87_bombs_are_refused_within_limits_that_the_settings_name(decoders, settings, named):
+    bomb = silence(2_400)
+    assert len(bomb) < 300_000
+    limited = decoders(audio_seconds=4_000, **settings)
+    begun = time.monotonic()
+    fault = refused(lambda: limited.decode(bomb, RATE))
+    assert (fault.status, fault.kind.name) == (413, "ErrTooLarge")
+    assert named in fault.error
+    assert time.monotonic() - begun < 20
+    # The next one gets a new process.
+    if named != "decode_wall_s":
+        assert len(limited.decode(tone(), RATE)) == RATE // 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_s61_a_decoder_that_crashes_is_replaced(usual):
+    one = usual
+    assert len(one.decode(tone(), RATE)) == RATE // 2
+    worker = newest_worker()
+    recording = silence(60)
+    faults: list[Fault] = []
+    thread = threading.Thread(target=lambda: faults.append(refused(lambda: one.decode(recording, RATE))))
+    worker.suspend()
+    thread.start()
+    time.sleep(0.2)
+    worker.send_signal(signal.SIGSEGV)
+    worker.resume()
+    thread.join(20)
+    assert (faults[0].status, faults[0].error) == (400, UNSUPPORTED_AUDIO)
+    assert len(one.decode(tone(), RATE)) == RATE // 2
+    # One that died with nothing to do is not even noticed.
+    worker = newest_worker()
+    worker.kill()
+    worker.wait(5)
+    assert len(one.decode(tone(), RATE)) == RATE // 2
+
+
+def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatch):
+    monkeypatch.setattr("speechlab.service._workers._MODULE", "speechlab.service._no_such_module")
+    fault = refused(lambda: decoders().decode(tone(), RATE))
+    assert (fault.status, fault.error) == (500, "Transcription service not available")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    fault = refused(lambda: decoders().decode(tone(), RATE))
+    assert (fault.status, fault.error) == (500, "Transcription service not available")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
+def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
+    one = usual
+    one.decode(tone(), RATE)
+    worker = newest_worker()
+    assert CANARY not in str(worker.environ())
+    assert worker.net_connections() == []
+    # An interrupt at the terminal reaches the whole group; a decoder leaves that to the service.
+    worker.send_signal(signal.SIGINT)
+    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert worker.is_running()
+
+
+def test_idle_decoders_end_and_come_back(usual):
+    one = usual
+    one.decode(tone(), RATE)
+    assert not one.close_idle(60)
+    assert one.close_idle(0)
+    assert one.running == 0
+    assert not one.close_idle(0)
+    assert len(one.decode(tone(), RATE)) == RATE // 2
+
+
+def test_several_at_once_each_get_their_own(decoders):
+    one = decoders(decode_workers=2)
+    wrong = []
+
+    def use(number: int) -> None:
+        samples = np.full(RATE // 10 + number, number / 100, dtype=np.float32)
+        for _ in range(5):
+            came = one.decode(encode(samples, "wav", RATE), RATE)
+            if len(came) != len(samples) or abs(float(came[50]) - number / 100) > 1e-3:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert one.running == 2
+
+
+def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, tools, error_body):
+    with stage(audio_seconds=4_000, decode_wall_s=0.3) as service:
+        before = len(own_workers())
+        assert service.http.recognise(tone()).status == 200
+        body = error_body(service.http.recognise(silence(2_400)), 413, "ErrTooLarge")
+        assert "decode_wall_s" in body["error"]
+        assert body["context"] == ["asr", "audio"]
+        assert len(service.ears.calls) == 1
+        assert service.http.recognise(tone()).status == 200
+        assert len(own_workers()) == before + 1
+    assert tools.eventually(lambda: len(own_workers()) == before)
+
+
+def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
+    with stage(audio_seconds=100_000, drain_s=0.2) as service:
+        service.http.recognise(tone())
+        worker = newest_worker()
+        worker.suspend()  # as if it would never come back
+
+        def left_alone() -> None:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert service.http.recognise(tone()).status == 500
+
+        thread = threading.Thread(target=left_alone)
+        thread.start()
+        time.sleep(0.3)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 15
+    thread.join(10)
+    assert tools.eventually(lambda: worker not in own_workers())
