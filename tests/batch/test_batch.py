@@ -15,17 +15,13 @@ from speechlab import batch
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
-from speechlab.store import Store
 
 pytestmark = pytest.mark.engines
 
-BOOKKEEPING = ["status", "error_type", "error", "http_status", "attempts", "latency_s", "key"]
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "store") as opened:
-        yield opened
+BOOKKEEPING = [
+    *("status", "error_type", "error", "http_status", "attempts", "latency_s", "first_byte_s"),
+    *("usage_characters", "usage_audio_s", "usage_tokens", "key"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,61 @@ client's.
 from __future__ import annotations
 
 from speechlab.batch._accessor import SpeechAccessor
-from speechlab.batch._assemble import STATUSES
-from speechlab.batch._operations import synthesize, transcribe, translate
-from speechlab.batch._plan import Plan
-from speechlab.batch._run import DEFAULT_CONCURRENCY, Outcome, Progress
+from speechlab.batch._assemble import assemble, segments
+from speechlab.batch._awaited import (
+    aplan_synthesis,
+    aplan_transcription,
+    aplan_translation,
+    arun,
+    asynthesize,
+    atranscribe,
+    atranslate,
+)
+from speechlab.batch._columns import STATUSES
+from speechlab.batch._operations import (
+    plan_synthesis,
+    plan_transcription,
+    plan_translation,
+    run,
+    synthesize,
+    transcribe,
+    translate,
+)
+from speechlab.batch._outcome import Outcome
+from speechlab.batch._plan import CHUNK_ROWS, Plan
+from speechlab.batch._progress import Progress
+from speechlab.batch._rules import Budget
+from speechlab.batch._run import DEFAULT_CONCURRENCY, RunOptions
+from speechlab.batch._runs import Run, Verification, diff, load, runs
 
 __all__ = [
+    "CHUNK_ROWS",
     "DEFAULT_CONCURRENCY",
     "STATUSES",
+    "Budget",
     "Outcome",
     "Plan",
     "Progress",
+    "Run",
+    "RunOptions",
     "SpeechAccessor",
+    "Verification",
+    "aplan_synthesis",
+    "aplan_transcription",
+    "aplan_translation",
+    "arun",
+    "assemble",
+    "asynthesize",
+    "atranscribe",
+    "atranslate",
+    "diff",
+    "load",
+    "plan_synthesis",
+    "plan_transcription",
+    "plan_translation",
+    "run",
+    "runs",
+    "segments",
     "synthesize",
     "transcribe",
     "translate",

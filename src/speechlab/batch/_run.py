@@ -1,135 +1,219 @@
-"""Running a plan: a sliding window of calls, each result on disk before the next row is counted."""
+"""Running a plan: piece by piece, each result on disk before its row counts, and all of it written down as a run."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import secrets
 import time
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+import warnings
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from speechlab.errors import AuthenticationError, SpeechLabError, StoreError
-from speechlab.store import Attempt
+import orjson
+
+from speechlab.batch._assemble import assemble_chunk
+from speechlab.batch._manifest import environment, table_bytes
+from speechlab.batch._outcome import Outcome
+from speechlab.batch._progress import Progress, Tally
+from speechlab.batch._rules import Budget, Rules, Stop
+from speechlab.batch._window import Window
+from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.store import RunRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import pandas as pd
 
-    from speechlab.batch._calls import Call
-    from speechlab.batch._plan import Plan
-    from speechlab.store import Store, Stored
+    from speechlab.batch._plan import Chunk, Plan
+    from speechlab.batch._window import Send
+    from speechlab.store import Store
 
-__all__ = ["DEFAULT_CONCURRENCY", "Outcome", "Progress", "run_plan"]
+__all__ = ["DEFAULT_CONCURRENCY", "Execution", "Options", "RunOptions"]
 
-DEFAULT_CONCURRENCY = 4
+DEFAULT_CONCURRENCY = 8
+"""Calls under way at once; the client's limiter begins with fewer, and may stay below."""
 
-Progress = bool | Callable[[int, int], None]
-"""True for a bar, False for none, or a function that is told how many of how many calls are done."""
+ATTRIBUTE = "speechlab_run"
+"""Under this name a result's ``attrs`` hold the id of its run."""
+
+
+class RunOptions(TypedDict, total=False):
+    """How a plan is run; none of these can change a result."""
+
+    concurrency: int
+    progress: Progress
+    on_error: Literal["row", "raise"]
+    retry_failed: bool
+    max_error_share: float | None
+    budget: Budget | None
+    rate: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a request ended: ``ok``, ``cached`` or ``error``."""
+class Options:
+    """The same, checked; see :func:`speechlab.batch.run`."""
 
-    status: str
-    stored: Stored | None = None
-    error: SpeechLabError | None = None
-    attempts: int = 0
-    latency_s: float | None = None
+    concurrency: int = DEFAULT_CONCURRENCY
+    progress: Progress = True
+    on_error: str = "row"
+    retry_failed: bool = True
+    max_error_share: float | None = 0.5
+    budget: Budget | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            message = f"concurrency {self.concurrency!r} must be at least 1"
+            raise InvalidRequestError(message, parameter="concurrency")
+        if self.on_error not in {"row", "raise"}:
+            message = f"on_error {self.on_error!r} must be 'row' or 'raise'"
+            raise InvalidRequestError(message, parameter="on_error")
+        if self.rate is not None and not self.rate > 0:
+            message = f"rate {self.rate!r} must be above 0 calls per second, or None"
+            raise InvalidRequestError(message, parameter="rate")
+        Rules(Budget(), self.max_error_share, Stop())
 
 
-class _Bar(Protocol):
-    def update(self, n: int = 1) -> Any: ...
+@dataclass
+class Execution:
+    """One running of a plan.
 
-
-def run_plan(
-    plan: Plan, *, store: Store, concurrency: int = DEFAULT_CONCURRENCY, progress: Progress = True
-) -> dict[str, Outcome]:
-    """Make the calls that the store cannot answer.
-
-    Args:
+    Attributes:
         plan: What to ask.
-        store: Where results go, one by one as they come.
-        concurrency: Calls under way at once, at most. The client's own limiter may allow fewer.
-        progress: Whether and how to show progress.
-
-    Returns:
-        An outcome for each key of the plan.
-
-    Raises:
-        AuthenticationError: The key is refused: nothing more is sent. What had come is in the store.
-        StoreError: A result could not be kept, for example because the disk is full.
-        KeyboardInterrupt: Likewise; running the same again goes on where it stopped.
+        options: How.
+        keep: Whether the assembled table stays in memory, in ``frames``.
+        tally: Progress.
+        stop: The wish that it stop.
+        frames: The assembled pieces.
+        record: What is written down.
+        errors: Errors of rows, at most some of them, for ``on_error="raise"``.
     """
-    outcomes: dict[str, Outcome] = {}
-    pending: list[Call] = []
-    for key, call in plan.calls.items():
-        stored = store.get(key) if key in plan.cached else None
-        if stored is None:
-            pending.append(call)
-        else:
-            outcomes[key] = Outcome("cached", stored)
-    with ExitStack() as stack:
-        tick = _ticker(stack, progress, len(pending), plan.step.operation)
-        for key, outcome in _each(pending, plan, store, max(1, concurrency)):
-            outcomes[key] = outcome
-            tick()
-    return outcomes
 
+    plan: Plan
+    options: Options
+    keep: bool = True
+    tally: Tally = field(default_factory=Tally)
+    stop: Stop = field(default_factory=Stop)
+    frames: list[pd.DataFrame] = field(default_factory=list)
+    errors: list[SpeechLabError] = field(default_factory=list)
+    _statuses: Counter[str] = field(default_factory=Counter)
+    _usage: dict[str, float] = field(default_factory=dict)
+    _input: Any = field(default_factory=hashlib.sha256)
+    _output: Any = field(default_factory=hashlib.sha256)
 
-def _each(pending: list[Call], plan: Plan, store: Store, width: int) -> Iterator[tuple[str, Outcome]]:
-    """Yield outcomes as they come, never more than twice the window's width submitted ahead."""
-    pool = ThreadPoolExecutor(width, thread_name_prefix="speechlab-batch")
-    waiting = iter(pending)
-    running: dict[Future[Outcome], str] = {}
-    try:
-        while True:
-            while len(running) < 2 * width and (call := next(waiting, None)) is not None:
-                running[pool.submit(_make, call, plan, store)] = call.key
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    def __post_init__(self) -> None:
+        now = datetime.now(UTC)
+        name = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+        step = self.plan.step
+        manifest = {
+            **environment(),
+            "service": self.plan.service,
+            "parameters": _plain(dict(step.settings)),
+            "prefix": self.plan.prefix,
+        }
+        self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
+    async def run(self, store: Store, send: Send) -> None:
+        """Make the calls, and write down what came of them.
 
-def _make(call: Call, plan: Plan, store: Store) -> Outcome:
-    started, clock = time.time(), time.perf_counter()
-    try:
-        answer = call.send()
-    except AuthenticationError:
-        raise
-    except SpeechLabError as error:
-        latency_s = time.perf_counter() - clock
-        status = getattr(error, "status", None) or None
-        attempt = Attempt(call.key, started, latency_s, "error", status, type(error).__name__, str(error))
-        store.add_attempt(attempt)
-        if isinstance(error, StoreError):
+        Raises:
+            AuthenticationError: The key is refused. What had come is in the store.
+            StoreError: A result could not be kept.
+        """
+        store.save_run(self.record)
+        rules = Rules(self.options.budget or Budget(), self.options.max_error_share, self.stop)
+        try:
+            chunks = self.plan.chunks(store)
+            while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+                await self._chunk(chunk, store, send, rules)
+                if self.stop.status == "interrupted":
+                    break
+        except BaseException as error:
+            # a full disk must not hide the reason
+            with suppress(SpeechLabError):
+                cancelled = isinstance(error, asyncio.CancelledError)
+                self._end(store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}")
             raise
-        return Outcome("error", error=error, attempts=getattr(error, "attempts", 1), latency_s=latency_s)
-    latency_s = time.perf_counter() - clock
-    stored = store.put(
-        call.key,
-        operation=plan.step.operation,
-        request=call.parameters,
-        response=answer.response,
-        files=answer.files,
-        attempt=Attempt(call.key, started, latency_s, "ok", 200),
-    )
-    return Outcome("ok", stored, attempts=answer.attempts, latency_s=latency_s)
+        if self.stop:
+            self._end(store, self.stop.status, self.stop.reason)
+        else:
+            self._end(store, "finished", None)
+
+    async def _chunk(self, chunk: Chunk, store: Store, send: Send, rules: Rules) -> None:
+        outcomes = {key: Outcome("cached", stored) for key, stored in chunk.found.items()}
+        pending = chunk.pending
+        if not self.options.retry_failed:
+            failed = store.failures([call.key for call in pending])
+            outcomes |= {key: Outcome.failed_before(attempt, "skipped") for key, attempt in failed.items()}
+            pending = [call for call in pending if call.key not in failed]
+        self.tally.planned(len(pending), len(chunk.found))
+        step = self.plan.step
+        window = Window(send, step.operation, store, rules, self.tally, self.options.concurrency)
+        try:
+            if pending:
+                await window.run(pending)
+        except BaseException:
+            # what came is written down if it can be; a full disk must not hide the reason
+            with suppress(SpeechLabError):
+                self._add(chunk, outcomes | window.outcomes, store)
+            raise
+        self._add(chunk, outcomes | window.outcomes, store)
+
+    def _add(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
+        reason = self.stop.reason or "the run ended before its turn came"
+        unasked = Outcome("cancelled", error_text=f"not asked: {reason}")
+        outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
+        frame = assemble_chunk(chunk, self.plan.step, outcomes, prefix=self.plan.prefix)
+        prefix = self.plan.prefix
+        frame.attrs[ATTRIBUTE] = self.record.id
+        self._statuses.update(str(status) for status in frame[prefix + "status"])
+        for name in ("usage_characters", "usage_audio_s", "usage_tokens"):
+            total = self._usage.get(name.removeprefix("usage_"), 0.0)
+            self._usage[name.removeprefix("usage_")] = total + float(frame[prefix + name].sum())
+        for row in chunk.rows:
+            key = row if isinstance(row, str) else f"error: {row}"
+            self._input.update(orjson.dumps(key))
+            stored = outcomes[row].stored if isinstance(row, str) else None
+            evidence = None if stored is None else self.plan.step.evidence(stored)
+            self._output.update(orjson.dumps([key, evidence]))
+        self.errors += [row for row in chunk.rows if isinstance(row, SpeechLabError)]
+        self.errors += [outcome.error for outcome in outcomes.values() if outcome.error is not None]
+        store.add_part(self.record.id, table_bytes(frame), len(frame))
+        if self.keep:
+            self.frames.append(frame)
+
+    def _end(self, store: Store, status: str, reason: str | None) -> None:
+        manifest = {
+            **self.record.manifest,
+            "reason": reason,
+            "rows": sum(self._statuses.values()),
+            "statuses": dict(self._statuses),
+            "usage": {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}},
+            "input_sha256": self._input.hexdigest(),
+            "output_sha256": self._output.hexdigest(),
+        }
+        store.save_run(replace(self.record, status=status, ended=time.time(), manifest=manifest))
+        self.record = store.run(self.record.id)
+
+    def finish(self) -> None:
+        """Say what the user has to hear of how it ended.
+
+        Raises:
+            KeyboardInterrupt: Someone interrupted it.
+            ExceptionGroup: Rows failed, and ``on_error="raise"``.
+        """
+        if self.stop.status == "interrupted":
+            raise KeyboardInterrupt
+        if self.stop and self.stop.reason:
+            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=4)
+        if self.options.on_error == "raise" and self.errors:
+            text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
+            raise ExceptionGroup(text, self.errors)
 
 
-def _ticker(stack: ExitStack, progress: Progress, total: int, label: str) -> Callable[[], object]:
-    if callable(progress):
-        told = progress
-        done = iter(range(1, total + 1))
-        told(0, total)
-        return lambda: told(next(done), total)
-    if not progress or not total:
-        return lambda: None
-    from tqdm.auto import tqdm
-
-    # disable=None: no bar where the output is not a terminal
-    bar: _Bar = stack.enter_context(tqdm(total=total, desc=label, unit="call", disable=None))
-    return bar.update
+def _plain(value: Any) -> Any:
+    """Return parameters as JSON values."""
+    return orjson.loads(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS))

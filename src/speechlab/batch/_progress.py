@@ -1,0 +1,105 @@
+"""What is told of a run while it goes on: counts, a bar, a function of the user's."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from speechlab.batch._outcome import Outcome
+
+__all__ = ["Display", "Progress", "Tally"]
+
+Progress = bool | Callable[[int, int], None]
+"""True for a bar, False for none, or a function that is told how many of how many calls are done."""
+
+
+class Tally:
+    """Counts of a run; written by the loop that runs it, read by whoever shows them."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.total = 0
+        self.done = 0
+        self.statuses: Counter[str] = Counter()
+        self.audio_s = 0.0
+        self.characters = 0
+        self.tokens = 0
+        self._began = time.perf_counter()
+
+    def planned(self, calls: int, cached: int) -> None:
+        """Add what a piece of the table takes."""
+        self.total += calls
+        self.statuses["cached"] += cached
+        self.started = True
+
+    def ended(self, outcome: Outcome) -> None:
+        """Count a call."""
+        self.statuses[outcome.status] += 1
+        self.audio_s += outcome.audio_s
+        self.characters += outcome.characters
+        self.tokens += outcome.tokens
+        self.done += 1
+
+    def facts(self) -> dict[str, str]:
+        """What stands behind a bar, besides what tqdm itself tells."""
+        elapsed = time.perf_counter() - self._began
+        shown = {"errors": f"{self.statuses['error']}", "cached": f"{self.statuses['cached']}"}
+        if self.audio_s:
+            shown["rtf"] = f"{elapsed / self.audio_s:.2f}"
+            shown["audio"] = f"{self.audio_s:.0f}s"
+        if self.characters:
+            shown["chars"] = f"{self.characters}"
+        if self.tokens:
+            shown["tokens"] = f"{self.tokens}"
+        return shown
+
+
+class Display:
+    """Shows a tally; used by one thread, the one that the user's output belongs to.
+
+    Args:
+        tally: What to show.
+        progress: How.
+        label: What stands before a bar.
+    """
+
+    def __init__(self, tally: Tally, progress: Progress, label: str) -> None:
+        self._tally, self._progress, self._label = tally, progress, label
+        self._told = -1
+        self._bar: Any = None
+
+    def show(self) -> None:
+        """Bring what is shown up to date."""
+        if not self._tally.started or self._progress is False:
+            return
+        if callable(self._progress):
+            total, done = self._tally.total, self._tally.done
+            while self._told < done:
+                self._told += 1
+                self._progress(self._told, total)
+        elif self._tally.total:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._bar is None:
+            from tqdm.auto import tqdm
+
+            # disable=None: no bar where the output is not a terminal
+            self._bar = tqdm(total=self._tally.total, desc=self._label, unit="call", disable=None)
+        if self._bar.disable:
+            return
+        self._bar.total = self._tally.total
+        if self._tally.done > self._bar.n:
+            self._bar.set_postfix(self._tally.facts(), refresh=False)
+            self._bar.update(self._tally.done - self._bar.n)
+
+    def close(self) -> None:
+        """Show the end."""
+        try:
+            self.show()
+        finally:
+            if self._bar is not None:
+                self._bar.close()

@@ -1,0 +1,138 @@
+"""Where rows come from: a table in memory, or pieces of one that need not fit there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Source", "Table", "open_source"]
+
+Table = Any
+"""A pandas DataFrame, an Arrow table, a path of a Parquet, CSV or JSON Lines file, or an iterable of DataFrames."""
+
+_KINDS = (
+    "a DataFrame, an Arrow table, a path that ends in .parquet, .csv or .jsonl, or an iterable of DataFrames"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows to work on.
+
+    Attributes:
+        whole: The table, if all of it is in memory.
+        path: The file, if it is one.
+        frames: The pieces, if they come from elsewhere; they can be read once.
+    """
+
+    whole: pd.DataFrame | None = None
+    path: Path | None = None
+    frames: Iterable[pd.DataFrame] | None = None
+
+    @property
+    def again(self) -> bool:
+        """Whether it can be read more than once."""
+        return self.frames is None or not isinstance(self.frames, Iterator)
+
+    def pieces(self, rows: int) -> Iterator[pd.DataFrame]:
+        """Read it.
+
+        Args:
+            rows: Most rows of a piece of a file or stream; a table in memory comes whole.
+        """
+        if self.whole is not None:
+            yield self.whole
+        elif self.path is not None:
+            yield from _read(self.path, rows)
+        else:
+            for frame in self.frames or ():
+                table = _as_frame(frame)
+                if table is None:
+                    message = f"the iterable gives a {type(frame).__name__}; it must give DataFrames"
+                    raise InvalidRequestError(message, parameter="source")
+                for start in range(0, max(len(table), 1), rows):
+                    yield table.iloc[start : start + rows]
+
+
+def open_source(source: Table) -> Source:
+    """Find out what was given.
+
+    Raises:
+        InvalidRequestError: It is none of the kinds allowed, or there is no such file.
+    """
+    frame = _as_frame(source)
+    if frame is not None:
+        return Source(whole=frame)
+    if isinstance(source, str | os.PathLike):
+        return Source(path=_file(Path(source)))
+    if isinstance(source, Iterable) and not isinstance(source, dict | bytes):
+        return Source(frames=source)
+    message = f"the table is a {type(source).__name__}; give {_KINDS}"
+    raise InvalidRequestError(message, parameter="source")
+
+
+def _as_frame(value: object) -> pd.DataFrame | None:
+    import pandas as pd
+
+    if isinstance(value, pd.DataFrame):
+        return value
+    import pyarrow as pa
+
+    if isinstance(value, pa.Table | pa.RecordBatch):
+        frame: pd.DataFrame = value.to_pandas()
+        return frame
+    return None
+
+
+def _file(path: Path) -> Path:
+    if path.suffix.lower() not in {".parquet", ".csv", ".jsonl"}:
+        message = f"{path} ends in {path.suffix or 'nothing'!r}; give {_KINDS}"
+        raise InvalidRequestError(message, parameter="source")
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InvalidRequestError(f"{path} {what}; name a file with a table", parameter="source")
+    return path
+
+
+def _read(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    try:
+        if path.suffix.lower() == ".parquet":
+            yield from _read_parquet(path, rows)
+        elif path.suffix.lower() == ".csv":
+            with pd.read_csv(path, chunksize=rows) as reader:
+                yield from reader
+        else:
+            with pd.read_json(path, lines=True, chunksize=rows) as lines:
+                yield from lines
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidRequestError):
+            raise
+        message = f"{path} cannot be read as a table: {error}"
+        raise InvalidRequestError(message, parameter="source") from error
+
+
+def _read_parquet(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    start = 0
+    with pq.ParquetFile(path) as file:
+        if not file.metadata.num_rows:
+            yield file.read().to_pandas()
+        for batch in file.iter_batches(batch_size=rows):
+            frame: pd.DataFrame = pa.Table.from_batches([batch]).to_pandas()
+            if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+                frame.index = pd.RangeIndex(start, start + len(frame))
+            start += len(frame)
+            yield frame
