@@ -21,13 +21,14 @@ def test_notebooks_are_kept_without_outputs(path):
 
 
 @pytest.mark.engines
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path, tmp_path, live_service, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "store"))
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     seen = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     html = "".join(output["data"].get("text/html", "") for output in seen if "data" in output)
     assert '<audio src="data:audio/mpeg;base64,' in html
