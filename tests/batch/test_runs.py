@@ -275,7 +275,13 @@ def test_a_pace_is_kept(reverser, translator, store):
 
 def test_an_interrupt_keeps_everything(reverser, translator, store):
     translator.delay_s = 0.02
-    threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    def interrupt():
+        while sum(translator.calls.values()) < 50:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         batch.translate(texts(2000), reverser, **quiet(store))
     done = len(store)
@@ -294,7 +300,8 @@ def test_a_cancelled_task_lets_go_of_its_store(translator, tmp_path):
     async def begin_and_cancel():
         async with AsyncClient(base_url=translator.base_url) as lab:
             work = asyncio.create_task(batch.atranslate(texts(500), lab, **quiet(tmp_path / "s")))
-            await asyncio.sleep(0.5)
+            while sum(translator.calls.values()) < 30:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
             work.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await work

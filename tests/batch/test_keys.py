@@ -1,0 +1,161 @@
+"""What can change a result changes the key; nothing else does."""
+
+from __future__ import annotations
+
+import inspect
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+import soundfile
+
+from speechlab import batch
+from speechlab.client import Client, VoiceCatalogue
+from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest, Voice
+
+VOICES = [
+    {
+        "id": f"00000000-0000-0000-0000-00000000000{n}",
+        "description": f"Voice {name}",
+        "language": "en",
+        "gender": "female",
+        "formats": ["wav", "flac", "mp3", "ogg"],
+        "sample_rates": [16000, 24000],
+        "streaming": True,
+    }
+    for n, name in enumerate("AB")
+]
+
+
+class Plans(Client):
+    """A client that is asked only what a plan asks."""
+
+    service = "service/1"
+
+    def identity(self):
+        return self.service
+
+    def voices(self):
+        return VoiceCatalogue([Voice.parse(voice) for voice in VOICES], self.service)
+
+
+@pytest.fixture
+def lab():
+    return Plans(base_url="http://127.0.0.1:9")
+
+
+def wav(level=0.1):
+    file = BytesIO()
+    soundfile.write(file, np.full(1600, level, np.float32), 16000, format="WAV")
+    return file.getvalue()
+
+
+MADE = {
+    "synthesize": (batch.plan_synthesis, {"text": "hello", "voice": VOICES[0]["id"]}, {}),
+    "transcribe": (batch.plan_transcription, {"audio": wav(), "language": "en"}, {"language": "en"}),
+    "translate": (batch.plan_translation, {"text": "hello"}, {"source_lang": "en", "target_lang": "ja"}),
+}
+SEGMENTS = {"vad": "segments"}
+CHANGES = [
+    ("synthesize", {"cell": ("text", "Hello")}),
+    ("synthesize", {"cell": ("text", "hello ")}),
+    ("synthesize", {"cell": ("voice", VOICES[1]["id"])}),
+    ("synthesize", {"format": "wav"}),
+    ("synthesize", {"sample_rate": 16000}),
+    ("synthesize", {"temperature": 0.5}),
+    ("synthesize", {"repeat": 1}),
+    ("transcribe", {"cell": ("audio", wav(0.2))}),
+    ("transcribe", {"language": "ja"}),
+    ("transcribe", {"language": None}),
+    ("transcribe", {"hotwords": ["a"]}),
+    ("transcribe", {"temperature": 0.5}),
+    ("transcribe", {"top_p": 0.5}),
+    ("transcribe", {"frequency_penalty": 0.1}),
+    ("transcribe", {"repetition_penalty": 1.5}),
+    ("transcribe", {"vad": "on"}),
+    ("transcribe", SEGMENTS),
+    ("transcribe", {"min_silence_gap": 300, **SEGMENTS}),
+    ("transcribe", {"segment_padding": 10, **SEGMENTS}),
+    ("transcribe", {"initial_segment_padding_ms": 10, **SEGMENTS}),
+    ("transcribe", {"speech_pad_ms": 10, **SEGMENTS}),
+    ("transcribe", {"min_segment_duration": 0.5, **SEGMENTS}),
+    ("transcribe", {"repeat": 1}),
+    ("translate", {"cell": ("text", "Hello")}),
+    ("translate", {"source_lang": "zh"}),
+    ("translate", {"target_lang": "zh"}),
+    ("translate", {"keywords": ["a"]}),
+    ("translate", {"context": "b"}),
+    ("translate", {"model": "c/d"}),
+    ("translate", {"repeat": 1}),
+]
+SAME = [
+    ("synthesize", {"cell": ("voice", "Voice A")}),
+    ("synthesize", {"sample_rate": 24000}),
+    ("synthesize", {"format": "flac"}),
+    ("synthesize", {"cell": ("other", "column")}),
+    ("transcribe", {"session_id": "mine"}),
+    ("transcribe", {"vad": "off"}),
+    ("transcribe", {"vad": 0}),
+    ("transcribe", {"language": "en-US"}),
+    ("transcribe", {"language": "language"}),
+    ("transcribe", {"min_silence_gap": 300}),
+    ("transcribe", {"temperature": 0.0, "top_p": 0.85, "hotwords": []}),
+    ("translate", {"keywords": [], "context": None, "model": None}),
+]
+
+
+def key_of(lab, operation, cell=None, **options):
+    plan, row, given = MADE[operation]
+    frame = pd.DataFrame([{**row, **dict([cell] if cell else [])}])
+    if operation == "transcribe":
+        options["store"] = options.get("store")
+    made = plan(frame, lab, **{**given, **options})
+    return made.rows[0]
+
+
+@pytest.mark.parametrize(("operation", "change"), CHANGES, ids=str)
+def test_what_can_change_a_result_changes_the_key(lab, operation, change):
+    plain = key_of(lab, operation, **{name: SEGMENTS[name] for name in SEGMENTS if len(change) > 1})
+    assert isinstance(plain, str)
+    changed = key_of(lab, operation, **change)
+    assert isinstance(changed, str)
+    assert changed != plain
+
+
+@pytest.mark.parametrize(("operation", "change"), SAME, ids=str)
+def test_what_cannot_change_a_result_leaves_the_key(lab, operation, change):
+    assert key_of(lab, operation, **change) == key_of(lab, operation)
+
+
+@pytest.mark.parametrize("operation", MADE)
+def test_another_service_is_another_key_and_another_client_of_it_is_not(lab, operation):
+    plain = key_of(lab, operation)
+    other = Plans(base_url="http://127.0.0.1:8", api_key="sl:other", timeout=3, max_retries=0, max_concurrency=2)
+    assert key_of(other, operation) == plain
+    other.service = "service/2"
+    assert key_of(other, operation) != plain
+
+
+@pytest.mark.parametrize("operation", MADE)
+def test_where_and_how_it_is_kept_is_no_part_of_the_key(lab, operation, tmp_path):
+    assert key_of(lab, operation, store=tmp_path, prefix="p_", chunk_rows=7) == key_of(lab, operation)
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_model", "besides"),
+    [
+        ("synthesize", SpeechRequest, {"stream"}),
+        ("transcribe", RecognitionRequest, {"session_id"}),
+        ("translate", TranslationRequest, {"stream"}),
+    ],
+)
+def test_no_field_of_the_contract_was_forgotten(lab, operation, request_model, besides):
+    plan, row, given = MADE[operation]
+    call = next(iter(plan(pd.DataFrame([row]), lab, **given).calls.values()))
+    assert set(call.parameters) == set(request_model.model_fields) - besides
+    tried = {name for made, change in CHANGES if made == operation for name in change}
+    tried |= {change["cell"][0] for made, change in CHANGES if made == operation and "cell" in change}
+    fields = {"voice" if name == "voice_id" else name for name in call.parameters}
+    assert fields <= tried, "a parameter without a test that it changes the key"
+    assert "repeat" in inspect.signature(plan).parameters
