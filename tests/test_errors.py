@@ -16,7 +16,7 @@ CLASSES = [getattr(errors, name) for name in errors.__all__]
 def test_the_drawing_is_the_tree():
     drawn: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"([│├└─ ]*)([A-Z]\w+Error)\b", line):
+        if found := re.match(r"([│├└─ ]*)([A-Z]\w+(?:Error|Miss))\b", line):
             drawn.append((len(found[1]) // 4, found[2]))
     assert {name for _, name in drawn} == set(errors.__all__)
     parents: dict[int, str] = {}

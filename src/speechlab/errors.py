@@ -23,7 +23,8 @@ SpeechLabError
 ├── RealtimeError                  an error event of the realtime session
 ├── EngineError                    an engine failed
 │   └── ModelError                 weights are missing, damaged or not allowed to be fetched
-└── StoreError                     results could not be read or written (a full disk, say)
+├── StoreError                     results could not be read or written (a full disk, say)
+└── ReplayMiss                     replaying, and this call is not in the store
 
 Errors carry their facts as attributes, survive pickling, and never hold an API key.
 """
@@ -51,6 +52,7 @@ __all__ = [
     "PermissionDeniedError",
     "RateLimitError",
     "RealtimeError",
+    "ReplayMiss",
     "ServerError",
     "ServiceStartError",
     "SpeechLabError",
@@ -297,3 +299,20 @@ class ModelError(EngineError):
 
 class StoreError(SpeechLabError):
     """Results could not be read or written."""
+
+
+class ReplayMiss(SpeechLabError):  # noqa: N818 - named as what it is: no fault, but a result that is not there
+    """A client that only replays was asked for something that is not in its store; nothing was sent.
+
+    Attributes:
+        operation: What was asked for.
+        parameter: The parameter that differs from the nearest stored call; ``"service"`` if it is another service;
+            None if nothing like it is stored.
+    """
+
+    def __init__(
+        self, message: str = "", *, operation: str | None = None, parameter: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.parameter = parameter

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab.client._audio_input import AudioInput, read_recording
+from speechlab.client._audio_input import AudioInput, Recording, digest_of, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._client_base import ClientBase
+from speechlab.client._memory import Memory, Question, answered
+from speechlab.client._misses import nothing_is_sent
 from speechlab.client._operations import recognition_call, speech_call, translation_call, voices_call
 from speechlab.client._realtime import AsyncRealtimeSession
 from speechlab.client._realtime_link import RealtimeConfig, realtime_config
@@ -16,11 +17,11 @@ from speechlab.client._realtime_pool import AsyncRealtimePool
 from speechlab.client._settings import plain_url
 from speechlab.client._speech import SpeechClip, SpeechFacts, read_speech
 from speechlab.client._speech_stream import AsyncSpeechStream
-from speechlab.client._transcript import Transcript, read_transcript
-from speechlab.client._translation import Translation, read_translation
+from speechlab.client._transcript import Transcript, kept_transcript, read_transcript
+from speechlab.client._translation import Translation, kept_translation, read_translation
 from speechlab.client._translation_stream import AsyncTranslationStream
 from speechlab.client._voices import VoiceCatalogue, read_catalogue
-from speechlab.contract import AudioFormat, Voice, canonical_uuid
+from speechlab.contract import AudioFormat, Voice, VoiceList, canonical_uuid
 from speechlab.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class AsyncClient(ClientBase):
         **options: ``timeout`` (seconds for a whole call; None follows the length of text or audio),
             ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
             ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
-            over plain HTTP to another machine), ``on_event`` (called with each ``CallEvent``), ``transport``,
-            ``clock`` and ``rng`` (for tests).
+            over plain HTTP to another machine), ``on_event`` (called with each ``CallEvent``), ``store``
+            (a ``Store`` or its folder, where calls are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it
+            is used), ``pace`` (``"at once"`` or ``"as recorded"``: how streams are replayed), ``transport``, ``clock``
+            and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
@@ -60,8 +63,19 @@ class AsyncClient(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
+        memory = Memory.of(self._settings)
+        if memory is not None and memory.replaying:
+            service, body = await asyncio.to_thread(memory.catalogue, plain_url(self.base_url))
+            if body is None:
+                raise nothing_is_sent("voices")
+            self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
+            return self._catalogue
         reply = await self._core.send(voices_call(self._settings.timeout))
         self._catalogue = read_catalogue(reply)
+        if memory is not None:
+            here = plain_url(self.base_url)
+            service = self._catalogue.service or here
+            await asyncio.to_thread(memory.keep_catalogue, here, service, reply.json())
         return self._catalogue
 
     async def identity(self) -> str:
@@ -76,10 +90,15 @@ class AsyncClient(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        named = None
-        with suppress(NotFoundError):  # a service that only listens has no catalogue
-            named = (self._catalogue if self._catalogue is not None else await self.voices()).service
-        return named or plain_url(self.base_url)
+        memory, here = Memory.of(self._settings), plain_url(self.base_url)
+        if memory is not None and memory.replaying:
+            return (await asyncio.to_thread(memory.catalogue, here))[0]
+        try:
+            return (self._catalogue if self._catalogue is not None else await self.voices()).service or here
+        except NotFoundError:  # a service that only listens has no catalogue
+            if memory is not None:
+                await asyncio.to_thread(memory.keep_catalogue, here, here, None)
+            return here
 
     async def synthesize(
         self,
@@ -110,9 +129,13 @@ class AsyncClient(ClientBase):
             ContractError: The answer is not audio.
         """
         call, facts = await self._speech(text, voice, format, sample_rate, temperature, stream=False)
-        reply = await self._core.send(call)
-        clip = await _beside(len(reply.content), read_speech, reply, facts)
-        self._core.ledger.add(calls=1, synthesized_chars=len(text), audio_bytes=len(reply.content))
+        answer = await answered(self._core, call, await self._question(call))
+        size = len(answer.reply.content)
+        clip = await _beside(size, read_speech, answer.reply, facts)
+        if answer.fresh:
+            self._core.ledger.add(calls=1, synthesized_chars=len(text), audio_bytes=size)
+            heard = {"duration_s": clip.duration_s, "sample_rate": clip.sample_rate}
+            await answer.keep(heard, audio=str(facts.format))
         return clip
 
     def stream_speech(
@@ -143,7 +166,7 @@ class AsyncClient(ClientBase):
         async def prepare() -> tuple[Call, SpeechFacts]:
             return await self._speech(text, voice, format, sample_rate, temperature, stream=True)
 
-        return AsyncSpeechStream(self._core, prepare)
+        return AsyncSpeechStream(self._core, prepare, self._question)
 
     async def transcribe(
         self,
@@ -209,8 +232,11 @@ class AsyncClient(ClientBase):
         }
         limit = self._settings.timeout
         call = await _beside(recording.size, recognition_call, recording, fields, limit)
-        transcript = read_transcript(await self._core.send(call))
-        self._core.ledger.add(calls=1, recognized_s=recording.duration_s if recording.exact else 0.0)
+        answer = await answered(self._core, call, await self._question(call, recording))
+        transcript = read_transcript(answer.reply)
+        if answer.fresh:
+            self._core.ledger.add(calls=1, recognized_s=recording.duration_s if recording.exact else 0.0)
+            await answer.keep(kept_transcript(transcript))
         return transcript
 
     async def translate(
@@ -240,14 +266,17 @@ class AsyncClient(ClientBase):
             ContractError: The answer holds no translation.
         """
         call = self._translation(text, source_lang, target_lang, keywords, context, model, stream=False)
-        result = read_translation(await self._core.send(call), source_lang, target_lang)
-        usage = result.usage
-        self._core.ledger.add(
-            calls=1,
-            translated_chars=len(text),
-            prompt_tokens=usage.prompt_tokens if usage else 0,
-            completion_tokens=usage.completion_tokens if usage else 0,
-        )
+        answer = await answered(self._core, call, await self._question(call))
+        result = read_translation(answer.reply, source_lang, target_lang)
+        if answer.fresh:
+            usage = result.usage
+            self._core.ledger.add(
+                calls=1,
+                translated_chars=len(text),
+                prompt_tokens=usage.prompt_tokens if usage else 0,
+                completion_tokens=usage.completion_tokens if usage else 0,
+            )
+            await answer.keep(kept_translation(result))
         return result
 
     def stream_translation(
@@ -280,7 +309,7 @@ class AsyncClient(ClientBase):
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
         call = self._translation(text, source_lang, target_lang, keywords, context, model, stream=True)
-        return AsyncTranslationStream(self._core, call, source_lang, target_lang, len(text))
+        return AsyncTranslationStream(self._core, call, (source_lang, target_lang), len(text), self._question)
 
     def realtime(
         self,
@@ -316,7 +345,7 @@ class AsyncClient(ClientBase):
             known = await self._known(voice)
             return realtime_config({**fields, "voice_id": known.id if known else voice}, known)
 
-        return AsyncRealtimeSession(self._core, prepare)
+        return AsyncRealtimeSession(self._core, prepare, self.identity)
 
     def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
         """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.
@@ -379,6 +408,15 @@ class AsyncClient(ClientBase):
             raw=True,
         )
         return await self._core.send(call)
+
+    async def _question(self, call: Call, recording: Recording | None = None) -> Question | None:
+        """The call as the store knows it; None for a client without a store."""
+        if self._settings.store is None:
+            return None
+        parameters = dict(call.parameters)
+        if recording is not None:
+            parameters["audio"] = await _beside(recording.size, digest_of, recording)
+        return Question(call.operation, parameters, await self.identity())
 
     async def _speech(
         self,

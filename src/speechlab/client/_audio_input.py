@@ -7,6 +7,7 @@ send it again. Long recordings are never held in memory as a whole: they are rea
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -24,7 +25,7 @@ from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["AudioInput", "Recording", "read_recording", "recognition_body"]
+__all__ = ["AudioInput", "Recording", "digest_of", "read_recording", "recognition_body"]
 
 AudioInput: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, int] | AudioClip
@@ -55,6 +56,18 @@ class Recording:
     duration_s: float
     exact: bool
     open: Callable[[], IO[bytes]] = field(repr=False)
+
+
+def digest_of(recording: Recording) -> str:
+    """The SHA-256 of a recording's bytes, in hexadecimal, as ``contract.audio_digest`` gives it."""
+    digest = hashlib.sha256()
+    file = recording.open()
+    try:
+        while data := file.read(_WHOLE):
+            digest.update(data)
+    finally:
+        file.close()
+    return digest.hexdigest()
 
 
 def read_recording(audio: AudioInput) -> Recording:

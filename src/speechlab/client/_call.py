@@ -99,6 +99,7 @@ class Call:
         accept: Value of the Accept header.
         free: Whether it costs nothing to repeat it even when the outcome is unknown.
         raw: Whether any status is a reply, and nothing is repeated.
+        parameters: All that can change the result, defaults filled in, but a recording: for keys of kept calls.
     """
 
     operation: str
@@ -111,6 +112,7 @@ class Call:
     accept: str = "*/*"
     free: bool = False
     raw: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.client._async_client import AsyncClient
 from speechlab.client._client import Client
 from speechlab.client._events import logger
+from speechlab.client._modes import with_mode
 from speechlab.client._options import check_names
 from speechlab.client._settings import API_KEY_VARIABLE, as_secret, resolve
 from speechlab.errors import ConfigurationError
@@ -76,6 +77,7 @@ def settings_for(
         ServiceStartError: The embedded service could not be started.
     """
     check_names(options)
+    options = with_mode(options)
     settings = resolve(base_url, ws_base_url, api_key, options)
     if settings is not None:
         return settings

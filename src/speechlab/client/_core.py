@@ -13,6 +13,7 @@ from speechlab.client._call import Call, RawResponse
 from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, processing_s
 from speechlab.client._failures import error_from_reply, retry_after_s
 from speechlab.client._limiter import Slot, lane
+from speechlab.client._misses import nothing_is_sent
 from speechlab.client._retry import Failure, RetryState
 from speechlab.client._wire import Reply, Sent, Wire, WireError
 from speechlab.errors import (
@@ -194,6 +195,8 @@ class Core:
 
     async def _run(self, call: Call, *, stream: bool) -> RawResponse | ReplyStream:
         settings = self.settings
+        if settings.mode == "replay":
+            raise nothing_is_sent(call.operation)
         progress = Progress(settings, call)
         state = RetryState(
             max_retries=0 if call.raw else settings.max_retries,

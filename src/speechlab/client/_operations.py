@@ -120,7 +120,15 @@ def speech_call(
     facts = SpeechFacts(request.text, request.voice_id, request.format, rate)
     limits = _timeouts(timeout, _TTS_S_PER_CHAR * len(request.text), stream=stream)
     name = "stream_speech" if stream else "synthesize"
-    call = Call(name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*")
+    asked = {
+        "voice_id": request.voice_id if voice is None else voice.id,
+        "text": request.text,
+        "format": str(request.format),
+        "sample_rate": rate,
+        "temperature": sendable(fields)["temperature"],
+    }
+    body = json_body(request.body())
+    call = Call(name, "tts", "POST", SPEECH_PATH, limits, body, accept="audio/*", parameters=asked)
     return call, facts
 
 
@@ -137,11 +145,14 @@ def recognition_call(recording: Recording, fields: dict[str, Any], timeout: floa
     """
     given = {name: value for name, value in sendable(fields).items() if value is not None}
     # The recording is encoded while it is sent; the model only has to see that there is one.
-    checked = RecognitionRequest.parse({"audio": "AAAA", **given}).body()
+    request = RecognitionRequest.parse({"audio": "AAAA", **given})
+    asked = request.model_dump(mode="json", exclude={"audio", "session_id"})
+    checked = request.body()
     del checked["audio"]
     limits = _timeouts(timeout, _ASR_S_PER_S * recording.duration_s)
     body = recognition_body(recording, checked)
-    return Call("transcribe", "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
+    kind = "application/json"
+    return Call("transcribe", "asr", "POST", RECOGNITION_PATH, limits, body, accept=kind, parameters=asked)
 
 
 def translation_call(
@@ -170,4 +181,5 @@ def translation_call(
         limits,
         form_body(request.form()),
         accept="text/event-stream" if stream else "application/json",
+        parameters=request.model_dump(mode="json", exclude={"stream"}),
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from speechlab.client._modes import with_mode
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
     import httpx2
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Clock, Random
     from speechlab.client._events import CallEvent
     from speechlab.client._settings import Settings
+    from speechlab.store import Store
 
 __all__ = ["Options", "changed", "check_names"]
 
@@ -31,6 +34,9 @@ class Options(TypedDict, total=False):
     transport: httpx2.AsyncBaseTransport | None
     clock: Clock
     rng: Random
+    store: Store | str | os.PathLike[str] | None
+    mode: Literal["auto", "live", "replay"] | None
+    pace: Literal["at once", "as recorded"]
 
 
 def check_names(options: Mapping[str, Any]) -> None:
@@ -54,4 +60,7 @@ def changed(settings: Settings, changes: Options) -> Settings:
     check_names(changes)
     if "transport" in changes:
         raise ConfigurationError("transport belongs to the connections; make a new client with it")
-    return replace(settings, **changes)
+    if changes.keys() & {"mode", "store"}:
+        kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
+        changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]
+    return replace(settings, **changes)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "rebuilt"]
 
-_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng"})
+_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
 
 
 class _Buildable(Protocol):
@@ -29,6 +29,7 @@ def described(settings: Settings) -> dict[str, Any]:
         "ws_base_url": settings.ws_base_url,
         "has_key": settings.api_key is not None,
         "embedded": settings.lease is not None,
+        "store": None if settings.store is None else str(settings.store.path),
         "options": {
             name: getattr(settings, name) for name in Options.__annotations__ if name not in _STAY_BEHIND
         },
@@ -42,10 +43,15 @@ def rebuilt(kind: type[_Buildable], facts: Mapping[str, Any]) -> _Buildable:
         ConfigurationError: There is no key in the environment.
         ServiceStartError: It was the embedded service, and it can neither be found nor started.
     """
+    options = dict(facts["options"])
+    if facts["store"] is not None:
+        from speechlab.client._modes import opened
+
+        options["store"] = opened(facts["store"])
     if facts["embedded"]:
         from speechlab.client._embedded import embedded_settings
 
-        return kind.of(embedded_settings(facts["options"]))
+        return kind.of(embedded_settings(options))
     from speechlab.client._settings import as_secret
 
     key = as_secret(os.environ.get(API_KEY_VARIABLE)) if facts["has_key"] else None
@@ -54,7 +60,5 @@ def rebuilt(kind: type[_Buildable], facts: Mapping[str, Any]) -> _Buildable:
             f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"
         )
     return kind.of(
-        Settings(
-            base_url=facts["base_url"], ws_base_url=facts["ws_base_url"], api_key=key, **facts["options"]
-        )
+        Settings(base_url=facts["base_url"], ws_base_url=facts["ws_base_url"], api_key=key, **options)
     )

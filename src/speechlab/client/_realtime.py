@@ -15,6 +15,7 @@ from speechlab.client._events import attach_timing
 from speechlab.client._operations import sendable
 from speechlab.client._realtime_events import AsyncSpeechEvents, Job
 from speechlab.client._realtime_link import RealtimeConfig, configured_socket
+from speechlab.client._realtime_tape import RealtimeTape
 from speechlab.client._socket import Socket, SocketClosedError
 from speechlab.client._synthesis import Phase, Synthesis
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
@@ -50,9 +51,10 @@ class AsyncRealtimeSession:
     Use it as ``async with``. Texts are spoken one after the other; several may be given at once.
     """
 
-    def __init__(self, core: Core, prepare: Prepare) -> None:
+    def __init__(self, core: Core, prepare: Prepare, identity: Callable[[], Awaitable[str]]) -> None:
         self._core = core
         self._prepare = prepare
+        self._tape = RealtimeTape(core.settings, identity)
         self._config: RealtimeConfig | None = None
         self._info: SessionInfo | None = None
         self._socket: Socket | None = None
@@ -72,7 +74,7 @@ class AsyncRealtimeSession:
         return self._socket is not None and self._socket.is_open
 
     async def open(self) -> None:
-        """Connect and configure, if there is no connection.
+        """Connect and configure, if there is no connection; a session that the store knows waits for a new text.
 
         Raises:
             InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
@@ -80,7 +82,9 @@ class AsyncRealtimeSession:
             APIConnectionError: No answer came.
             RealtimeError: The service refused the settings.
         """
-        await self._connected()
+        self._info = await self._tape.session(await self._prepared())
+        if self._info is None:
+            await self._connected()
 
     def speak(self, text: str) -> AsyncSpeechEvents:
         """Speak a text; it is sent when those before it are done.
@@ -161,11 +165,16 @@ class AsyncRealtimeSession:
         async with self._connecting:
             if self._socket is None or not self._socket.is_open:
                 await self._hang_up()
-                if self._config is None:
-                    self._config = await self._prepare()
-                self._socket, self._info = await configured_socket(self._core, self._config)
+                config = await self._prepared()
+                self._socket, self._info = await configured_socket(self._core, config)
                 self._core.connections.sessions.add(self)
+                await self._tape.keep_session(config, self._info)
             return self._socket
+
+    async def _prepared(self) -> RealtimeConfig:
+        if self._config is None:
+            self._config = await self._prepare()
+        return self._config
 
     async def _hang_up(self) -> None:
         socket, self._socket = self._socket, None
@@ -187,6 +196,16 @@ class AsyncRealtimeSession:
 
     async def _one(self, job: Job) -> None:
         """Speak one text; whatever happens ends up with its reader."""
+        try:
+            job.config = await self._prepared()
+            if await self._tape.played(job):
+                return
+        except SpeechLabError as error:
+            job.fail(error)
+            return
+        except BaseException:
+            job.fail(_interrupted(job))
+            raise
         track = self._core.lane("tts")
         slot = await track.acquire(self._core.settings.max_concurrency, self._core.settings.clock)
         job.begin(slot)
@@ -206,20 +225,24 @@ class AsyncRealtimeSession:
                 raise
         else:
             slot.release(success=True)
+            job.stop_clock()
+            try:
+                await self._tape.keep(job)
+            except SpeechLabError as error:  # a full disk, say
+                job.fail(error)
             job.end()
         finally:
             slot.release()
 
     async def _perform(self, job: Job) -> None:
         socket = await self._connected()
-        assert self._config is not None
-        job.sample_rate, job.format = self._config.sample_rate, self._config.settings.format
-        job.voice_id = self._config.settings.voice_id
         problem: SpeechLabError
         try:
             await socket.send(Speak(id=job.synthesis.client_id, text=job.text).message())
             while job.synthesis.phase is not Phase.OVER:
-                event = job.synthesis.feed(await socket.receive(self._patience(job.synthesis)))
+                frame = await socket.receive(self._patience(job.synthesis))
+                job.came(frame)
+                event = job.synthesis.feed(frame)
                 if event is not None:
                     job.put(event)
         except SocketClosedError as error:

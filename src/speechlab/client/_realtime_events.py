@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._core import Core
     from speechlab.client._limiter import Slot
+    from speechlab.client._realtime_link import RealtimeConfig
     from speechlab.client._speech import SpeechClip
     from speechlab.client._synthesis import RealtimeEvent
 
@@ -33,7 +34,10 @@ class Job:
         self.synthesis = Synthesis(client_id)
         self.task: asyncio.Task[None] | None = None
         self.over = False
-        self.format, self.voice_id, self.sample_rate = "", "", 0
+        self.config: RealtimeConfig | None = None
+        self.frames: list[tuple[float, str | bytes]] = []
+        """What came, and when: seconds since the text was sent."""
+        self.recorded: Timing | None = None
         self.events: asyncio.Queue[RealtimeEvent | SpeechLabError | None] = asyncio.Queue()
         self._core = core
         self._clock = core.settings.clock
@@ -46,6 +50,11 @@ class Job:
         """Its turn has come."""
         self._sent = slot.started
 
+    def came(self, frame: str | bytes) -> None:
+        """Write down a message as it came."""
+        now = self._clock.monotonic()
+        self.frames.append((round(now - (self._sent or now), 6), frame))
+
     def put(self, event: RealtimeEvent) -> None:
         """Hand an event to the reader."""
         if self._first is None and isinstance(event, AudioDelta):
@@ -55,8 +64,9 @@ class Job:
     def end(self) -> None:
         """All of it has come."""
         if self._finish():
-            size = len(self.synthesis.audio)
-            self._core.ledger.add(calls=1, synthesized_chars=len(self.text), audio_bytes=size)
+            if self.recorded is None:
+                size = len(self.synthesis.audio)
+                self._core.ledger.add(calls=1, synthesized_chars=len(self.text), audio_bytes=size)
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
@@ -68,13 +78,19 @@ class Job:
         """The text was sent, and nobody knows what became of it."""
         self._core.ledger.add(possibly_metered=1)
 
+    def stop_clock(self) -> None:
+        """What follows is no part of the time that it took."""
+        self._ended = self._clock.monotonic() if self._ended is None else self._ended
+
     def _finish(self) -> bool:
         was, self.over = self.over, True
-        self._ended = self._clock.monotonic() if self._ended is None else self._ended
+        self.stop_clock()
         return not was
 
     def timing(self) -> Timing:
-        """How long it has taken so far."""
+        """How long it has taken so far, or took when it was recorded."""
+        if self.recorded is not None:
+            return self.recorded
         now = self._clock.monotonic() if self._ended is None else self._ended
         sent = self._began if self._sent is None else self._sent
         first = None if self._first is None else self._first - sent
@@ -152,8 +168,10 @@ class AsyncSpeechEvents:
         while await self.next_event() is not None:
             pass
         job, start = self._job, self._job.synthesis.start
-        rate = (start.sample_rate if start else None) or job.sample_rate
-        facts = SpeechFacts(job.text, job.voice_id, AudioFormat(job.format), rate)
+        assert job.config is not None  # it is set before the first event
+        settings = job.config.settings
+        rate = (start.sample_rate if start else None) or job.config.sample_rate
+        facts = SpeechFacts(job.text, settings.voice_id, AudioFormat(settings.format), rate)
         kind = start.content_type if start else ""
         return await asyncio.to_thread(facts.decode, self.partial, kind, self.timing)
 

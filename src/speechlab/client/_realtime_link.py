@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.client._call import Call, Timeouts
 from speechlab.client._core import Progress
 from speechlab.client._events import attach_timing, emit
+from speechlab.client._misses import nothing_is_sent
 from speechlab.client._operations import checked_speech
 from speechlab.client._retry import Failure, RetryState
 from speechlab.client._socket import Socket, SocketClosedError, open_socket
@@ -95,6 +96,8 @@ async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket,
 
 async def _dial(core: Core, within_s: float) -> Socket:
     settings = core.settings
+    if settings.mode == "replay":
+        raise nothing_is_sent("realtime")
     core.connections.check()
     limits = Timeouts(read=within_s, total=settings.timeout)
     progress = Progress(settings, Call("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._modes import NOWHERE, PACES, with_mode
 from speechlab.client._options import check_names
 from speechlab.client._secret import Secret
 from speechlab.contract import realtime_base
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._embedded import Lease
     from speechlab.client._events import CallEvent
+    from speechlab.store import Store
 
 __all__ = [
     "API_KEY_VARIABLE",
@@ -55,6 +57,9 @@ class Settings:
         transport: An httpx2 transport to send through, instead of the network.
         clock: Time.
         rng: Jitter.
+        store: Where calls are kept, or None.
+        mode: How the store is used: ``auto``, ``live`` or ``replay``.
+        pace: How streams are replayed: ``at once`` or ``as recorded``.
         lease: The hold on the embedded service, if this client uses it.
     """
 
@@ -70,6 +75,9 @@ class Settings:
     transport: httpx2.AsyncBaseTransport | None = field(default=None, repr=False)
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=default_random, repr=False)
+    store: Store | None = field(default=None, repr=False)
+    mode: str = "auto"
+    pace: str = "at once"
     lease: Lease | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +90,8 @@ class Settings:
         _check_number("max_retries", self.max_retries, least=0)
         _check_number("max_concurrency", self.max_concurrency, least=1)
         _check_number("patience_s", self.patience_s, least=0)
+        if self.pace not in PACES:
+            raise ConfigurationError(f"pace is {self.pace!r}; it is {' or '.join(map(repr, PACES))}")
         if self.timeout is not None and not self.timeout > 0:
             raise ConfigurationError(f"timeout is {self.timeout!r}; give seconds above 0, or None")
 
@@ -156,7 +166,10 @@ def resolve(
         None if neither names a service.
     """
     check_names(options)
+    options = with_mode(options)
     base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    if base is None and options.get("mode") == "replay":
+        base = NOWHERE
     if base is None:
         return None
     # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._call import Call
     from speechlab.client._core import Core
+    from speechlab.client._stream_base import Asked
 
     Prepare = Callable[[], Awaitable[tuple[Call, SpeechFacts]]]
 
@@ -30,8 +31,8 @@ class AsyncSpeechStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, core: Core, prepare: Prepare) -> None:
-        super().__init__(core)
+    def __init__(self, core: Core, prepare: Prepare, asked: Asked) -> None:
+        super().__init__(core, asked)
         self._prepare = prepare
         self._facts: SpeechFacts | None = None
         self._pieces: list[bytes] = []
@@ -108,9 +109,8 @@ class AsyncSpeechStream(Stream):
         if not self._pieces:
             raise ContractError("the service answered 200 without a single byte of audio")
         if self._facts is not None:
-            self._core.ledger.add(
-                calls=1, synthesized_chars=len(self._facts.text), audio_bytes=len(self.partial)
-            )
+            spoken, size = len(self._facts.text), len(self.partial)
+            await self._settle(calls=1, synthesized_chars=spoken, audio_bytes=size)
 
     async def clips(self) -> AsyncIterator[AudioClip]:
         """The sound as it comes, in short clips; for the formats pcm and wav.

@@ -13,14 +13,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from speechlab.client._events import Timing
+from speechlab.client._memory import Memory
+from speechlab.client._recorded import Recorded, Recording
 from speechlab.client._wire import WireError
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from speechlab.client._call import Call
     from speechlab.client._core import Core, ReplyStream
+    from speechlab.client._memory import Question
+    from speechlab.client._recorded import Source
+
+    Asked = Callable[[Call], Awaitable[Question | None]]
+    """Tells how the store knows a call; None for clients without a store."""
 
 __all__ = ["Stream", "first_text"]
 
@@ -28,9 +36,10 @@ __all__ = ["Stream", "first_text"]
 class Stream:
     """Opening and closing, the same for both kinds."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, asked: Asked) -> None:
         self._core = core
-        self._source: ReplyStream | None = None
+        self._asked = asked
+        self._source: Source | None = None
         self._closed = False
         self._timing = Timing()
 
@@ -39,12 +48,32 @@ class Stream:
         """How long it has taken so far, and how many attempts."""
         return self._source.timing if self._source is not None and not self._closed else self._timing
 
-    async def _open_call(self, call: Call) -> ReplyStream:
+    async def _open_call(self, call: Call) -> Source:
+        question = await self._asked(call)
+        clock, memory = self._core.settings.clock, Memory.of(self._core.settings)
+        found = None
+        if question is not None and memory is not None:
+            found = await asyncio.to_thread(memory.recall, question)
+        if found is not None and memory is not None:
+            stored, facts = found
+            self._source = Recorded(stored.files["body"], facts, clock, at_pace=memory.paced)
+            return self._source
         source = await self._core.open(call)
-        self._source = source
+        opened: Source = source
+        if question is not None and memory is not None:
+            opened = Recording(source, clock, memory, question)
+        self._source = opened
         # A stream that is dropped unfinished must not keep its place under the rate limit.
         weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), source).atexit = False
-        return source
+        return opened
+
+    async def _settle(self, **spent: float) -> None:
+        """The stream has proved to be whole: it is kept, and counted if the service made it."""
+        source = self._source
+        if isinstance(source, Recording):
+            await asyncio.to_thread(source.keep, self.timing)
+        if not isinstance(source, Recorded):
+            self._core.ledger.add(**spent)
 
     async def aclose(self) -> None:
         """Close the connection; the service stops working for it."""
@@ -86,7 +115,7 @@ def _spawn(source: ReplyStream) -> None:
 _closing: set[asyncio.Future[None]] = set()
 
 
-async def first_text(source: ReplyStream) -> str:
+async def first_text(source: Source) -> str:
     """The start of a body that is not what it should be, for an error's text."""
     with suppress(WireError):
         return ((await source.piece()) or b"")[:2000].decode("utf-8", "replace")

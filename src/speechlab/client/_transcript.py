@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
 from speechlab.contract import RecognitionReply, ReplySegment
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._call import RawResponse
 
-__all__ = ["Transcript", "join_texts", "read_transcript"]
+__all__ = ["Transcript", "join_texts", "kept_transcript", "read_transcript"]
 
 _UNSPACED = frozenset({"ja", "zh", "yue", "th", "lo", "km", "my"})
 
@@ -103,3 +103,17 @@ def read_transcript(reply: RawResponse) -> Transcript:
     return Transcript(
         text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
     )
+
+
+def kept_transcript(transcript: Transcript) -> dict[str, Any]:
+    """What a batch reads of a kept transcript."""
+    kept: dict[str, Any] = {
+        "text": transcript.text,
+        "language": transcript.language,
+        "confidence": transcript.confidence,
+    }
+    if transcript.pieces is not None:
+        kept["segments"] = [
+            {"start": piece.start, "end": piece.end, "text": piece.text} for piece in transcript.pieces
+        ]
+    return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
 from speechlab.contract import Balance, TokenUsage, TranslationChunkReply, TranslationReply
@@ -12,7 +12,7 @@ from speechlab.display import audio_figure
 if TYPE_CHECKING:
     from speechlab.client._call import RawResponse
 
-__all__ = ["Translation", "TranslationChunk", "read_chunk", "read_translation"]
+__all__ = ["Translation", "TranslationChunk", "kept_translation", "read_chunk", "read_translation"]
 
 
 @dataclass(frozen=True)
@@ -135,3 +135,14 @@ def read_translation(reply: RawResponse, source_lang: str, target_lang: str) -> 
         timing=reply.timing,
         reply=parsed,
     )
+
+
+def kept_translation(result: Translation) -> dict[str, Any]:
+    """What a batch reads of a kept translation."""
+    usage = result.usage
+    return {
+        "text": result.text,
+        "model": result.model,
+        "prompt_tokens": usage.prompt_tokens if usage else None,
+        "completion_tokens": usage.completion_tokens if usage else None,
+    }

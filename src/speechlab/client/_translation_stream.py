@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from speechlab.client._call import Call
-    from speechlab.client._core import Core, ReplyStream
+    from speechlab.client._core import Core
+    from speechlab.client._recorded import Source
+    from speechlab.client._stream_base import Asked
 
 __all__ = ["AsyncTranslationStream"]
 
@@ -36,14 +38,14 @@ class AsyncTranslationStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, core: Core, call: Call, source_lang: str, target_lang: str, chars: int) -> None:
-        super().__init__(core)
+    def __init__(self, core: Core, call: Call, langs: tuple[str, str], chars: int, asked: Asked) -> None:
+        super().__init__(core, asked)
         self._call = call
         self._chars = chars
         self._reader = EventReader()
         self._waiting: list[str] = []
         self._chunks: list[TranslationChunk] = []
-        self._langs = (source_lang, target_lang)
+        self._langs = langs
         self._complete = False
         self._result: Translation | None = None
 
@@ -87,7 +89,7 @@ class AsyncTranslationStream(Stream):
             text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
             raise ContractError(text, body=start)
 
-    async def _read_whole(self, source: ReplyStream) -> None:
+    async def _read_whole(self, source: Source) -> None:
         """A service that does not stream may answer with the whole translation at once."""
         content = b""
         try:
@@ -130,7 +132,7 @@ class AsyncTranslationStream(Stream):
             await self.open()
         if self._whole is not None:
             chunk, self._result = self._whole
-            self._account(self._result)
+            await self._account(self._result)
             self._chunks.append(chunk)
             return chunk
         data = await self._next_data()
@@ -189,7 +191,7 @@ class AsyncTranslationStream(Stream):
             await self._raise_truncated(self._fault or "it ends without [DONE]")
         await self._drain()
         self._result = self._summary()
-        self._account(self._result)
+        await self._account(self._result)
 
     async def _drain(self) -> None:
         if self._source is not None and not self._at_end:
@@ -237,9 +239,9 @@ class AsyncTranslationStream(Stream):
             timing=self.timing,
         )
 
-    def _account(self, result: Translation) -> None:
+    async def _account(self, result: Translation) -> None:
         usage = result.usage
-        self._core.ledger.add(
+        await self._settle(
             calls=1,
             translated_chars=self._chars,
             prompt_tokens=usage.prompt_tokens if usage else 0,

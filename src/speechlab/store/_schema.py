@@ -75,11 +75,18 @@ def _runs(db: sqlite3.Connection) -> None:
     )
 
 
+def _replies(db: sqlite3.Connection) -> None:
+    # no reference to results: who writes a result anew does not know how its reply came
+    db.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, facts TEXT NOT NULL) STRICT")
+    db.execute("CREATE INDEX results_operation ON results(operation, created)")
+
+
 Migration = Callable[[sqlite3.Connection], None]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("2026-11 first tables", _first_tables),
     ("2026-11 runs", _runs),
+    ("2026-11 replies", _replies),
 )
 """Steps by name, oldest first. A released step is never edited; a change is a new step."""
 

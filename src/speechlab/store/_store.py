@@ -16,6 +16,7 @@ from platformdirs import user_data_path
 
 from speechlab.errors import StoreError
 from speechlab.store._blobs import BlobFolder, store_error
+from speechlab.store._replies import ReplyTable
 from speechlab.store._runs import RunTable
 from speechlab.store._schema import migrate
 
@@ -75,7 +76,7 @@ class Attempt:
     error: str | None = None
 
 
-class Store(RunTable):
+class Store(RunTable, ReplyTable):
     """A folder that remembers results: ``store.sqlite`` and ``blobs/``.
 
     May be used from several threads and several processes at once. Each write is one transaction in WAL mode,
@@ -112,7 +113,13 @@ class Store(RunTable):
     @classmethod
     def default(cls) -> Store:
         """Open the user's own store: ``SPEECHLAB_STORE``, or a folder among the user's data."""
-        return cls(os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store")
+        return cls(cls.default_path())
+
+    @staticmethod
+    def default_path() -> Path:
+        """Return where the user's own store is."""
+        named = os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store"
+        return Path(named).expanduser().absolute()
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"

@@ -1,0 +1,68 @@
+"""Which store a client uses and how: arguments, then ``SPEECHLAB_MODE``."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from speechlab.store import Store
+
+__all__ = ["MODES", "MODE_VARIABLE", "NOWHERE", "PACES", "opened", "with_mode"]
+
+MODE_VARIABLE = "SPEECHLAB_MODE"
+MODES = ("auto", "live", "replay")
+PACES = ("at once", "as recorded")
+NOWHERE = "https://replay.invalid"
+"""Base URL of a client that only replays and was given none."""
+
+_lock = threading.Lock()
+_stores: dict[tuple[int, Path], Store] = {}
+"""Stores that were opened by path, by process: a database connection does not survive a fork."""
+
+
+def with_mode(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, with the mode of the environment where none is given.
+
+    Raises:
+        ConfigurationError: There is no such mode.
+    """
+    mode = options.get("mode") or os.environ.get(MODE_VARIABLE) or None
+    if mode is None and options.get("store") is None:
+        return options
+    mode = mode or "auto"
+    if mode not in MODES:
+        source = "mode" if options.get("mode") else MODE_VARIABLE
+        raise ConfigurationError(f"{source} is {mode!r}; it is one of {', '.join(MODES)}")
+    return {**options, "mode": mode, "store": opened(options.get("store"))}
+
+
+def opened(store: Store | str | os.PathLike[str] | None) -> Store:
+    """A store, opened if it is a path; the user's own if none is named.
+
+    Raises:
+        StoreError: The folder cannot be written, or holds something else.
+    """
+    from speechlab.store import Store
+
+    if isinstance(store, Store):
+        return store
+    path = Store.default_path() if store is None else Path(store).expanduser().absolute()
+    with _lock:
+        key = (os.getpid(), path)
+        if key not in _stores:
+            _stores[key] = Store(path)
+        return _stores[key]
+
+
+def _forget_after_fork() -> None:
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,60 @@
+"""What a reply was besides its result: its timing, its frames and when each came, for playing it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    import sqlite3
+    from contextlib import AbstractContextManager
+
+__all__ = ["ReplyTable"]
+
+
+class ReplyTable:
+    """The part of a store that remembers how replies came."""
+
+    _db: sqlite3.Connection
+
+    if TYPE_CHECKING:
+
+        def _translated(self) -> AbstractContextManager[None]: ...
+
+    def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
+        """Keep how the reply of a request came; what was kept for it before is replaced.
+
+        Args:
+            key: Key of the request.
+            facts: JSON values; never a credential.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        with self._translated():
+            self._db.execute(
+                "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
+                (key, orjson.dumps(facts).decode()),
+            )
+
+    def facts(self, key: str) -> dict[str, Any]:
+        """Return how the reply of a request came; empty if that is not known."""
+        with self._translated():
+            row = self._db.execute("SELECT facts FROM replies WHERE key = ?", (key,)).fetchone()
+        facts: dict[str, Any] = {} if row is None else orjson.loads(row[0])
+        return facts
+
+    def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
+        """Return keys and parameters of the results of an operation, the newest first.
+
+        Args:
+            operation: What was asked for.
+            limit: Most results.
+        """
+        with self._translated():
+            rows = self._db.execute(
+                "SELECT key, request FROM results WHERE operation = ? ORDER BY created DESC, rowid DESC LIMIT ?",
+                (operation, limit),
+            ).fetchall()
+        return [(key, orjson.loads(request)) for key, request in rows]

@@ -1,0 +1,327 @@
+"""One store for cache, resume and replay: what is asked again costs nothing, what is replayed touches no network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import socket
+
+import pytest
+
+from speechlab.client import AsyncClient, Client, connect
+from speechlab.contract import audio_digest, request_key
+from speechlab.errors import (
+    ConfigurationError,
+    ReplayMiss,
+    ServerError,
+    StreamTruncatedError,
+)
+from speechlab.store import Store
+
+TRANSLATED = {
+    "id": "trans_1",
+    "model": "m",
+    "choices": [{"message": {"content": "Hello"}}],
+    "balance": {"free": 3},
+}
+HEARD = {"text": "あ", "language": "ja", "confidence": 0.5, "extra": [1]}
+SERVICE = "service-1"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def service(server, http, wav):
+    """A service that answers everything, by path; `server.requests` tells what it was asked."""
+
+    def answer(request):
+        if request.path.endswith("/voices"):
+            return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service=SERVICE)
+        if "asr" in request.path:
+            return http.reply(body=HEARD, Server_Timing="engine;dur=12.5")
+        if "translate" in request.path:
+            if b"true" in request.body:
+                parts = [http.delta("Hel"), http.delta("lo", usage={"total_tokens": 3})]
+                return http.chunked(
+                    http.events(parts[0], end=b""),
+                    0.05,
+                    http.events(parts[1]),
+                    content_type="text/event-stream",
+                )
+            return http.reply(body=TRANSLATED)
+        if b'"stream":true' in request.body:
+            return http.chunked(wav[:1000], 0.05, wav[1000:])
+        return http.reply(body=wav, content_type="audio/wav")
+
+    server.script(answer)
+    return server
+
+
+def work(lab, voice, wav):
+    """Everything that a notebook may ask, as values that can be compared."""
+    clip = lab.synthesize("あ", voice=voice)
+    with lab.stream_speech("あ", voice=voice) as speech:
+        pieces = list(speech)
+    with lab.stream_translation("あ", source_lang="ja", target_lang="en") as stream:
+        chunks = list(stream)
+    return [
+        lab.voices().frame().to_dict(),
+        (clip.encoded, clip.timing, clip.content_type, clip.samples.tobytes()),
+        lab.transcribe(wav, language="ja", hotwords=["x"]),
+        lab.transcribe(wav).reply,
+        lab.translate("あ", source_lang="ja", target_lang="en", keywords=["k"]),
+        (pieces, speech.timing, speech.content_type),
+        (chunks, stream.translation),
+    ]
+
+
+@pytest.fixture
+def no_sockets(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+
+
+def test_what_was_asked_is_answered_from_the_store_and_replayed_without_a_network(
+    service, store, http, wav, request
+):
+    with Client(service.base_url, api_key=http.KEY, store=store) as lab:
+        first = work(lab, http.VOICE_ID, wav)
+        spent, asked = lab.usage, len(service.requests)
+        assert work(lab, http.VOICE_ID, wav) == first
+        assert lab.usage == spent
+        assert len(service.requests) == asked + 1  # the catalogue, which tells whose answers these are
+    request.getfixturevalue("no_sockets")
+    with connect(store=store, mode="replay") as lab:
+        assert work(lab, "Calm", wav) == first
+        assert lab.usage.calls == 0
+        assert lab.identity() == SERVICE
+    for path in store.rglob("*"):
+        assert not path.is_file() or http.KEY.encode() not in path.read_bytes()
+
+
+def test_keys_are_those_of_batches(service, store, http, wav):
+    with Client(service.base_url, store=store) as lab:
+        work(lab, http.VOICE_ID, wav)
+    kept = Store(store)
+    spoken = {
+        "voice_id": http.VOICE_ID,
+        "text": "あ",
+        "format": "wav",
+        "sample_rate": 24000,
+        "temperature": None,
+    }
+    found = kept.get(request_key("synthesize", spoken, service=SERVICE))
+    assert found.files["audio"].read_bytes() == wav
+    assert set(found.response) == {"duration_s", "sample_rate", "processing_s"}
+    (_, asked), *_ = kept.newest("transcribe", 2)
+    assert asked["audio"] == audio_digest(wav)
+    assert "session_id" not in asked
+    heard = kept.get(request_key("transcribe", asked, service=SERVICE)).response
+    assert (heard["text"], heard["processing_s"]) == ("あ", 0.0125)
+    kept.close()
+
+
+def test_results_that_a_batch_kept_are_answers(store, http, wav):
+    kept = Store(store)
+    kept.put("v", operation="voices", request={"base_url": "http://x"}, response={"service": SERVICE})
+    kept.keep_facts("v", {"service": SERVICE, "body": [http.VOICE]})
+    spoken = {
+        "voice_id": http.VOICE_ID,
+        "text": "あ",
+        "format": "wav",
+        "sample_rate": 24000,
+        "temperature": None,
+    }
+    meant = {
+        "text": "あ",
+        "source_lang": "ja",
+        "target_lang": "en",
+        "keywords": [],
+        "context": None,
+        "model": None,
+    }
+    for operation, asked, answer, files in (
+        ("synthesize", spoken, {"duration_s": 0.5, "processing_s": 0.25}, {"audio": (wav, ".wav")}),
+        ("translate", meant, {"text": "Hello", "model": "m", "prompt_tokens": 3, "completion_tokens": 4}, {}),
+    ):
+        key = request_key(operation, asked, service=SERVICE)
+        kept.put(key, operation=operation, request=asked, response=answer, files=files)
+        kept.keep_facts(key, {"response": "of another one", "body": {"nonsense": True}})
+    with Client(store=kept, mode="replay") as lab:
+        clip = lab.synthesize("あ", voice="calm")
+        assert (clip.encoded, clip.timing.processing_s) == (wav, 0.25)
+        meaning = lab.translate("あ", source_lang="ja", target_lang="en")
+        assert (meaning.text, meaning.model, meaning.usage.total_tokens) == ("Hello", "m", 7)
+    kept.close()
+
+
+def test_live_calls_always_and_keeps(service, store, http):
+    with Client(service.base_url, store=store, mode="live") as lab:
+        for _ in range(2):
+            lab.translate("a", source_lang="ja", target_lang="en")
+        assert lab.usage.calls == 2
+        cached = lab.with_options(mode="auto")
+        cached.translate("a", source_lang="ja", target_lang="en")
+        assert lab.usage.calls == 2
+        with pytest.raises(ReplayMiss):
+            lab.with_options(mode="replay").translate("b", source_lang="ja", target_lang="en")
+
+
+def test_without_a_store_nothing_is_kept(service, http, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "own"))
+    with Client(service.base_url) as lab:
+        lab.translate("a", source_lang="ja", target_lang="en")
+    assert not (tmp_path / "own").exists()
+    monkeypatch.setenv("SPEECHLAB_MODE", "auto")
+    with Client(service.base_url) as lab:
+        lab.translate("a", source_lang="ja", target_lang="en")
+    assert (tmp_path / "own" / "store.sqlite").exists()
+    monkeypatch.setenv("SPEECHLAB_MODE", "replay")
+    with connect() as lab:
+        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+    monkeypatch.setenv("SPEECHLAB_MODE", "rerun")
+    with pytest.raises(
+        ConfigurationError, match="SPEECHLAB_MODE is 'rerun'; it is one of auto, live, replay"
+    ):
+        connect()
+    with pytest.raises(ConfigurationError, match="pace"):
+        Client(service.base_url, mode="auto", pace="slow")
+
+
+def test_a_miss_names_the_parameter_that_differs(service, store, http, wav):
+    with Client(service.base_url, store=store) as lab:
+        work(lab, http.VOICE_ID, wav)
+    with Client(store=store, mode="replay") as lab:
+
+        def missed(call):
+            with pytest.raises(ReplayMiss) as caught:
+                call()
+            twin = pickle.loads(pickle.dumps(caught.value))
+            assert (twin.parameter, twin.operation) == (caught.value.parameter, caught.value.operation)
+            return caught.value
+
+        error = missed(lambda: lab.transcribe(wav, language="en", hotwords=["x"]))
+        assert error.parameter == "language"
+        assert "'en' here, 'ja' there" in str(error)
+        assert missed(lambda: lab.transcribe(wav + b"\0\0")).parameter == "audio"
+        assert (
+            missed(lambda: lab.translate("い", source_lang="ja", target_lang="en", keywords=["k"])).parameter
+            == "text"
+        )
+        assert (
+            missed(lambda: lab.synthesize("あ", voice="Calm", sample_rate=16000)).parameter == "sample_rate"
+        )
+        assert missed(lambda: lab.synthesize("あ", voice="Calm", temperature=0.5)).parameter == "temperature"
+        assert missed(lambda: lab.stream_speech("い", voice="Calm").open()).operation == "stream_speech"
+        assert "no realtime_session call at all" in str(missed(lambda: lab.realtime(voice="Calm").open()))
+        assert missed(lambda: lab.request("GET", "/anything")).operation == "request"
+    other = Store(store)
+    with Client(store=other, mode="replay") as lab:
+        lab._async._catalogue = None
+        other.keep_facts(other.newest("voices")[0][0], {"service": "service-2", "body": [http.VOICE]})
+        error = missed(lambda: lab.synthesize("あ", voice="Calm"))
+        assert error.parameter == "service"
+        assert SERVICE in str(error)
+    other.close()
+    empty = store.parent / "empty"
+    with Client(store=empty, mode="replay") as lab:
+        assert missed(lab.voices).operation == "voices"
+
+
+def test_failures_are_not_kept(server, store, http, wav):
+    catalogue = http.reply(body={"voices": []})
+    server.script(catalogue, http.reply(500), http.reply(body=TRANSLATED))
+    with Client(server.base_url, store=store, max_retries=0) as lab:
+        with pytest.raises(ServerError):
+            lab.translate("a", source_lang="ja", target_lang="en")
+        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+    server.script(catalogue, [*http.chunked(wav[:500], end=False), http.CLOSE], http.chunked(wav))
+    with Client(server.base_url, store=store) as lab:
+        with pytest.raises(StreamTruncatedError):
+            lab.stream_speech("a", voice=http.VOICE_ID).collect()
+        with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+            next(stream)  # left early: not whole, and so not kept
+    with Client(server.base_url, store=store) as lab:
+        server.script(catalogue, http.chunked(wav))
+        assert lab.stream_speech("a", voice=http.VOICE_ID).collect().encoded == wav
+
+
+def test_streams_are_replayed_at_once_or_as_recorded(service, store, http, clock):
+    with Client(service.base_url, store=store) as lab, lab.stream_speech("あ", voice=http.VOICE_ID) as stream:
+        recorded = list(stream)
+    with Client(store=store, mode="replay", clock=clock) as lab:
+        with lab.stream_speech("あ", voice=http.VOICE_ID) as stream:
+            assert list(stream) == recorded
+        assert not clock.slept
+        with lab.with_options(pace="as recorded").stream_speech("あ", voice=http.VOICE_ID) as stream:
+            assert list(stream) == recorded
+        assert sum(clock.slept) >= 0.04
+
+
+def test_a_client_takes_its_store_along(service, store, http):
+    with Client(service.base_url, store=store) as lab:
+        lab.translate("a", source_lang="ja", target_lang="en")
+    with Client(store=store, mode="replay") as lab:
+        twin = pickle.loads(pickle.dumps(lab))
+        assert twin.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+        twin.close()
+
+
+def test_await_and_many_at_once(service, store, http):
+    async def main(**options):
+        async with AsyncClient(service.base_url, store=store, **options) as lab:
+            calls = [lab.translate(str(n % 5), source_lang="ja", target_lang="en") for n in range(20)]
+            return [result.text for result in await asyncio.gather(*calls)]
+
+    assert asyncio.run(main()) == ["Hello"] * 20
+    assert asyncio.run(main(mode="replay")) == ["Hello"] * 20
+
+
+NOTEBOOK = """
+import pandas as pd
+import speechlab as sl
+lab = sl.connect()
+voice = lab.voices().find(language="ja", streaming=True)[0]
+text = "おはよう。"
+clip = lab.synthesize(text, voice=voice, format="flac")
+heard = lab.transcribe(clip, language="ja")
+meant = lab.translate(text, source_lang="ja", target_lang="en")
+with lab.realtime(voice=voice, format="pcm") as session:
+    spoken = session.say("はい。")
+pd.DataFrame([
+    {"text": text, "heard": heard.text, "confidence": heard.confidence, "meant": meant.text, "id": meant.id},
+    {"text": session.info.id, "duration": clip.duration_s, "latency": clip.timing.latency_s},
+    {"text": "はい。", "duration": spoken.duration_s, "latency": spoken.timing.latency_s},
+])
+"""
+
+
+@pytest.mark.engines
+def test_a_notebook_gives_the_same_tables_when_the_service_is_gone(live_service, store, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    def executed():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
+        NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
+        (output,) = [out for out in notebook.cells[0].outputs if out.output_type == "execute_result"]
+        return output.data
+
+    monkeypatch.setenv("SPEECHLAB_STORE", str(store))
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+    monkeypatch.setenv("SPEECHLAB_MODE", "live")
+    live = executed()
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", "http://127.0.0.1:9")  # nobody there
+    monkeypatch.delenv("SPEECHLAB_API_KEY")
+    monkeypatch.setenv("SPEECHLAB_MODE", "replay")
+    assert executed() == live
+    assert "おはよう" in live["text/plain"]
+    assert live_service.api_key not in json.dumps(live)
