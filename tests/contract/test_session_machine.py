@@ -7,7 +7,7 @@ import json
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from speechlab.contract import (
     AUDIO_FRAME_MAX_BYTES,
@@ -39,6 +39,7 @@ class Reader:
     def __init__(self) -> None:
         self.created = False
         self.closed = False
+        self.text = ""
         self.open: dict | None = None  # the tts.audio.start whose usage has not come
         self.audio = b""
         self.chunks = 0
@@ -61,8 +62,8 @@ class Reader:
                 case RecordUsage(record):
                     assert record.request_id not in self.recorded
                     self.recorded[record.request_id] = record.status
-                    if record.request_id in self.requests:
-                        assert record.audio_bytes == len(self.audio)
+                    assert record.request_id in self.requests
+                    assert record.audio_bytes == len(self.audio)
 
     def sound(self, data: bytes) -> None:
         assert self.open
@@ -95,6 +96,8 @@ class Reader:
                 assert message["client_id"] == self.open["id"]
                 assert message["request_id"] == self.open["request_id"]
                 assert (usage["status"], usage["audio_bytes"]) == (self.ended, len(self.audio))
+                assert usage["input_bytes"] == len(self.text.encode())
+                assert usage["input_chars"] == len(self.text)
                 assert self.recorded[message["request_id"]] == usage["status"]
                 self.open, self.ended = None, ""
             case "tts.error":
@@ -134,7 +137,33 @@ class Sessions(RuleBasedStateMachine):
             self.asked, self.given, self.running = None, None, False
 
     def say(self, **message) -> None:
+        if message["type"] == "tts.speak" and not self.session.busy:
+            self.reader.text = message["text"]
         self.out(self.session.message(json.dumps(message).encode()))
+
+    # Most walks begin where most happens, or few would ever get there.
+    @initialize(configured=st.sampled_from([True, True, True, False]), base64_json=st.booleans())
+    def begin(self, configured, base64_json) -> None:
+        if configured:
+            transport = "base64_json" if base64_json else "binary"
+            session = {"voice_id": VOICE_ID, "format": "wav", "audio_transport": transport}
+            self.say(type="session.update", session=session)
+            self.find(VOICE)
+
+    @precondition(lambda self: self.reader.created and not self.session.busy and self.asked is None)
+    @rule(
+        client_id=IDS,
+        text=st.sampled_from(["a", "𠮷"]),
+        sizes=st.lists(st.sampled_from([0, 3, 40_000]), max_size=2),
+    )
+    def speak_well(self, client_id, text, sizes) -> None:
+        if self.reader.closed:
+            return
+        self.say(type="tts.speak", id=client_id, text=text)
+        self.decide(None)
+        self.take(True)
+        for size in sizes:
+            self.audio(size)
 
     @precondition(lambda self: self.asked is None)
     @rule(client_id=IDS, settings=st.sampled_from(["wav", "pcm", "aac"]), transport=st.booleans())
@@ -156,9 +185,10 @@ class Sessions(RuleBasedStateMachine):
     @precondition(lambda self: self.asked is None)
     @rule(client_id=IDS, text=st.sampled_from(["a", "abc", "𠮷" * 5, "", " ", "abcdef", None, 5]))
     def speak(self, client_id, text) -> None:
-        busy, before = self.given is not None, len(self.reader.codes)
+        busy, before = self.session.busy, len(self.reader.codes)
         self.say(type="tts.speak", id=client_id, text=text)
-        if busy:
+        if self.given is not None:
+            assert busy
             assert self.reader.codes[before:] == ["synthesis_in_progress"]
 
     @precondition(lambda self: isinstance(self.asked, AskLimiter))
@@ -195,16 +225,23 @@ class Sessions(RuleBasedStateMachine):
         self.out(self.session.message(data))
         assert self.session.state is before
 
-    @rule()
-    def drain(self) -> None:
+    @rule(really=st.sampled_from([False] * 7 + [True]))
+    def drain(self, really) -> None:
+        if not really:
+            return
         busy = self.session.busy
         self.draining = True
         self.out(self.session.drain())
         assert self.reader.closed or busy
 
     @precondition(lambda self: not self.reader.closed)
-    @rule(how=st.sampled_from(["binary_frame", "frame_over_read_limit", "client_gone", "reader_stalled"]))
-    def finish(self, how) -> None:
+    @rule(
+        how=st.sampled_from(["binary_frame", "frame_over_read_limit", "client_gone", "reader_stalled"]),
+        really=st.sampled_from([False] * 7 + [True]),
+    )
+    def finish(self, how, really) -> None:
+        if not really:
+            return
         started = self.reader.open
         actions = getattr(self.session, how)()
         self.out(actions)
@@ -227,4 +264,4 @@ class Sessions(RuleBasedStateMachine):
 
 
 TestSessions = Sessions.TestCase
-TestSessions.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestSessions.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)

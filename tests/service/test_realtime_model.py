@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
@@ -100,6 +106,17 @@ class Model(RuleBasedStateMachine):
         self.transport = "binary"
         self.request = None  # what is being spoken: its start, its words to come, its audio so far
 
+    # Most walks begin where most happens, or few would ever get there.
+    @initialize(
+        transport=st.sampled_from([None, "binary", "base64_json", "base64_json", "none yet"]),
+        words=st.none() | st.lists(st.sampled_from(["la", "la", "fail"]), max_size=3),
+    )
+    def begin(self, transport, words) -> None:
+        if transport != "none yet":
+            self.good_update(transport)
+        if words is not None:
+            self.speak(words, "first")
+
     def teardown(self) -> None:
         if self.request:
             self.engine.gates[self.request["name"]].release(100)
@@ -143,7 +160,7 @@ class Model(RuleBasedStateMachine):
         client_id=st.sampled_from([None, "s1", "s2"]),
     )
     def speak(self, words, client_id) -> None:
-        name = f"n{next(NAMES)}"
+        name = f"ñ𠮷{next(NAMES)}"
         text = " ".join([name, *words])
         self.client.send(type="tts.speak", id=client_id, text=text)
         if not self.session or self.request:
@@ -189,6 +206,12 @@ class Model(RuleBasedStateMachine):
         request["chunks"] += 1
         if not request["words"]:
             self.ends()
+
+    @precondition(lambda self: self.request)
+    @rule()
+    def proceed_to_the_end(self) -> None:
+        while self.request:
+            self.proceed()
 
     def ends(self) -> None:
         done = self.client.event()
@@ -242,8 +265,10 @@ class Model(RuleBasedStateMachine):
         assert self.client.socket.ping().wait(10)
 
     @precondition(lambda self: self.session)
-    @rule()
-    def binary(self) -> None:
+    @rule(really=st.sampled_from([False] * 5 + [True]))
+    def binary(self, really) -> None:
+        if not really:
+            return
         self.client.raw(b"")
         assert self.client.closed() == 1003
         self.teardown()
