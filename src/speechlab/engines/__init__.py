@@ -8,6 +8,7 @@ libraries load on first use. The embedded service wraps engines into the API; no
 from __future__ import annotations
 
 from speechlab.engines._check import EngineCheck, ModelAdded, add, addable, check
+from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
 from speechlab.engines._protocols import (
     EngineVoice,
     Recogniser,
@@ -23,6 +24,8 @@ from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, cr
 from speechlab.engines._store import ModelStore
 
 __all__ = [
+    "DNSMOS_RATE",
+    "DnsmosScore",
     "EngineCheck",
     "EngineEntry",
     "EngineStatus",
@@ -42,5 +45,6 @@ __all__ = [
     "catalogue",
     "check",
     "create",
+    "rate_noise",
     "status",
 ]

@@ -1,12 +1,13 @@
 """Error rates that can be trusted: counts, alignments and intervals beside every rate.
 
 Words, characters or Japanese readings are compared after normalisation by ``text``; every result carries a
-signature that says how. jiwer's definitions hold to the last digit. This room compares texts and tables; it
-never calls a service and draws no figures.
+signature that says how. jiwer's definitions hold to the last digit. This room compares texts and tables, and
+measures clips; it never calls a service and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
 from speechlab.metrics._alignment import Alignment, Edit, alignment_html, alignment_text
+from speechlab.metrics._bins import by_bins
 from speechlab.metrics._bootstrap import Interval
 from speechlab.metrics._compare import Comparison, compare, compare_all
 from speechlab.metrics._confusions import confusions
@@ -15,12 +16,14 @@ from speechlab.metrics._glossary import glossary_terms
 from speechlab.metrics._hotwords import hotword_recall
 from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._score import score, summarize
+from speechlab.metrics._speech import Dnsmos, dnsmos, speech_measures
 from speechlab.metrics._translation import TranslationScore, score_translations, translation_score
 
 __all__ = [
     "Alignment",
     "Comparison",
     "Difference",
+    "Dnsmos",
     "Edit",
     "ErrorRate",
     "Interval",
@@ -28,15 +31,18 @@ __all__ = [
     "TranslationScore",
     "alignment_html",
     "alignment_text",
+    "by_bins",
     "compare",
     "compare_all",
     "compare_japanese",
     "confusions",
+    "dnsmos",
     "error_rate",
     "glossary_terms",
     "hotword_recall",
     "score",
     "score_translations",
+    "speech_measures",
     "summarize",
     "translation_score",
 ]

@@ -1,0 +1,113 @@
+"""Fundamental frequency by YIN, in numpy.
+
+Written here because the packages that do it well are either GPL (praat-parselmouth) or weigh more than the rest of
+this room (librosa with numba), and statistics of F0 over a clip need no more than YIN with a median filter. The tests
+compare it with signals of known pitch.
+
+Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator for speech and music (JASA 111, 2002).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["STEP_S", "fundamental"]
+
+STEP_S = 0.01
+_WINDOW_S = 0.025
+# Aperiodic share of the power up to which a frame is voiced. YIN's paper has 0.1, for clean speech; on 37 recordings
+# of synthesised speech 0.3 came closest to the voiced frames of Praat, without changing the median.
+_VOICED = 0.3
+_NEARLY = 0.1
+_QUIET = 10 ** (-40 / 10)  # frames more than 40 dB below the loudest are not looked at
+_FRAMES_AT_ONCE = 2_000
+_OCTAVE = 1.6  # a jump by more than this factor within 50 ms is an octave error, not speech
+
+
+def fundamental(
+    samples: NDArray[np.float32], sample_rate: int, low_hz: float = 60.0, high_hz: float = 500.0
+) -> NDArray[np.float64]:
+    """F0 every 10 ms, in Hz; NaN where there is no voice.
+
+    Args:
+        samples: Mono, shape (frames,).
+        sample_rate: Their rate, in Hz; at least 4 times ``high_hz``.
+        low_hz: Lowest pitch that is looked for.
+        high_hz: Highest.
+
+    Raises:
+        InvalidRequestError: The range of pitches is none, or beyond the sample rate.
+    """
+    if not 0 < low_hz < high_hz <= sample_rate / 4:
+        message = (
+            f"F0 is looked for between {low_hz!r} and {high_hz!r} Hz at {sample_rate} Hz; give a lower and a higher "
+            "pitch, at most a quarter of the sample rate"
+        )
+        raise InvalidRequestError(message, parameter="f0_range_hz")
+    window, step = round(_WINDOW_S * sample_rate), round(STEP_S * sample_rate)
+    longest = int(sample_rate / low_hz) + 2
+    size = window + longest
+    count = (len(samples) - size) // step + 1
+    if count < 1:
+        return np.full(0, np.nan)
+    frames = np.lib.stride_tricks.sliding_window_view(samples, size)[::step][:count]
+    power = np.empty(count)
+    pitch = np.full(count, np.nan)
+    for start in range(0, count, _FRAMES_AT_ONCE):
+        part = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
+        power[start : start + len(part)] = np.square(part).mean(axis=1)
+        pitch[start : start + len(part)] = _yin(part, window, longest, sample_rate, high_hz)
+    pitch[power <= power.max() * _QUIET] = np.nan
+    return _without_jumps(pitch)
+
+
+def _yin(
+    frames: NDArray[np.float64], window: int, longest: int, sample_rate: int, high_hz: float
+) -> NDArray[np.float64]:
+    size = 1 << (frames.shape[1] + window - 1).bit_length()
+    spectrum = np.fft.rfft(frames, size)
+    head = np.fft.rfft(frames[:, :window], size)
+    products = np.fft.irfft(spectrum * head.conj(), size)[:, :longest]
+    energy = np.concatenate([np.zeros((len(frames), 1)), np.square(frames).cumsum(axis=1)], axis=1)
+    shifted = energy[:, window : window + longest] - energy[:, :longest]
+    difference = np.maximum(shifted[:, :1] + shifted - 2 * products, 0)
+    sums = difference[:, 1:].cumsum(axis=1)
+    # The cumulative mean normalised difference: 1 at lag 0, small at the period.
+    normal = np.ones_like(difference)
+    np.divide(difference[:, 1:] * np.arange(1, longest), sums, out=normal[:, 1:], where=sums > 0)
+    first = int(sample_rate / high_hz)
+    inner = normal[:, first : longest - 1]
+    dips = (
+        (inner < _VOICED) & (inner <= normal[:, first - 1 : longest - 2]) & (inner < normal[:, first + 1 :])
+    )
+    # The first dip that is nearly as deep as the deepest: later ones are multiples of the period, and shallower
+    # ones before it belong to a formant.
+    deepest = np.where(dips, inner, 1.0).min(axis=1, keepdims=True)
+    dips &= inner <= deepest + _NEARLY
+    lags = dips.argmax(axis=1) + first
+    rows = np.arange(len(frames))
+    before, here, after = (normal[rows, lags + offset] for offset in (-1, 0, 1))
+    bend = before - 2 * here + after
+    fine = np.divide(before - after, 2 * bend, out=np.zeros_like(bend), where=bend > 0)
+    return np.where(dips.any(axis=1), sample_rate / (lags + fine), np.nan)
+
+
+def _without_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Drop frames that stand apart from those around them: octave errors, and single frames."""
+    import warnings
+
+    padded = np.pad(pitch, 2, constant_values=np.nan)
+    around = np.lib.stride_tricks.sliding_window_view(padded, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # windows without any voice
+        median = np.nanmedian(around, axis=1)
+    ratio = pitch / median
+    kept = (ratio < _OCTAVE) & (ratio > 1 / _OCTAVE) & ((~np.isnan(around)).sum(axis=1) >= 3)
+    return np.where(kept, pitch, np.nan)
