@@ -47,9 +47,9 @@ class Client:
             ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
             ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
             over plain HTTP to another machine), ``on_event`` (called with each ``CallEvent``), ``store``
-            (a ``Store`` or its folder, where calls are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it
-            is used), ``pace`` (``"at once"`` or ``"as recorded"``: how streams are replayed), ``transport``, ``clock``
-            and ``rng`` (for tests).
+            (a ``Store`` or its folder, where calls are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how
+            it is used), ``pace`` (``"at once"`` or ``"as recorded"``: how streams are replayed), ``transport``,
+            ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.

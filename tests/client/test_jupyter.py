@@ -1,0 +1,137 @@
+"""In a real IPython kernel: cells, threads, subshells, nested loops, and an interrupt."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+ASK = "lab.translate('a', source_lang='ja', target_lang='en')"
+
+
+class Kernel:
+    """A kernel and the cells that are run in it."""
+
+    def __init__(self, manager, client):
+        self.manager, self.client = manager, client
+
+    def run(self, code, *, subshell=None, meanwhile=None):
+        """Run a cell; gives what it printed, or the name of its error."""
+        message = self.client.session.msg(
+            "execute_request", {"code": code, "silent": False, "store_history": False}
+        )
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
+        self.client.shell_channel.send(message)
+        if meanwhile is not None:
+            meanwhile()
+        mine, printed, idle, reply = message["header"]["msg_id"], [], False, None
+        deadline = time.monotonic() + 60
+        while not idle or reply is None:
+            assert time.monotonic() < deadline, "the cell does not end"
+            for read in (self.client.get_iopub_msg, self.client.get_shell_msg):
+                try:
+                    got = read(timeout=0.1)
+                except Exception as error:
+                    assert type(error).__name__ == "Empty"
+                    continue
+                if got["parent_header"].get("msg_id") != mine:
+                    continue
+                if got["msg_type"] == "stream" and got["content"]["name"] == "stdout":
+                    printed.append(got["content"]["text"])
+                elif got["msg_type"] == "status":
+                    idle = idle or got["content"]["execution_state"] == "idle"
+                elif got["msg_type"] == "execute_reply":
+                    reply = got["content"]
+        return "".join(printed).strip() if reply["status"] == "ok" else reply["ename"]
+
+    def subshell(self):
+        message = self.client.session.msg("create_subshell_request", {})
+        self.client.control_channel.send(message)
+        return self.client.get_control_msg(timeout=30)["content"]["subshell_id"]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    manager, client = start_new_kernel(kernel_name="python3", startup_timeout=60)
+    yield Kernel(manager, client)
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def cell(kernel, server, http):
+    server.script(http.reply(body=TRANSLATED))
+    code = f"import speechlab as sl\nlab = sl.Client({server.base_url!r}, api_key='sl:x')\nprint({ASK}.text)"
+    assert kernel.run(code) == "Hello"  # a synchronous call in a cell, where a loop runs
+    yield kernel.run
+    kernel.run("lab.close()")
+
+
+def test_await_threads_and_callbacks_in_a_kernel(cell, kernel, server):
+    awaited = f"""
+import asyncio
+alab = sl.AsyncClient({server.base_url!r})
+print([r.text for r in await asyncio.gather(*(a{ASK} for _ in range(3)))])
+"""
+    assert cell(awaited) == "['Hello', 'Hello', 'Hello']"
+    threads = f"""
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool:
+    print(list(pool.map(lambda _: {ASK}.text, range(4))))
+"""
+    assert cell(threads) == "['Hello', 'Hello', 'Hello', 'Hello']"
+    # JupyterLab runs widget callbacks on a subshell, a thread with a loop of its own
+    subshell = kernel.subshell()
+    assert (
+        cell(
+            f"import threading; print({ASK}.text, threading.current_thread() is threading.main_thread())",
+            subshell=subshell,
+        )
+        == "Hello False"
+    )
+    assert (
+        cell(f"(await a{ASK}).text", subshell=subshell) == "ConfigurationError"
+    )  # it belongs to the cells' loop
+    assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
+
+
+def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell, kernel, server, http):
+    server.script([20.0], http.reply(body=TRANSLATED))
+
+    def interrupt():
+        while not server.requests:
+            time.sleep(0.02)
+        kernel.manager.interrupt_kernel()
+
+    began = time.monotonic()
+    assert cell(ASK, meanwhile=interrupt) == "KeyboardInterrupt"
+    assert server.closed_early.wait(5)
+    assert time.monotonic() - began < 10
+    assert cell(f"print({ASK}.text)") == "Hello"
+
+
+def test_asyncio_run_in_a_cell_after_it_was_allowed(cell):
+    script = f"""
+import asyncio
+async def main():
+    async with sl.AsyncClient(lab.base_url) as client:
+        return (await client.{ASK.removeprefix("lab.")}).text
+print(asyncio.run(main()))
+"""
+    assert cell(script) == "RuntimeError"
+    assert cell("sl.notebook.allow_nested_loops()\n" + script) == "Hello"
+    assert cell(script) == "Hello"
+    assert cell(f"print({ASK}.text)") == "Hello"
+
+
+def test_nothing_is_changed_where_no_loop_runs():
+    import asyncio
+
+    import speechlab as sl
+
+    before = asyncio.run
+    sl.notebook.allow_nested_loops()
+    assert asyncio.run is before
