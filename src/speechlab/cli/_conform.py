@@ -1,0 +1,161 @@
+"""``speechlab conform``: which statements of the contract a deployment keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
+
+from speechlab.cli._console import console, errors, plain_table
+
+if TYPE_CHECKING:
+    from speechlab.conform import Check, Outcome, Report
+
+__all__ = ["conform"]
+
+_MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
+_LONGEST = 600
+_MOST_FINDINGS = 4
+
+
+def conform(
+    base_url: Annotated[str, typer.Option(help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")] = "",
+    api_key: Annotated[
+        str,
+        typer.Option(
+            help="A key that may use everything; better given as the variable, which others cannot read.",
+            envvar="SPEECHLAB_API_KEY",
+            show_envvar=True,
+        ),
+    ] = "",
+    ws_base_url: Annotated[
+        str | None,
+        typer.Option(help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report: JUnit XML if it ends in .xml, else JSON.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Statements and checks to try, such as 20-46,115,43-chunked.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out what is slow or costs many calls.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Let advisory statements decide as well.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the checks and make no call.")] = False,
+    voice: Annotated[str | None, typer.Option(help="Id of the voice to try with.")] = None,
+    q_voice: Annotated[str | None, typer.Option(help='Id of a voice of "provider Q".')] = None,
+    restricted_key: Annotated[
+        str | None, typer.Option(help="A key that may use neither that voice nor recognition.")
+    ] = None,
+    expired_key: Annotated[str | None, typer.Option(help="A key that has expired.")] = None,
+    legacy_key: Annotated[
+        str | None, typer.Option(help="A key of a form that is not accepted any more.")
+    ] = None,
+    text_limit: Annotated[int, typer.Option(help="Most characters of a text to speak.", min=100)] = 5_000,
+    timeout: Annotated[float, typer.Option(help="Patience with a reply, in seconds.", min=1)] = 120.0,
+) -> None:
+    """Try a deployment from outside, harming nothing, and say which statements of the contract hold.
+
+    Status 0: all that is binding holds; 1: something does not; 2: it could not run.
+    """
+    from speechlab.conform import Options, chosen, run, write_report
+    from speechlab.errors import APIConnectionError, ConfigurationError
+
+    try:
+        selected = chosen(only, quick=quick)
+        if listed:
+            _list(selected)
+            return
+        if not base_url or not api_key:
+            raise ConfigurationError("conform needs --base-url and --api-key")
+        options = Options(
+            base_url,
+            api_key,
+            ws_base_url=ws_base_url,
+            voice=voice,
+            q_voice=q_voice,
+            restricted_key=restricted_key,
+            expired_key=expired_key,
+            legacy_key=legacy_key,
+            text_limit=text_limit,
+            timeout_s=timeout,
+        )
+        if not selected:
+            raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
+        errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")
+        with errors.status("trying …") as status:
+            found = run(
+                options,
+                selected,
+                told=lambda check, n, all_: status.update(f"{n}/{all_}  {check.id}  {check.title}"),
+            )
+        if report is not None:
+            write_report(found, report, strict=strict)
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(str(error)) from error
+    except APIConnectionError as error:
+        raise ConfigurationError(str(error)) from error
+    _show(found, report)
+    raise typer.Exit(0 if found.passed(strict=strict) else 1)
+
+
+def _list(selected: tuple[Check, ...]) -> None:
+    table = plain_table("Checks", "check", "what must hold", "calls", right=("calls",))
+    table.columns[0].no_wrap = True
+    for check in selected:
+        needs = f" [dim](needs {escape(check.needs)})[/]" if check.needs else ""
+        kind = "" if check.binding else " [yellow](advisory)[/]"
+        table.add_row(check.id, escape(check.title) + kind + needs, str(check.metered or ""))
+    console.print(table)
+
+
+def _show(report: Report, written: Path | None) -> None:
+    table = plain_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
+    table.columns[1].no_wrap = True
+    for outcome in report.outcomes:
+        note = f" [dim]({escape(outcome.reason)})[/]" if outcome.reason else ""
+        table.add_row(_MARKS[outcome.verdict], outcome.check.id, escape(outcome.check.title) + note)
+    console.print(table)
+    for outcome in report.outcomes:
+        if outcome.findings:
+            _evidence(outcome)
+    verdicts = [str(verdict) for verdict in report.by_statement().values()]
+    console.print()
+    console.print(
+        f"{len(verdicts)} statements: [green]{verdicts.count('holds')} hold[/], "
+        f"[red]{verdicts.count('fails')} fail[/], [yellow]{verdicts.count('advisory')} advisory[/], "
+        f"{verdicts.count('not tried')} not tried"
+    )
+    console.print(f"{report.metered} metered calls, {report.seconds:.0f} s")
+    if written is not None:
+        console.print(f"report: {written}", soft_wrap=True)
+
+
+def _evidence(outcome: Outcome) -> None:
+    from speechlab.conform import statements
+
+    check = outcome.check
+    console.print(f"\n{_MARKS[outcome.verdict]} [bold]{check.id}[/] {escape(check.title)}")
+    for number in check.statements:
+        statement = statements()[number]
+        _indented(f"statement {number} (§{statement.section}): {statement.text}", style="dim")
+    for finding in outcome.findings[:_MOST_FINDINGS]:
+        for name, text in (("expected", finding.expected), ("sent", finding.sent), ("came", finding.came)):
+            if text:
+                _indented(f"{name}: {text[:_LONGEST]}")
+    more = len(outcome.findings) - _MOST_FINDINGS
+    if more > 0:
+        _indented(f"… and {more} more; --report has them all", style="dim")
+
+
+def _indented(text: str, style: str = "") -> None:
+    # As plain text: what a service says must not be read as markup, nor move the cursor.
+    shown = "".join(
+        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+    console.print(Padding(Text(shown, style=style), (0, 0, 0, 2)))

@@ -1,0 +1,33 @@
+"""Conformance: which statements of the contract a deployment keeps, as seen from outside.
+
+It takes the vocabulary from ``contract`` and speaks HTTP and WebSockets by the byte, for a client would hide what is
+looked at here. It is neither a client, nor a load test, nor a judge of how good speech is; it never does harm.
+Used by ``speechlab conform`` and by the tests of the embedded service, of which it knows nothing.
+"""
+
+from __future__ import annotations
+
+from speechlab.conform._model import Check, Finding, Outcome, Report, Statement, Verdict, statements
+from speechlab.conform._registry import OUT_OF_REACH, checks, chosen
+from speechlab.conform._report import as_json, as_junit, statement_table, write_report
+from speechlab.conform._run import run
+from speechlab.conform._target import Options
+
+__all__ = [
+    "OUT_OF_REACH",
+    "Check",
+    "Finding",
+    "Options",
+    "Outcome",
+    "Report",
+    "Statement",
+    "Verdict",
+    "as_json",
+    "as_junit",
+    "checks",
+    "chosen",
+    "run",
+    "statement_table",
+    "statements",
+    "write_report",
+]

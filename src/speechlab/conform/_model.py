@@ -1,0 +1,138 @@
+"""What a check is, what comes of it, and a report of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.conform._target import Target
+
+__all__ = ["Check", "Finding", "Outcome", "Report", "Statement", "Verdict", "statements"]
+
+
+class Verdict(StrEnum):
+    """What came of a check, worst first."""
+
+    FAILS = "fails"
+    """The plain words of the contract are broken."""
+    ADVISORY = "advisory"
+    """A reading of an ambiguous or silent place of the contract is not followed."""
+    UNTRIED = "not tried"
+    """It could not be tried; the outcome says why."""
+    HOLDS = "holds"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A numbered statement about services, with the section of the API document that it comes from."""
+
+    number: int
+    section: str
+    text: str
+
+
+@cache
+def statements() -> dict[int, Statement]:
+    """Return all statements that are a service's duty, by number."""
+    lines = files("speechlab.conform").joinpath("_statements.txt").read_text("utf-8").splitlines()
+    found = (line.split("|", 2) for line in lines)
+    return {int(number): Statement(int(number), section, text) for number, section, text in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that can be tried from outside.
+
+    Attributes:
+        id: Name, beginning with the number of the statement that it is first about.
+        statements: Numbers of the statements that it tries.
+        title: What must hold, in a line.
+        area: Part of the service.
+        binding: Whether the contract's plain words ask for it; readings of ambiguous places do not bind.
+        metered: Most calls that it makes which a service may charge for; shared ones are counted at each.
+        quick: Whether it is part of a quick run.
+        needs: What it needs beyond a service and a key; empty for nothing.
+        run: Tries it.
+    """
+
+    id: str
+    statements: tuple[int, ...]
+    title: str
+    area: str
+    binding: bool
+    metered: int
+    quick: bool
+    needs: str
+    run: Callable[[Target], None] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken expectation with its evidence; keys are never in it."""
+
+    expected: str
+    sent: str
+    came: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a check; ``reason`` says why it was not tried."""
+
+    check: Check
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+    metered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Outcomes of a run.
+
+    Attributes:
+        base_url: Where HTTP requests went.
+        ws_base_url: Where handshakes went.
+        started: When it began, in ISO 8601, UTC.
+        outcomes: One for each check that was chosen.
+    """
+
+    base_url: str
+    ws_base_url: str
+    started: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def metered(self) -> int:
+        """Calls made that a service may charge for."""
+        return sum(outcome.metered for outcome in self.outcomes)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return sum(outcome.seconds for outcome in self.outcomes)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many checks came out like this."""
+        return sum(outcome.verdict is verdict for outcome in self.outcomes)
+
+    def by_statement(self) -> dict[int, Verdict]:
+        """Return the verdict on each statement: the worst of what was tried, if anything was."""
+        found: dict[int, list[Verdict]] = {}
+        for outcome in self.outcomes:
+            for number in outcome.check.statements:
+                found.setdefault(number, []).append(outcome.verdict)
+        ranks = (Verdict.FAILS, Verdict.ADVISORY, Verdict.HOLDS, Verdict.UNTRIED)
+        return {number: min(found[number], key=ranks.index) for number in sorted(found)}
+
+    def passed(self, *, strict: bool = False) -> bool:
+        """Whether nothing fails; ``strict`` counts advisory statements as well."""
+        broken = {Verdict.FAILS, Verdict.ADVISORY} if strict else {Verdict.FAILS}
+        return not any(outcome.verdict in broken for outcome in self.outcomes)

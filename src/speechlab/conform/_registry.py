@@ -1,0 +1,116 @@
+"""Where checks are registered, and the statements that no check can reach."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from speechlab.conform._model import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.conform._target import Target
+
+    Body = Callable[[Target], None]
+
+__all__ = ["OUT_OF_REACH", "check", "checks", "chosen"]
+
+_AREAS = ("access", "voices", "speech", "sound", "recognition", "segments", "translation", "sse")
+_REALTIME = ("handshake", "session", "speaking", "frames")
+_found: dict[str, Check] = {}
+
+_LOAD = "would take a flood of calls, which this tool never makes"
+_FAULT = "a backend has to fail at a moment that nobody outside can choose"
+_INSIDE = "is seen inside the service only"
+_SETTINGS = "the service has to be run with other settings"
+
+OUT_OF_REACH: dict[int, str] = {
+    16: _LOAD,
+    17: f"what is metered {_INSIDE.removeprefix('is ')}",
+    26: "somebody has to switch a voice off",
+    46: _FAULT,
+    53: _SETTINGS,
+    63: "the service has to be run without its models",
+    72: "what an engine is told " + _INSIDE,
+    86: f"{_SETTINGS}, and {_FAULT}",
+    87: "would take a recording made to hurt, which this tool never sends",
+    97: "how well terms survive is a question of quality, for a study",
+    122: _LOAD,
+    123: "the service has to be stopped",
+    147: _FAULT,
+    148: _FAULT,
+    152: f"{_LOAD}; {_FAULT}",
+    153: "what is cancelled and metered once a client has left " + _INSIDE,
+    163: "would hold a connection unread for minutes",
+}
+"""Statements that cannot be tried from outside without harm, and why."""
+
+
+def check(
+    name: str,
+    *statements: int,
+    title: str,
+    advisory: bool = False,
+    metered: int = 0,
+    quick: bool = True,
+    needs: str = "",
+) -> Callable[[Body], Body]:
+    """Register a function as a check.
+
+    Args:
+        name: What it is about, in a word or two; its id is the first number and this.
+        *statements: Numbers of the statements.
+        title: What must hold.
+        advisory: Whether it only follows a reading of an ambiguous or silent place.
+        metered: Most calls that may be charged for.
+        quick: Whether a quick run has it.
+        needs: What it needs beyond a service and a key.
+    """
+
+    def register(body: Body) -> Body:
+        identity = f"{statements[0]}-{name}"
+        if identity in _found:
+            raise ValueError(f"there are two checks named {identity}")
+        area = body.__module__.rpartition("_")[2]
+        _found[identity] = Check(
+            identity, statements, title, area, not advisory, metered, quick, needs, run=body
+        )
+        return body
+
+    return register
+
+
+def checks() -> tuple[Check, ...]:
+    """Return every check, in the order of the first statement of each."""
+    for area in (*_AREAS, *_REALTIME):
+        import_module(f"speechlab.conform._on_{area}")
+    order = {area: place for place, area in enumerate((*_AREAS, *_REALTIME))}
+    return tuple(sorted(_found.values(), key=lambda found: (found.statements[0], order[found.area])))
+
+
+def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:
+    """Return checks by number or id.
+
+    Args:
+        only: Numbers, ranges and ids with commas, such as ``"20-46,115,43-framing"``; None for all.
+        quick: Leave out what is slow or costs many calls.
+
+    Raises:
+        ValueError: Something is neither a number, nor a range, nor an id.
+    """
+    found = [each for each in checks() if each.quick or not quick]
+    if only is None:
+        return tuple(found)
+    numbers: set[int] = set()
+    names: set[str] = set()
+    known = {each.id for each in checks()}
+    for item in filter(None, (part.strip() for part in only.split(","))):
+        low, dash, high = item.partition("-")
+        if low.isdigit() and (not dash or high.isdigit()):
+            numbers.update(range(int(low), int(high if dash else low) + 1))
+        elif item in known:
+            names.add(item)
+        else:
+            raise ValueError(f"{item!r} is neither a number, nor a range like 20-46, nor the id of a check")
+    return tuple(each for each in found if each.id in names or numbers & set(each.statements))

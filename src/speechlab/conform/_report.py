@@ -1,0 +1,117 @@
+"""A report as JSON and as JUnit XML, and the table of statements for the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from speechlab.conform._model import Verdict, statements
+from speechlab.conform._registry import OUT_OF_REACH, checks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from speechlab.conform._model import Outcome, Report
+
+__all__ = ["as_json", "as_junit", "statement_table", "write_report"]
+
+# Control characters that XML cannot hold, even escaped.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return a report as plain data."""
+    return {
+        "base_url": report.base_url,
+        "ws_base_url": report.ws_base_url,
+        "started": report.started,
+        "seconds": round(report.seconds, 3),
+        "metered_calls": report.metered,
+        "passed": report.passed(),
+        "counts": {str(verdict): report.count(verdict) for verdict in Verdict},
+        "statements": {str(number): str(verdict) for number, verdict in report.by_statement().items()},
+        "out_of_reach": {str(number): reason for number, reason in OUT_OF_REACH.items()},
+        "checks": [_outcome(outcome) for outcome in report.outcomes],
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    check = outcome.check
+    return {
+        "id": check.id,
+        "statements": list(check.statements),
+        "sections": sorted({statements()[number].section for number in check.statements}),
+        "title": check.title,
+        "binding": check.binding,
+        "verdict": str(outcome.verdict),
+        "reason": outcome.reason,
+        "seconds": outcome.seconds,
+        "metered_calls": outcome.metered,
+        "findings": [
+            {"expected": each.expected, "sent": each.sent, "came": each.came} for each in outcome.findings
+        ],
+    }
+
+
+def as_junit(report: Report, *, strict: bool = False) -> str:
+    """Return a report as JUnit XML; advisory outcomes are failures only if ``strict``."""
+    failing = {Verdict.FAILS, Verdict.ADVISORY} if strict else {Verdict.FAILS}
+    failures = sum(outcome.verdict in failing for outcome in report.outcomes)
+    suite = ET.Element(
+        "testsuite",
+        name="speechlab conform",
+        tests=str(len(report.outcomes)),
+        failures=str(failures),
+        skipped=str(report.count(Verdict.UNTRIED)),
+        errors="0",
+        time=f"{report.seconds:.3f}",
+        timestamp=report.started,
+    )
+    for outcome in report.outcomes:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"conform.{outcome.check.area}",
+            name=f"{outcome.check.id}: {outcome.check.title}",
+            time=f"{outcome.seconds:.3f}",
+        )
+        text = _clean(
+            "\n\n".join(f"expected: {f.expected}\nsent: {f.sent}\ncame: {f.came}" for f in outcome.findings)
+        )
+        if outcome.verdict in failing:
+            ET.SubElement(case, "failure", message=_clean(outcome.findings[0].expected)).text = text
+        elif outcome.verdict is Verdict.ADVISORY:
+            ET.SubElement(case, "system-out").text = f"advisory\n{text}"
+        elif outcome.verdict is Verdict.UNTRIED:
+            ET.SubElement(case, "skipped", message=_clean(outcome.reason))
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def write_report(report: Report, path: Path, *, strict: bool = False) -> None:
+    """Write a report; a name that ends in ``.xml`` gives JUnit XML, any other JSON."""
+    if path.suffix.lower() == ".xml":
+        text = as_junit(report, strict=strict)
+    else:
+        text = json.dumps(as_json(report), ensure_ascii=False, indent=2) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def statement_table() -> str:
+    """Return the table of all statements and the checks that try them, in Markdown."""
+    lines = ["| # | § | checks | what is tried, or why it is not |", "|---|---|---|---|"]
+    for number, statement in statements().items():
+        found = [check for check in checks() if number in check.statements]
+        if found:
+            names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in found)
+            said = "; ".join(check.title + (f" ({check.needs})" if check.needs else "") for check in found)
+        else:
+            names, said = "–", OUT_OF_REACH[number]
+        lines.append(f"| {number} | {statement.section} | {names} | {said} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,82 @@
+"""Running checks, one after the other."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from speechlab.conform._model import Outcome, Report, Verdict
+from speechlab.conform._registry import chosen
+from speechlab.conform._target import Options, Target
+from speechlab.conform._trouble import Unmet, Untried
+from speechlab.contract import realtime_base
+from speechlab.errors import APIConnectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from speechlab.conform._model import Check
+
+__all__ = ["run"]
+
+
+def run(
+    options: Options,
+    selected: Sequence[Check] | None = None,
+    *,
+    told: Callable[[Check, int, int], None] | None = None,
+) -> Report:
+    """Try a deployment.
+
+    Args:
+        options: Where it is.
+        selected: Checks to run; all if not given.
+        told: Called before each check, with its place and the number of all.
+
+    Returns:
+        What came of each.
+
+    Raises:
+        APIConnectionError: Nothing answers at the base URL.
+    """
+    target = Target(options)
+    try:
+        target.http.connect(min(options.timeout_s, 20.0)).close()
+    except OSError as error:
+        raise APIConnectionError(f"nothing answers at {options.base_url}: {error}") from error
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    wanted = chosen() if selected is None else selected
+    outcomes = []
+    for number, check in enumerate(wanted):
+        if told is not None:
+            told(check, number, len(wanted))
+        outcomes.append(_tried(target, check))
+    shown = options.ws_base_url or realtime_base(options.base_url)
+    return Report(options.base_url, shown, started, tuple(outcomes))
+
+
+def _tried(target: Target, check: Check) -> Outcome:
+    from speechlab.conform._socket import Closed
+
+    started, before, reason = time.monotonic(), target.metered, ""
+    target.findings = []
+    try:
+        check.run(target)
+    except Unmet as unmet:
+        target.note(unmet)
+    except Untried as untried:
+        reason = target.redacted(str(untried))
+    except Closed:
+        target.note(Unmet("the connection stays open"))
+    except TimeoutError:
+        target.note(Unmet(f"an answer comes within {target.options.timeout_s:g} s"))
+    except OSError as error:
+        target.note(Unmet(f"the connection holds; it broke: {error}"))
+    found = tuple(target.findings)
+    if found:
+        verdict = Verdict.FAILS if check.binding else Verdict.ADVISORY
+    else:
+        verdict = Verdict.UNTRIED if reason else Verdict.HOLDS
+    seconds = round(time.monotonic() - started, 3)
+    return Outcome(check, verdict, found, reason, seconds, target.metered - before)

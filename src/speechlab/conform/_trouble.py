@@ -1,0 +1,39 @@
+"""How a check ends before its end."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["Evidence", "Unmet", "Untried"]
+
+
+class Evidence(Protocol):
+    """What was sent and what came, without keys."""
+
+    @property
+    def sent(self) -> str:
+        """What was sent."""
+        ...
+
+    @property
+    def came(self) -> str:
+        """What came."""
+        ...
+
+
+class Unmet(Exception):  # noqa: N818 - not an error of this program but a finding about another
+    """The service does not do what is expected, and the check cannot go on.
+
+    Args:
+        expected: What the contract says.
+        evidence: What was sent and what came.
+    """
+
+    def __init__(self, expected: str, evidence: Evidence | None = None) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.evidence = evidence
+
+
+class Untried(Exception):  # noqa: N818 - neither is this
+    """What is needed to try it is not there; the message says what."""
