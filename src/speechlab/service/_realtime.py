@@ -265,6 +265,7 @@ class Conversation:
             match action:
                 case StartSynthesis():
                     self._speaking = asyncio.create_task(self._speak(action))
+                    self._speaking.add_done_callback(self._check_spoken)
                 case CancelSynthesis():
                     assert self._speaking is not None
                     self._speaking.cancel()
@@ -294,6 +295,13 @@ class Conversation:
             self._leave()
         except WebSocketDisconnect:
             self._at_once(self._session.client_gone())
+            self._leave()
+
+    def _check_spoken(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A fault of ours: better no connection than one that says it is busy for ever.
+            log("internal error", level="error", session=self._session.session_id, **facts_of(error))
             self._leave()
 
     def _leave(self) -> None:
