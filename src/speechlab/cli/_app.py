@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from speechlab import __version__
-from speechlab.cli import _conform, _doctor, _engines, _keys, _lab, _quickstart, _serve, _usage
+from speechlab.cli import _batch, _conform, _doctor, _engines, _keys, _lab, _quickstart, _serve, _usage
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
@@ -27,6 +27,7 @@ app.command("lab")(_lab.lab)
 app.command("doctor")(_doctor.doctor)
 app.command("usage")(_usage.usage)
 app.command("conform")(_conform.conform)
+app.add_typer(_batch.app, name="batch")
 app.add_typer(_engines.app, name="engines")
 app.add_typer(_keys.app, name="keys")
 
