@@ -131,7 +131,9 @@ def test_what_cannot_change_a_result_leaves_the_key(lab, operation, change):
 @pytest.mark.parametrize("operation", MADE)
 def test_another_service_is_another_key_and_another_client_of_it_is_not(lab, operation):
     plain = key_of(lab, operation)
-    other = Plans(base_url="http://127.0.0.1:8", api_key="sl:other", timeout=3, max_retries=0, max_concurrency=2)
+    other = Plans(
+        base_url="http://127.0.0.1:8", api_key="sl:other", timeout=3, max_retries=0, max_concurrency=2
+    )
     assert key_of(other, operation) == plain
     other.service = "service/2"
     assert key_of(other, operation) != plain

@@ -1,0 +1,124 @@
+"""Killed at random moments and begun again, a batch loses nothing and asks nothing twice: by the service's books."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.service import Database, Ledger, ServiceConfig, running
+from speechlab.store import Store
+
+pytestmark = pytest.mark.engines
+
+KILLS = 20
+AT_ONCE = 2
+
+KILLER = """
+import json, os, random, signal, sqlite3, sys, time
+import pandas as pd, pyarrow.parquet, soundfile
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.store import Store
+base_url, api_key, table, folder, kills, at_once = sys.argv[1:]
+chance = random.Random(20261121)
+with Store(folder):
+    pass
+db = sqlite3.connect(f"{folder}/store.sqlite")
+
+def count():
+    return db.execute("SELECT count(*) FROM results").fetchone()[0]
+
+def work():
+    lab = Client(base_url=base_url, api_key=api_key)
+    frame = pd.read_parquet(table)
+    batch.synthesize(frame, lab, store=folder, progress=False, concurrency=int(at_once))
+
+hit = []
+for _ in range(int(kills)):
+    # forked, so that each start costs no second of imports; nothing here has begun a thread
+    wanted = count() + chance.randrange(10)
+    child = os.fork()
+    if not child:
+        work()
+        os._exit(0)
+    while count() < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
+        time.sleep(0.005)
+    time.sleep(chance.uniform(0, 0.15))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    hit.append(count())
+print(json.dumps(hit))
+"""
+
+
+def sentence(number):
+    """A short text that no other equals in its number of characters and of bytes, which is what the books say."""
+    length, accents = divmod(number, 10)
+    words = ["lé" if n < accents else "la" for n in range(10 + length // 3)]
+    return " ".join(words) + "." * (1 + length % 3)
+
+
+def test_killed_twenty_times(tmp_path):
+    frame = pd.DataFrame({"text": [sentence(number) for number in range(200)], "voice": "heart"})
+    sizes = [(len(text), len(text.encode())) for text in frame["text"]]
+    assert len(set(sizes)) == 200
+    frame.to_parquet(tmp_path / "rows.parquet")
+    data = tmp_path / "service"
+    with running(ServiceConfig(port=0, data_dir=data), process=True) as service:
+        arguments = [
+            service.base_url,
+            service.api_key,
+            tmp_path / "rows.parquet",
+            tmp_path / "store",
+            KILLS,
+            AT_ONCE,
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", KILLER, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        hit = json.loads(done.stdout)
+        with (
+            Client(base_url=service.base_url, api_key=service.api_key) as lab,
+            Store(tmp_path / "store") as store,
+        ):
+            table = batch.synthesize(frame, lab, store=store, progress=False)
+            at_the_end = len(store)
+            statuses = batch.runs(store)["status"].tolist()
+            again = batch.synthesize(frame, lab, store=store, progress=False)
+        with closing(Database(data)) as database:
+            books = Counter((row.characters, row.input_bytes) for row in Ledger(database).rows())
+        with (
+            Client(base_url=service.base_url, api_key=service.api_key) as lab,
+            Store(tmp_path / "calm") as calm,
+        ):
+            undisturbed = batch.synthesize(frame, lab, store=calm, progress=False)
+
+    assert len(hit) == KILLS
+    assert hit[-1] < 200, "the last kill came after the end"
+    assert statuses.count("finished") == 1
+    # no row lost
+    assert table["status"].isin(["ok", "cached"]).all()
+    assert (table["status"] == "cached").sum() == hit[-1]
+    assert at_the_end == 200
+    assert set(books) == set(sizes)
+    # none done twice, except what was under way at a kill
+    assert sum(books.values()) - 200 <= KILLS * AT_ONCE
+    assert (again["status"] == "cached").all()
+    # and the table is that of a run that nobody disturbed
+    same = ["text", "voice", "duration_s", "sample_rate", "key"]
+    pd.testing.assert_frame_equal(table[same], undisturbed[same])
+    assert [Path(path).name for path in table["audio"]] == [Path(path).name for path in undisturbed["audio"]]
