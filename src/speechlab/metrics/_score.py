@@ -141,7 +141,7 @@ class _Plan:
             return values
         one, other = self.main.normalize(said), self.main.normalize(heard)
         aligned = self._align(self.main, (said, heard), (one, other))
-        if aligned.fixed is not None:
+        if aligned.places is not None:
             one, other = unmarked(aligned)
         values["reference_normalized"], values["hypothesis_normalized"] = one, other
         for column, kind in _RATES.items():

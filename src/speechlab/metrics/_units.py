@@ -69,7 +69,7 @@ class Preparation:
         if not (isinstance(self.normalize, Normalizer) and not self.normalize.steps):
             texts = [self.normalize(text) for text in texts]
         if self.unit == "char":
-            return [text.strip() for text in texts]
+            return list(map(str.strip, texts))
         return texts if self.unit == "word" else [_spoken(text, self.unit) for text in texts]
 
     def cut(self, canonical: str) -> Tokens:
