@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from speechlab import __version__
-from speechlab.cli import _batch, _conform, _doctor, _engines, _keys, _lab, _quickstart, _serve, _usage
+from speechlab.cli import _batch, _conform, _doctor, _engines, _keys, _lab, _login, _quickstart, _serve, _usage
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("quickstart")(_quickstart.quickstart)
 app.command("serve")(_serve.serve)
 app.command("lab")(_lab.lab)
+app.command("login")(_login.login)
 app.command("doctor")(_doctor.doctor)
 app.command("usage")(_usage.usage)
 app.command("conform")(_conform.conform)

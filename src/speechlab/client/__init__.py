@@ -15,9 +15,13 @@ from speechlab.client._client import Client
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._connect import aconnect, connect
 from speechlab.client._events import CallEvent, Timing, Usage
+from speechlab.client._found_keys import remember_key
+from speechlab.client._raw import AsyncRawReplies, RawReplies, RawReply
 from speechlab.client._realtime import AsyncRealtimeSession
 from speechlab.client._realtime_events import AsyncSpeechEvents
 from speechlab.client._realtime_pool import AsyncRealtimePool
+from speechlab.client._secret import Secret
+from speechlab.client._settings import BASE_URL_VARIABLE, plain_url
 from speechlab.client._speech import SpeechClip
 from speechlab.client._speech_stream import AsyncSpeechStream
 from speechlab.client._sync_realtime import RealtimePool, RealtimeSession, SpeechEvents
@@ -29,7 +33,9 @@ from speechlab.client._translation_stream import AsyncTranslationStream
 from speechlab.client._voices import VoiceCatalogue
 
 __all__ = [
+    "BASE_URL_VARIABLE",
     "AsyncClient",
+    "AsyncRawReplies",
     "AsyncRealtimePool",
     "AsyncRealtimeSession",
     "AsyncSpeechEvents",
@@ -41,10 +47,13 @@ __all__ = [
     "Client",
     "Clock",
     "Random",
+    "RawReplies",
+    "RawReply",
     "RawResponse",
     "RealtimeEvent",
     "RealtimePool",
     "RealtimeSession",
+    "Secret",
     "SpeechClip",
     "SpeechEvents",
     "SpeechStream",
@@ -60,4 +69,6 @@ __all__ = [
     "begin",
     "connect",
     "join_texts",
+    "plain_url",
+    "remember_key",
 ]

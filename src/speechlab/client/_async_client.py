@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import orjson
+
 from speechlab.client._audio_input import AudioInput, Recording, digest_of, read_recording
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._client_base import ClientBase
 from speechlab.client._memory import Memory, Question, answered
 from speechlab.client._misses import nothing_is_sent
 from speechlab.client._operations import recognition_call, speech_call, translation_call, voices_call
+from speechlab.client._raw import AsyncRawReplies, note
 from speechlab.client._realtime import AsyncRealtimeSession
 from speechlab.client._realtime_link import RealtimeConfig, realtime_config
 from speechlab.client._realtime_pool import AsyncRealtimePool
@@ -42,7 +45,7 @@ class AsyncClient(ClientBase):
     Args:
         base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``.
         ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``, of ``.env``, or of ``speechlab login``.
         **options: ``timeout`` (seconds for a whole call; None follows the length of text or audio),
             ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
             ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
@@ -54,6 +57,15 @@ class AsyncClient(ClientBase):
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
     """
+
+    @property
+    def with_raw_response(self) -> AsyncRawReplies:
+        """``voices``, ``synthesize``, ``transcribe`` and ``translate``, giving the reply as it came.
+
+        What they return has ``status``, ``headers``, ``content`` and ``timing``, and ``parse()``, which gives what
+        the call itself would have given.
+        """
+        return AsyncRawReplies(self)
 
     async def voices(self) -> VoiceCatalogue:
         """List the voices (section 4.2 of the contract).
@@ -68,9 +80,10 @@ class AsyncClient(ClientBase):
             service, body = await asyncio.to_thread(memory.catalogue, plain_url(self.base_url))
             if body is None:
                 raise nothing_is_sent("voices")
+            note(RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body)))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return self._catalogue
-        reply = await self._core.send(voices_call(self._settings.timeout))
+        reply = note(await self._core.send(voices_call(self._settings.timeout)))
         self._catalogue = read_catalogue(reply)
         if memory is not None:
             here = plain_url(self.base_url)

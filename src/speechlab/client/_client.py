@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from speechlab.client import _portal
 from speechlab.client._async_client import AsyncClient
 from speechlab.client._face import like
+from speechlab.client._raw import RawReplies
 from speechlab.client._settings import as_secret
 from speechlab.client._sync_realtime import RealtimePool, RealtimeSession
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
@@ -42,7 +43,7 @@ class Client:
     Args:
         base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``.
         ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``, of ``.env``, or of ``speechlab login``.
         **options: ``timeout`` (seconds for a whole call; None follows the length of text or audio),
             ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
             ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
@@ -257,6 +258,11 @@ class Client:
     @like(AsyncClient.realtime_pool)
     def realtime_pool(self, size: int = 4) -> RealtimePool:
         return RealtimePool(self._async.realtime_pool(size))
+
+    @property
+    @like(AsyncClient.with_raw_response)
+    def with_raw_response(self) -> RawReplies:
+        return RawReplies(self._async.with_raw_response)
 
     @like(AsyncClient.request)
     def request(

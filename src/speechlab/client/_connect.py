@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from speechlab.client._async_client import AsyncClient
 from speechlab.client._client import Client
 from speechlab.client._events import logger
+from speechlab.client._found_keys import asked_for
 from speechlab.client._modes import with_mode
 from speechlab.client._options import check_names
-from speechlab.client._settings import API_KEY_VARIABLE, as_secret, resolve
+from speechlab.client._settings import API_KEY_VARIABLE, as_secret, is_loopback, plain_url, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -67,6 +70,15 @@ async def aconnect(
     return await AsyncClient.connect(base_url, ws_base_url, key, **options)
 
 
+def _with_key(settings: Settings) -> Settings:
+    """Ask for the key of a service elsewhere, where none was found and somebody is there to ask."""
+    elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
+    if settings.api_key is not None or not elsewhere or settings.mode == "replay":
+        return settings
+    key = asked_for(plain_url(settings.base_url))
+    return settings if key is None else replace(settings, api_key=key)
+
+
 def settings_for(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
@@ -80,7 +92,7 @@ def settings_for(
     options = with_mode(options)
     settings = resolve(base_url, ws_base_url, api_key, options)
     if settings is not None:
-        return settings
+        return _with_key(settings)
     if api_key or ws_base_url:
         given = "an api_key" if api_key else "a ws_base_url"
         raise ConfigurationError(

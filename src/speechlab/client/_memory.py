@@ -15,6 +15,7 @@ import orjson
 from speechlab.client._call import RawResponse
 from speechlab.client._events import Timing
 from speechlab.client._misses import miss
+from speechlab.client._raw import note
 from speechlab.contract import CONTENT_TYPES, AudioFormat, request_key
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ async def answered(core: Core, call: Call, question: Question | None) -> Answer:
     kept = None
     if memory is not None and question is not None:
         kept = await asyncio.to_thread(memory.reply, question)
-    reply = await core.send(call) if kept is None else kept
+    reply = note(await core.send(call) if kept is None else kept)
     return Answer(reply, kept is None, memory, question)
 
 

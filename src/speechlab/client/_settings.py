@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._found_keys import API_KEY_VARIABLE, found_key
 from speechlab.client._modes import NOWHERE, PACES, with_mode
 from speechlab.client._options import check_names
 from speechlab.client._secret import Secret
@@ -37,7 +38,6 @@ __all__ = [
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
-API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ def resolve(
     api_key: Secret | None,
     options: dict[str, Any],
 ) -> Settings | None:
-    """Find the settings: arguments, then environment.
+    """Find the settings: arguments, then environment; for the key, then ``.env`` and the keyring.
 
     Returns:
         None if neither names a service.
@@ -175,5 +175,7 @@ def resolve(
     # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
-    key = api_key or as_secret(os.environ.get(API_KEY_VARIABLE))
+    _check_url("base_url", base, ("http", "https"))
+    replaying = options.get("mode") == "replay"
+    key = api_key or (None if replaying else found_key(plain_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)

@@ -1,0 +1,138 @@
+"""Where a key is looked for when none is given: environment, ``.env``, the system's keyring, and the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab.client._events import logger
+from speechlab.client._secret import Secret
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["API_KEY_VARIABLE", "asked_for", "found_key", "logged_in", "remember_key"]
+
+API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
+_ENTRY = "speechlab"
+_DOTENV_BYTES = 1 << 16
+
+
+def found_key(place: str) -> Secret | None:
+    """The key for a service: of the environment, of ``.env`` in the working folder, or of the keyring.
+
+    Args:
+        place: Where the service is, as ``plain_url`` writes it.
+    """
+    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env")) or _from_keyring(place)
+    return Secret(value) if value else None
+
+
+def _from_dotenv(path: Path) -> str | None:
+    """The key in a file of ``NAME=value`` lines; nothing else of it is read, as an address could lure keys away."""
+    try:
+        if path.stat().st_size > _DOTENV_BYTES:
+            return None
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    for line in lines:
+        name, _, value = line.strip().removeprefix("export ").partition("=")
+        if name.strip() == API_KEY_VARIABLE:
+            value = value.strip()
+            if value[:1] in {'"', "'"}:
+                return value[1:].partition(value[0])[0] or None
+            return value.partition(" #")[0].strip() or None
+    return None
+
+
+def _places_file() -> Path:
+    import platformdirs
+
+    folder = os.environ.get("SPEECHLAB_STATE_DIR") or platformdirs.user_state_path("speechlab")
+    return Path(folder) / "logins.json"
+
+
+def logged_in() -> list[str]:
+    """The services for which ``speechlab login`` has put a key into the keyring. The list itself holds no key."""
+    try:
+        places = orjson.loads(_places_file().read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return []
+    return [place for place in places if isinstance(place, str)] if isinstance(places, list) else []
+
+
+def _from_keyring(place: str) -> str | None:
+    # Asking a keyring may open a window, or wait for a desktop that is not there; so only where a key should be.
+    if place not in logged_in():
+        return None
+    try:
+        found = _keyring().get_password(_ENTRY, place)
+    except Exception as error:  # noqa: BLE001 - keyrings fail in their own ways
+        logger.warning("the keyring cannot be read (%s); set %s", type(error).__name__, API_KEY_VARIABLE)
+        return None
+    return str(found) if found else None
+
+
+def _keyring() -> ModuleType:
+    from speechlab._require import require
+
+    return require("keyring")
+
+
+def remember_key(place: str, key: Secret | None) -> None:
+    """Put the key for a service into the system's keyring, or take it out.
+
+    Args:
+        place: Where the service is, as ``plain_url`` writes it.
+        key: The key; None removes it.
+
+    Raises:
+        MissingDependencyError: The package keyring is not installed.
+        ConfigurationError: This machine has no keyring that can be used.
+    """
+    keyring = _keyring()
+    problem = ""
+    try:
+        if key is not None:
+            keyring.set_password(_ENTRY, place, key.reveal())
+        elif place in logged_in():
+            keyring.delete_password(_ENTRY, place)
+    except Exception as error:  # noqa: BLE001 - and their errors may hold what they were given
+        problem = type(error).__name__
+    if problem:
+        message = f"the keyring of this machine cannot be used ({problem}); set {API_KEY_VARIABLE} instead"
+        raise ConfigurationError(message)
+    places = sorted({*logged_in(), place} if key is not None else set(logged_in()) - {place})
+    path = _places_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(places))
+
+
+def asked_for(place: str) -> Secret | None:
+    """Ask the user for a key, without showing it, where there is a user to ask; an empty answer is none."""
+    if not _can_ask():
+        return None
+    from getpass import getpass
+
+    text: Any = None
+    with suppress(Exception):  # a front end that takes no input says so in its own way
+        text = getpass(f"API key for {place} (empty: none): ")
+    key = Secret(text) if text and text.strip() else None
+    text = None
+    return key
+
+
+def _can_ask() -> bool:
+    if hasattr(sys, "ps1"):
+        return True
+    try:
+        return sys.stdin.isatty() and sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
