@@ -155,3 +155,57 @@ def test_languages_of_voices_are_free_text(language, code, yes):
 )
 def test_short_names_of_voices(description, name):
     assert evaluate.voice_name(Voice(id="12345678-rest", description=description)) == name
+
+
+def test_rows_that_nobody_speaks_are_kept_with_the_reason(lab, store):
+    frame = pd.DataFrame(
+        {"sentence": ["Good evening.", "你好。", "Hello.", "Hi."], "lang": ["en-US", "zh", "klingon", None]},
+        index=["a", "b", "b", "c"],
+    )
+    report = evaluate.round_trip(
+        lab, frame, "heart", text="sentence", language="lang", store=store, progress=False
+    )
+    rows = report.table.set_index("sentence")
+    assert rows["status"].to_dict() | {"Good evening.": "ok"} == {
+        "Good evening.": "ok",
+        "你好。": "skipped",
+        "Hello.": "skipped",
+        "Hi.": "skipped",
+    }
+    assert "none of the voices" in rows.loc["你好。", "error"]
+    assert "no language" in rows.loc["Hello.", "error"]
+    assert rows.loc["Good evening.", "wer"] == 0
+    assert report.summary["n"].tolist() == [1]
+    assert "3 failed or were skipped" in report.to_html()
+    assert "Good evening." in report.to_html()
+
+
+def test_columns_of_results_are_not_overwritten(lab, store, report):
+    frame = pd.DataFrame({"text": ["a"], "language": ["en"], "hypothesis": ["mine"]})
+    with pytest.raises(InvalidRequestError, match="'hypothesis'"):
+        evaluate.round_trip(lab, frame, "heart", store=store)
+
+
+def test_recordings_that_cannot_be_read_are_rows(lab, store, tmp_path, report):
+    (tmp_path / "甲").mkdir()
+    good = report.table.query("id == 'e1'")["audio"].iloc[0]
+    first = AudioClip.from_file(good).save(tmp_path / "甲" / "a long name of a recording, the first.wav")
+    second = AudioClip.from_file(good).save(tmp_path / "甲" / "a long name of a recording, the second.wav")
+    frame = pd.DataFrame(
+        {
+            "audio": pd.Series([first, str(second), tmp_path / "gone.wav", None], dtype=object),
+            "text": "The weather is fine today.",
+            "language": "en",
+        }
+    )
+    heard = evaluate.recognition(lab, frame, voice=None, store=store, progress=False)
+    assert heard.table["status"].tolist() == ["ok", "cached", "error", "error"] or heard.table[
+        "status"
+    ].tolist() == [
+        "ok",
+        "ok",
+        "error",
+        "error",
+    ]
+    saved = pd.read_parquet(heard.save(tmp_path / "out") / "results.parquet")
+    assert saved["audio"].dropna().nunique() == 2

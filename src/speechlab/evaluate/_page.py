@@ -79,11 +79,12 @@ def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
 def _line(row: Mapping[Hashable, Any]) -> list[object]:
     language = str(row.get("language", ""))
     if not isinstance(row.get("hypothesis"), str):
-        return [row["voice_name"], "–", element("span", str(row.get("error") or "no result")), "–"]
+        return [row["voice_name"] or "–", "–", element("span", str(row.get("error") or "no result")), "–"]
     difference = alignment_html(
         str(row["text"]), str(row["hypothesis"]), unit=str(row["unit"]), language=language
     )
     said = element("span", difference, lang=language)
+    text = element("small", "text: ", element("span", str(row["text"]), lang=language))
     heard = element("small", "heard: ", element("span", str(row["hypothesis"]), lang=language))
     rate = element("strong", percent(row["error_rate"]))
     reading = row.get("reading_cer")
@@ -91,7 +92,7 @@ def _line(row: Mapping[Hashable, Any]) -> list[object]:
     return [
         join(Html("<br>"), [row["voice_name"], element("small", row.get("id"))]),
         _player(str(row["audio"])),
-        join(Html("<br>"), [said, heard]),
+        join(Html("<br>"), [said, text, heard]),
         join(Html("<br>"), [part for part in (rate, reading_note) if part is not None]),
     ]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.metrics import score
+from speechlab.text import language_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,12 +27,24 @@ __all__ = ["StageProgress", "recognition", "round_trip", "speaks", "voice_name"]
 StageProgress = bool | Callable[[str, int, int], None]
 """True for bars, False for none, or a function of (stage, calls done, calls in all)."""
 
+_CODES = "speechlab: language codes"
+_NO_LANGUAGE = "the row has no language; give a code such as 'ja' or 'en'"
 _NAMES = {
     "asr_hypothesis": "hypothesis",
     "asr_hypothesis_language": "hypothesis_language",
     "asr_confidence": "confidence",
     "asr_latency_s": "asr_latency_s",
 }
+
+
+RESULTS = frozenset(
+    {
+        *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
+        *("hypothesis", "hypothesis_language", "confidence", "asr_latency_s", "tts_rtf", "asr_rtf"),
+        *("status", "error", "unit", "error_rate", "alignment"),
+    }
+)
+"""Columns that a study makes, and that its input may not have."""
 
 
 def speaks(voice: Voice, language: str) -> bool:
@@ -83,9 +96,11 @@ def round_trip(
         AuthenticationError: The service refuses the API key.
     """
     _need(frame, text, language)
+    _keep_free(frame, RESULTS)
     pairs = _cross(frame, lab.voices(), voices, language)
+    mute = pairs["voice"].isna()
     spoken = batch.synthesize(
-        pairs,
+        pairs[~mute],
         lab,
         text=text,
         prefix="tts_",
@@ -102,6 +117,7 @@ def round_trip(
     return _recognise(
         lab,
         spoken,
+        skipped=pairs[mute],
         given=list(frame.columns),
         text=text,
         language=language,
@@ -149,25 +165,29 @@ def recognition(
         InvalidRequestError: A column is missing.
         AuthenticationError: The service refuses the API key.
     """
-    from speechlab.audio import AudioClip
-
     _need(frame, audio, text, language, *([voice] if voice else []))
+    import pandas as pd
+
+    _keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
     speaker = frame[voice] if voice else "recordings"
-    clips = [AudioClip.from_file(path) for path in frame[audio]] if "duration_s" not in frame.columns else []
     heard = frame.assign(
         audio=frame[audio],
         voice=speaker,
         voice_name=speaker,
         gender="",
-        duration_s=[clip.duration_s for clip in clips] if clips else frame.get("duration_s", float("nan")),
+        duration_s=frame["duration_s"]
+        if "duration_s" in frame.columns
+        else [_seconds(one) for one in frame[audio]],
         sample_rate=None,
         tts_rtf=float("nan"),
         tts_status="cached",  # nothing had to be spoken
         tts_error=None,
     )
+    known = pd.Series([_code(value) is not None for value in heard[language]], index=heard.index)
     return _recognise(
         lab,
-        heard,
+        heard[known],
+        skipped=heard[~known].assign(why=_NO_LANGUAGE),
         given=list(frame.columns),
         text=text,
         language=language,
@@ -180,10 +200,23 @@ def recognition(
     )
 
 
+def _seconds(recording: object) -> float:
+    """Return the length of a recording; one that cannot be read becomes an error row later, not here."""
+    from speechlab.audio import AudioClip
+
+    if isinstance(recording, AudioClip):
+        return recording.duration_s
+    try:
+        return AudioClip.from_file(recording).duration_s  # type: ignore[arg-type]
+    except (SpeechLabError, OSError, TypeError, ValueError):
+        return float("nan")
+
+
 def _recognise(
     lab: Client,
     spoken: pd.DataFrame,
     *,
+    skipped: pd.DataFrame,
     given: list[str],
     text: str,
     language: str,
@@ -194,8 +227,11 @@ def _recognise(
     title: str,
     options: dict[str, Any],
 ) -> SpeechReport:
+    import pandas as pd
+
+    codes = spoken[language].map(_code)
     heard = batch.transcribe(
-        spoken.rename(columns={language: "language"}),
+        spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
         lab,
         audio="audio",
         language=None if identify else "language",
@@ -204,8 +240,18 @@ def _recognise(
         concurrency=concurrency,
         progress=progress,
         **options,
-    ).rename(columns={"language": language})
-    return SpeechReport.of(title, score(_tidy(heard, given), text, "hypothesis", language), language=language)
+    )
+    heard = heard.assign(**{language: spoken[language]})
+    rows = pd.concat([_tidy(heard, given), _untried(skipped, given)]).sort_index(kind="stable")
+    rows = rows.reset_index(drop=True)
+    scored = score(rows.assign(**{_CODES: rows[language].map(_code)}), text, "hypothesis", _CODES)
+    return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language)
+
+
+def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
+    """Keep the rows that nobody could speak or hear, with the reason."""
+    kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
+    return kept.assign(status="skipped", error=skipped.get("why"))
 
 
 def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
@@ -215,7 +261,7 @@ def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     both = table["tts_status"].isin(["cached"]) & (table["asr_status"] == "cached")
     status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
     table = table.assign(
-        status=status.astype("category"),
+        status=status,
         error=table["asr_error"].mask(unspoken, table["tts_error"]),
         asr_rtf=table["asr_processing_s"] / table["duration_s"],
     ).rename(columns=_NAMES)
@@ -233,26 +279,52 @@ def _need(frame: pd.DataFrame, *columns: str) -> None:
             raise InvalidRequestError(message, parameter=name)
 
 
+def _keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
+    taken = [str(name) for name in frame.columns if name in names]
+    if taken:
+        message = (
+            f"the table has the columns {', '.join(map(repr, taken))}, which are results; drop or rename them"
+        )
+        raise InvalidRequestError(message, parameter=taken[0])
+
+
+def _code(language: object) -> str | None:
+    """Return the plain code of a language, such as ``en`` for ``en-US``, or None if it is none."""
+    try:
+        return language_code(language) if isinstance(language, str) else None
+    except InvalidRequestError:
+        return None
+
+
 def _cross(
     frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: Iterable[Voice | str] | None, language: str
 ) -> pd.DataFrame:
-    """Every text with every voice that speaks its language."""
+    """Every text with every voice that speaks its language; texts that none speaks stand alone, with the reason."""
     import pandas as pd
 
+    if isinstance(voices, str):
+        voices = [voices]
     chosen = (
         list(catalogue)
         if voices is None
         else [catalogue[voice] if isinstance(voice, str) else voice for voice in voices]
     )
+    # plain lists, because an index may hold a label twice
+    codes = [_code(value) for value in frame[language]]
     parts = []
+    heard = [False] * len(frame)
     for voice in chosen:
-        part = frame[[speaks(voice, str(code)) for code in frame[language]]]
-        parts.append(part.assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
-    if not sum(map(len, parts)):
-        spoken = ", ".join(sorted({voice.language for voice in chosen})) or "none"
-        message = f"no voice speaks a language of these texts; the voices speak: {spoken}"
+        fits = [code is not None and speaks(voice, code) for code in codes]
+        heard = [one or other for one, other in zip(heard, fits, strict=True)]
+        parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
+    if not any(heard):
+        known = ", ".join(sorted({voice.language for voice in chosen})) or "none"
+        message = f"no voice speaks a language of these texts; the voices speak: {known}"
         raise InvalidRequestError(message, parameter="voices")
-    return pd.concat(parts, ignore_index=True)
+    why = [_NO_LANGUAGE if code is None else "none of the voices speaks this language" for code in codes]
+    mute = [not one for one in heard]
+    alone = frame.assign(voice=None, voice_name=None, gender=None, why=why)[mute]
+    return pd.concat([*parts, alone], ignore_index=True)
 
 
 def _stage(progress: StageProgress, stage: str) -> Progress:
