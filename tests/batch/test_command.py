@@ -44,7 +44,9 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     frame = pd.DataFrame({"text": [f"text {n}" for n in range(300)], "mine": range(300)})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
-    dry = command(*job, "--dry-run")
+    code, out, _ = ended(command(*job, "--dry-run"))
+    assert code == 0
+    assert "300 rows, 0 invalid, 300 calls, 0 cached" in out
     translator.delay_s = 0.02
     stopped = command(*job)
     while sum(translator.calls.values()) < 40:
@@ -64,9 +66,6 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert table["translation"].tolist()[:299] == [text[::-1] for text in frame["text"]][:299]
     assert table["mine"].tolist() == frame["mine"].tolist()
     assert re.search(rf"cached +{before}\b", out)
-    code, out, _ = ended(dry)
-    assert code == 0
-    assert "300 rows, 0 invalid, 300 calls, 0 cached" in out
 
 
 def test_a_budget_ends_with_its_own_code(command, tmp_path):

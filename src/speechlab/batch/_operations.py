@@ -140,7 +140,8 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
             ExceptionGroup. ``retry_failed`` (True): False leaves out what failed in an earlier run; such rows are
             ``skipped``. ``max_error_share`` (0.5): stop when a larger share of at least 20 calls has failed, errors
             of rows left out; None never stops. ``budget``: a :class:`Budget`. ``rate``: calls begun per second, at
-            most.
+            most. ``executor``: a ``dask.distributed.Client`` whose workers make the calls, each of them up to
+            ``concurrency`` at once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
 
     Returns:
         The run, written down in the plan's store.
@@ -389,6 +390,12 @@ def _perform(execution: Execution, lab: Client) -> None:
 async def perform(execution: Execution, lab: AsyncClient, store: Store) -> None:
     """Run an execution with the calls made here, or by workers elsewhere."""
     options, step = execution.options, execution.plan.step
+    if options.executor is not None:
+        from speechlab.batch._dask import workers
+
+        async with workers(options.executor, step, lab, options) as send:
+            await execution.run(store, send)
+        return
     await execution.run(store, paced(lambda call: step.send(call, lab), options.rate))
 
 

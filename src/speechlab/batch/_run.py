@@ -49,6 +49,7 @@ class RunOptions(TypedDict, total=False):
     retry_failed: bool
     max_error_share: float | None
     budget: Budget | None
+    executor: Any
     rate: float | None
 
 
@@ -62,6 +63,7 @@ class Options:
     retry_failed: bool = True
     max_error_share: float | None = 0.5
     budget: Budget | None = None
+    executor: Any = None
     rate: float | None = None
 
     def __post_init__(self) -> None:
@@ -151,7 +153,7 @@ class Execution:
             pending = [call for call in pending if call.key not in failed]
         self.tally.planned(len(pending), len(chunk.found))
         step = self.plan.step
-        window = Window(send, step.operation, store, rules, self.tally, self.options.concurrency)
+        window = Window(send, step.operation, store, rules, self.tally, self._width())
         try:
             if pending:
                 await window.run(pending)
@@ -161,6 +163,10 @@ class Execution:
                 self._add(chunk, outcomes | window.outcomes, store)
             raise
         self._add(chunk, outcomes | window.outcomes, store)
+
+    def _width(self) -> int:
+        executor = self.options.executor
+        return self.options.concurrency * (max(1, len(executor.ncores())) if executor is not None else 1)
 
     def _add(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
         reason = self.stop.reason or "the run ended before its turn came"

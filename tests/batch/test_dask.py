@@ -1,0 +1,74 @@
+"""Two processes make the calls, one of them is killed in the middle, and nothing that had come is asked again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pandas as pd
+import pytest
+
+from speechlab import batch
+from speechlab.errors import InvalidRequestError
+from speechlab.store import Store
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EN_JA = {"source_lang": "en", "target_lang": "ja", "progress": False}
+LIMIT = 40
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        Client(made) as client,
+    ):
+        yield client
+
+
+def test_an_executor_that_is_none(reverser, store):
+    with pytest.raises(InvalidRequestError, match=r"give a dask\.distributed\.Client"):
+        batch.translate(pd.DataFrame({"text": ["a"]}), reverser, store=store, executor="cluster", **EN_JA)
+
+
+def test_a_worker_is_killed_in_the_middle(cluster, reverser, translator, store):
+    translator.delay_s = 0.05
+    frame = pd.DataFrame({"text": [f"text number {n}" for n in range(160)]})
+    victim = cluster.run(os.getpid)
+    pid = next(iter(victim.values()))
+    at_kill = []
+
+    def kill():
+        while len(store) < 40:
+            time.sleep(0.01)
+        at_kill.append(len(store))
+        os.kill(pid, signal.SIGKILL)
+
+    threading.Thread(target=kill, daemon=True).start()
+    table = batch.translate(frame, reverser, store=store, executor=cluster, concurrency=8, **EN_JA)
+    assert 40 <= at_kill[0] < 160
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    assert table["translation"].tolist() == [text[::-1] for text in frame["text"]]
+    # only what the lost worker had under way was asked twice
+    assert sum(translator.calls.values()) - 160 <= 8
+    assert max(translator.calls.values()) <= 2
+    before = sum(translator.calls.values())
+    again = batch.translate(frame, reverser, store=store, executor=cluster, **EN_JA)
+    assert (again["status"] == "cached").all()
+    assert sum(translator.calls.values()) == before
+
+
+def test_the_rate_is_one_for_all_workers(cluster, reverser, translator, tmp_path):
+    frame = pd.DataFrame({"text": [f"paced {n}" for n in range(60)]})
+    with Store(tmp_path / "s") as store:
+        table = batch.translate(frame, reverser, store=store, executor=cluster, rate=LIMIT, **EN_JA)
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    began = sorted(translator.began)
+    # the pace sets when calls may begin; a loaded machine can only be later
+    assert began[-1] - began[0] >= 0.8 * 59 / LIMIT
