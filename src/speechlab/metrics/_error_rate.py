@@ -235,8 +235,11 @@ class ErrorRate:
                 align_as(self.counts, texts, self._preparation, pair)
                 for texts, pair in zip(zip(*self._texts, strict=True), tokens, strict=True)
             )
-        pairs = zip(self.references, self.hypotheses, strict=True)
         separator = self._preparation.separator
+        # Tuples, not lists: the garbage collector leaves tuples of texts alone, and there may be very many.
+        wrap: type = str if self.unit in {"char", "reading"} else tuple
+        said, heard = (map(wrap, map(self._preparation.cut, texts)) for texts in (self._said, self._heard))
+        pairs = zip(said, heard, strict=True)
         return tuple(Alignment.many(pairs, separator=separator, language=self.language))
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
