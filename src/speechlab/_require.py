@@ -58,7 +58,11 @@ def require(module: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != top:
             raise
         extra = EXTRAS.get(top)
-        command = f"pip install 'speechlab[{extra}]'" if extra else f"pip install {top}"
+        command = (
+            f"pip install 'speechlab[{extra}]' (in a checkout: '.[{extra}]')"
+            if extra
+            else f"pip install {top}"
+        )
         text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
         missing = MissingDependencyError(text)
         missing.name = top

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from io import TextIOWrapper
+from typing import Annotated, Any
 
 import typer
 
 from speechlab import __version__
-from speechlab.cli import _batch, _conform, _doctor, _engines, _keys, _lab, _login, _quickstart, _serve, _usage
+from speechlab.cli import (
+    _batch,
+    _conform,
+    _doctor,
+    _engines,
+    _keys,
+    _lab,
+    _login,
+    _quickstart,
+    _serve,
+    _usage,
+)
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 __all__ = ["app", "run"]
+
+_UsageError: Any = typer.BadParameter.__mro__[2]
+"""What a wrong command line raises: the base of typer's errors, which it does not export."""
 
 app = typer.Typer(
     name="speechlab",
@@ -50,14 +65,21 @@ def _root(
 
 def run() -> None:
     """Run the command; errors of speechlab become one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the sign for it shows a question mark
     try:
-        app()
+        code = app(standalone_mode=False)
     except SpeechLabError as error:
         errors.print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         errors.print("stopped; what was finished is kept")
         sys.exit(130)
+    except _UsageError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _escaped(text: str) -> str:

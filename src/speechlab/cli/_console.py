@@ -62,6 +62,8 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
     def told(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=max(total, 1))
+            if not console.is_terminal and done < total:
+                console.print(f"{stage} …")  # bars show up only at the end there
         bars.update(tasks[stage], completed=done if total else 1, total=max(total, 1))
 
     with bars:

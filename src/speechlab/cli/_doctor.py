@@ -46,6 +46,8 @@ def _engines() -> str:
     from speechlab import engines
 
     ready = [name for name in engines.catalogue() if engines.status(name).ready]
+    if not ready and os.environ.get("SPEECHLAB_BASE_URL"):
+        return "none here; the configured service does the work"
     if not ready:
         message = "none can run here; pip install 'speechlab[local]' brings them"
         raise SpeechLabError(message)

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab.cli._console import console, number, plain_table
+from speechlab.errors import ConfigurationError
 
 __all__ = ["app"]
 
@@ -85,5 +86,7 @@ def check(
         mark = "[green]✓[/]" if done.ok else "[red]✗[/]"
         figures = [number(done.load_s), number(done.first_s), number(done.total_s), number(done.rtf)]
         table.add_row(name, mark, *figures, done.detail if done.ok else f"[red]{escape(done.error or '')}[/]")
+    if not chosen:
+        raise ConfigurationError("no engine can run here; pip install 'speechlab[local]' brings them")
     console.print(table)
     raise typer.Exit(1 if bad else 0)

@@ -29,7 +29,8 @@ def lab(
     folder: Annotated[
         Path, typer.Argument(help="Folder to work in; the notebooks are copied into it.")
     ] = Path("speechlab-notebooks"),
-    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    arguments: Annotated[list[str] | None, typer.Argument(help="More for JupyterLab, after a --.")] = None,
 ) -> None:
     """Copy the example notebooks and start JupyterLab there. A notebook that is there already is left as it is."""
     require("jupyterlab")
@@ -44,7 +45,11 @@ def lab(
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
     console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C ends it")
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}", found[0].name]
-    if not browser:
-        command.insert(3, "--no-browser")
-    raise typer.Exit(subprocess.run(command, check=False).returncode)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        *(() if browser else ("--no-browser",)),
+        *(arguments or ()),
+    ]
+    raise typer.Exit(subprocess.run([*command, found[0].name], check=False, cwd=folder).returncode)

