@@ -85,7 +85,12 @@ class VoiceCatalogue(Sequence[Voice]):
         if voice is not None:
             return voice
         wanted = name.strip().casefold()
-        exact = [voice for voice in self._voices if voice.description.strip().casefold() == wanted]
+        # a description may end in its voice's name, as in "…, very fast (hibari: heart)": that name goes first
+        exact = [
+            voice
+            for voice in self._voices
+            if wanted == voice.description.strip().casefold() or wanted in _names(voice.description)
+        ]
         found = exact or [
             voice for voice in self._voices if wanted and wanted in voice.description.casefold()
         ]
@@ -175,6 +180,11 @@ def _codes(language: str) -> set[str]:
     return {_code(tag) for tag in tags if tag} | {
         _NAMES[word] for word in _WORDS.findall(language.casefold()) if word in _NAMES
     }
+
+
+def _names(description: str) -> set[str]:
+    found = re.search(r"\(([^()]+)\)\s*$", description.casefold())
+    return {found[1].strip(), found[1].rpartition(":")[2].strip()} if found else set()
 
 
 def read_catalogue(reply: RawResponse) -> VoiceCatalogue:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from speechlab._require import require
+
 if TYPE_CHECKING:
     from speechlab.service._access import Access, StoredKey
     from speechlab.service._app import create_app
@@ -64,11 +66,17 @@ _WHERE = {
     "voice_uuid": "_voices",
 }
 
+_SERVING = frozenset({"create_app", "running", "serve"})
+"""Names that need a web server, which only the extra ``local`` installs."""
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name at its first use (PEP 562)."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _SERVING:
+        for module in ("starlette", "uvicorn"):
+            require(module)
     value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
