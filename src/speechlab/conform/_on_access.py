@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._registry import check
+from speechlab.conform._trouble import Unmet
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
     RECOGNITION_PATH,
@@ -23,6 +24,7 @@ ROUTES = (
     ("POST", RECOGNITION_PATH),
     ("POST", TRANSLATION_PATH),
 )
+_LARGE = 2_000_000
 _JSON = (("Content-Type", "application/json"),)
 
 
@@ -129,11 +131,17 @@ def _scheme(t: Target) -> None:
 
 @check("before-the-body", 6, title="who asks is decided before the body is read or validated")
 def _before_the_body(t: Target) -> None:
+    auth = f"Bearer {_stranger(t)}"
     for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
-        for body in (b"{", b"x" * 2_000_000):
-            auth = f"Bearer {_stranger(t)}"
-            reply = t.request("POST", path, body, auth=auth, headers=_JSON, shown=f"{len(body):,} bytes")
-            t.require(reply.status == 401, "401, whatever the body", reply)
+        reply = t.request("POST", path, b"{", auth=auth, headers=_JSON)
+        t.require(reply.status == 401, "401, whatever the body", reply)
+        try:
+            reply = t.request(
+                "POST", path, b"x" * _LARGE, auth=auth, headers=_JSON, shown=f"{_LARGE:,} bytes"
+            )
+        except (Unmet, ConnectionError):
+            continue  # refused so early that the reset of the connection has overtaken the reply
+        t.require(reply.status == 401, "401, whatever the body", reply)
 
 
 @check("order", 7, title="a bad key counts before an unknown path, voice or body", advisory=True)

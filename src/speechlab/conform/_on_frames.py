@@ -54,7 +54,7 @@ def _binary(t: Target) -> None:
                     talk.configured()
                 talk.raw(data)
                 code = talk.close_code()
-                t.require(code == _BINARY, f"close code 1003, and not {code}", talk)
+                t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
 
 
 @check("binary-busy", 158, title="… and while it speaks", metered=1)
@@ -65,7 +65,7 @@ def _binary_busy(t: Target) -> None:
         t.metered += 1
         talk.raw(b"\x00")
         code = talk.close_code()
-        t.require(code == _BINARY, f"close code 1003, and not {code}", talk)
+        t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
 
 
 @check("huge", 159, title="a message of 4 MB: tts_control_frame_too_large, or close code 1009")

@@ -28,7 +28,7 @@ class _Spoken:
             asked = {} if transport == "binary" else {"audio_transport": transport}
             self.created: dict[str, Any] = talk.configured(**asked).get("session") or {}
             self.first = talk.speak(t.text + _ASTRAL, "speak-1")
-            self.second = talk.speak(t.text)
+            self.second = talk.speak(t.several_sentences)  # long enough for several pieces
 
     @property
     def both(self) -> tuple[Attempt, Attempt]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "Talk"]
 
 _MOST_LINES = 14
+_PATIENCE_WITH_CLOSING_S = 10.0
 _RATE_CODES = {
     "rate_limited",
     "service_rate_limited",
@@ -86,6 +87,7 @@ class Talk:
     lines: list[str] = field(default_factory=list)
     came_lines: list[str] = field(default_factory=list)
     socket: ClientConnection = field(init=False)
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
         from websockets.exceptions import InvalidHandshake
@@ -98,7 +100,7 @@ class Talk:
         key = self.key or self.target.options.api_key
         for attempt in range(3):
             try:
-                self.socket = connect(
+                opened = connect(
                     address,
                     additional_headers={"Authorization": f"Bearer {key}"},
                     compression=None,
@@ -109,6 +111,7 @@ class Talk:
                     proxy=None,
                     logger=silent,
                 )
+                self.socket = self.stack.enter_context(opened)
             except InvalidHandshake as refused:
                 self.lines.append("handshake")
                 reply = getattr(refused, "response", None)
@@ -127,7 +130,7 @@ class Talk:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.socket.close()
+        self.stack.close()
 
     @property
     def sent(self) -> str:
@@ -255,9 +258,9 @@ class Talk:
             if kind == "tts.usage" or ends:
                 return Attempt(_id, text, tuple(events), self.sent, self.came)
 
-    def close_code(self, seconds: float = 20.0) -> int | None:
+    def close_code(self) -> int | None:
         """Read to the end and return the close code; None if the connection stays open or breaks off."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + min(self.target.options.timeout_s, _PATIENCE_WITH_CLOSING_S)
         try:
             while time.monotonic() < deadline:
                 self.event(max(0.05, deadline - time.monotonic()))

@@ -1,0 +1,188 @@
+"""The real embedded service keeps the contract; reports, the command and the documentation say so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from speechlab.cli._app import app
+from speechlab.conform import (
+    OUT_OF_REACH,
+    Options,
+    Report,
+    Verdict,
+    as_json,
+    as_junit,
+    checks,
+    chosen,
+    run,
+    statement_table,
+    statements,
+    write_report,
+)
+from speechlab.errors import APIConnectionError, ConfigurationError
+from speechlab.service import ServiceConfig, running, voice_uuid
+
+ROOT = Path(__file__).parents[2]
+SPEECHLAB = Path(sys.executable).parent / "speechlab"
+
+
+def test_every_statement_is_tried_or_said_to_be_out_of_reach():
+    tried = {number for check in checks() for number in check.statements}
+    assert tried | set(OUT_OF_REACH) == set(statements())
+    assert not tried & set(OUT_OF_REACH)
+    assert len(tried) >= 110
+    assert all(check.title and check.area for check in checks())
+
+
+def test_the_documentation_lists_what_is_tried():
+    page = (ROOT / "docs" / "conform.md").read_text("utf-8")
+    assert statement_table() in page, "docs/conform.md is stale; put the output of statement_table() into it"
+
+
+def test_checks_are_chosen_by_number_range_and_id():
+    assert {check.id for check in chosen("43-chunked")} == {"43-chunked"}
+    assert {number for check in chosen("20-23") for number in check.statements} == {20, 22, 23}
+    assert len(chosen(quick=True)) < len(chosen())
+    assert sum(check.metered for check in chosen(quick=True)) < sum(check.metered for check in chosen())
+    with pytest.raises(ValueError, match="43-smoked"):
+        chosen("43-smoked")
+
+
+def test_options_keep_their_keys_to_themselves():
+    options = Options("http://127.0.0.1", "sl:canary-canary", restricted_key="sl:canary-two")
+    assert "canary" not in repr(options)
+    with pytest.raises(ValueError, match="printable"):
+        Options("http://127.0.0.1", "sl:a\r\nX-Other: b")
+
+
+def test_where_nobody_answers_it_cannot_run():
+    with pytest.raises(APIConnectionError, match="nothing answers"):
+        run(Options("http://127.0.0.1:9", "sl:0123456789abcdef"))
+
+
+@pytest.mark.engines
+def test_the_embedded_service_keeps_the_contract(options, live_service, lab, tmp_path):
+    q = next(voice for voice in lab.voices() if "(q:" in voice.description)
+    # What is left out waits for large models for half a minute, and tests/service holds the service to it.
+    heavy = {"recognition", "translation", "sse"}
+    selected = [check for check in chosen() if check.quick or check.area not in heavy]
+    report = run(options(q_voice=str(q.id)), selected)
+    broken = {
+        o.check.id: o.findings for o in report.outcomes if o.verdict in {Verdict.FAILS, Verdict.ADVISORY}
+    }
+    assert broken == {}
+    assert report.passed(strict=True)
+    assert list(report.by_statement().values()).count(Verdict.HOLDS) >= 110
+    assert {
+        o.check.id for o in report.outcomes if "--q-voice" in o.check.needs and o.verdict is Verdict.UNTRIED
+    } == set()
+    assert all(outcome.metered <= outcome.check.metered for outcome in report.outcomes)
+    said = json.dumps(as_json(report)) + as_junit(report)
+    assert live_service.api_key.partition(":")[2] not in said
+    write_report(report, tmp_path / "report.xml")
+    suite = ET.parse(tmp_path / "report.xml").getroot()
+    assert (int(suite.get("tests")), int(suite.get("failures"))) == (len(report.outcomes), 0)
+    assert (
+        int(suite.get("skipped")) == report.count(Verdict.UNTRIED) == len(suite.findall("testcase/skipped"))
+    )
+
+
+@pytest.mark.engines
+def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
+    key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
+    engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
+    config = ServiceConfig(port=0, api_keys=(key,), recogniser="", translator="", engines=engines)
+    with running(config) as service:
+        more = {"expired_key": "sl:was-good-once", "legacy_key": "sl-0123456789abcdef", "restricted_key": key}
+        options = Options(service.base_url, key, voice=hibari, **more)
+        report = run(options, chosen("3,8,54-56,100,120,135"))
+    verdicts = {outcome.check.id: outcome.verdict for outcome in report.outcomes}
+    assert verdicts["3-expired"] is verdicts["120-legacy-token"] is Verdict.HOLDS
+    assert verdicts["8-restricted"] is verdicts["135-denied"] is Verdict.FAILS  # the key is not restricted
+    assert verdicts["54-happy"] is verdicts["100-form"] is Verdict.UNTRIED
+
+
+def conform(*arguments, **environment):
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith("SPEECHLAB_") or k == "SPEECHLAB_CACHE_DIR"
+    }
+    return subprocess.run(
+        [SPEECHLAB, "conform", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**kept, "COLUMNS": "80", **environment},
+    )
+
+
+@pytest.mark.engines
+def test_the_command_prints_a_table_and_writes_a_report(live_service, tmp_path):
+    where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": live_service.api_key}
+    done = conform("--only", "1-3,20-23", "--report", tmp_path / "report.json", **where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hold" in done.stdout
+    assert "22-fields" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("report:")) <= 80
+    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert found["passed"] is True
+    assert found["statements"]["22"] == "holds"
+    assert live_service.api_key not in done.stdout + done.stderr + json.dumps(found)
+
+
+@pytest.mark.engines
+def test_the_command_shows_what_was_sent_and_what_came(live_service):
+    wrong = conform(
+        "--base-url", live_service.base_url, "--only", "20", SPEECHLAB_API_KEY="sl:a-key-of-nobody"
+    )
+    assert wrong.returncode == 1
+    for words in (
+        "expected: 200",
+        "sent: GET /tts/voices",
+        "came: 401 application/json",
+        "statement 20 (§4.2)",
+    ):
+        assert words in re.sub(r"\s+", " ", wrong.stdout)
+    assert "a-key-of-nobody" not in wrong.stdout + wrong.stderr
+
+
+def test_the_command_says_why_it_cannot_run():
+    done = conform("--base-url", "http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:0123456789abcdef")
+    assert done.returncode == 2
+    assert "nothing answers at http://127.0.0.1:9" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "needs --base-url and --api-key"),
+        (("--base-url", "smoke", "--api-key", "sl:0123456789abcdef"), "is not a URL"),
+        (("--only", "smoke"), "neither a number"),
+        (("--only", "999", "--base-url", "http://127.0.0.1:9", "--api-key", "sl:0"), "no check is about 999"),
+    ],
+)
+def test_the_command_refuses_arguments_that_cannot_be_right(arguments, words, monkeypatch):
+    for name in ("SPEECHLAB_BASE_URL", "SPEECHLAB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    done = CliRunner().invoke(app, ["conform", *arguments])
+    assert isinstance(done.exception, ConfigurationError)  # which the command turns into status 2
+    assert words in str(done.exception)
+
+
+def test_the_command_lists_what_it_would_try():
+    done = CliRunner().invoke(app, ["conform", "--list"])
+    assert done.exit_code == 0
+    assert len(re.findall(r"^\d+-\S+", done.stdout, re.MULTILINE)) == len(checks())
+
+
+def test_an_empty_run_has_passed():
+    assert Report("http://a", "ws://a", "", ()).passed(strict=True)
