@@ -282,7 +282,9 @@ def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
 
 
 def _text(value: object) -> str | None:
-    return None if value is None or value != value else str(value)
+    import pandas as pd
+
+    return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
 
 
 def _without_categories(frame: pd.DataFrame) -> pd.DataFrame:

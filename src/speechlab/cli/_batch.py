@@ -44,6 +44,9 @@ Retry = Annotated[
     bool, typer.Option("--retry-failed/--skip-failed", help="Ask again what failed in earlier runs.")
 ]
 Repeat = Annotated[int, typer.Option(help="Number of a deliberate repetition.")]
+Prefix = Annotated[
+    str, typer.Option(help="Goes before the names of the new columns, for a table that has them already.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take.")]
 
 
@@ -64,6 +67,7 @@ def tts(
     max_error_share: MaxErrors = 0.5,
     retry_failed: Retry = True,
     repeat: Repeat = 0,
+    prefix: Prefix = "",
     dry_run: DryRun = False,
 ) -> None:
     """Speak each row's text."""
@@ -82,6 +86,7 @@ def tts(
             temperature=temperature,
             repeat=repeat,
             store=out,
+            prefix=prefix,
         )
         _perform(plan, lab, out, how, dry_run)
 
@@ -105,6 +110,7 @@ def asr(
     max_error_share: MaxErrors = 0.5,
     retry_failed: Retry = True,
     repeat: Repeat = 0,
+    prefix: Prefix = "",
     dry_run: DryRun = False,
 ) -> None:
     """Transcribe each row's recording."""
@@ -117,7 +123,7 @@ def asr(
         options["hotwords"] = hotword
     with connect() as lab:
         plan = batch.plan_transcription(
-            source, lab, audio=audio, language=language, repeat=repeat, store=out, **options
+            source, lab, audio=audio, language=language, repeat=repeat, store=out, prefix=prefix, **options
         )
         _perform(plan, lab, out, how, dry_run, segments=vad == "segments")
 
@@ -139,6 +145,7 @@ def translate(
     max_error_share: MaxErrors = 0.5,
     retry_failed: Retry = True,
     repeat: Repeat = 0,
+    prefix: Prefix = "",
     dry_run: DryRun = False,
 ) -> None:
     """Translate each row's text."""
@@ -158,6 +165,7 @@ def translate(
             model=model,
             repeat=repeat,
             store=out,
+            prefix=prefix,
         )
         _perform(plan, lab, out, how, dry_run)
 
@@ -204,7 +212,7 @@ def _perform(
             raise typer.Exit(130) from None
     written = run.export(out / "results.parquet")
     if segments:
-        table = batch.segments(run.table(), out)
+        table = batch.segments(run.table(), out, prefix=plan.prefix)
         table.to_parquet(out / "segments.parquet")
     _tell(run, written)
 

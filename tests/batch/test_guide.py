@@ -1,0 +1,30 @@
+"""The guide runs, from its first block to its last, on the real service."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+GUIDE = Path(__file__).parents[2] / "docs" / "batch.md"
+
+
+@pytest.mark.engines
+def test_the_guide_runs(live_service, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    for block in blocks:
+        exec(compile(block, str(GUIDE), "exec"), names)
+    assert names["spoken"]["status"].tolist() == ["ok", "ok", "ok", "error"]
+    assert names["table"]["status"].tolist() == ["cached", "cached", "cached", "error"]
+    assert names["timed"]["row"].tolist()[0] == 0
+    assert "the budget of 1 calls is used up" in str(names["told"][0].message)
+    assert names["some"]["status"].tolist() == ["ok", "cancelled"]
+    assert names["rest"]["status"].tolist() == ["cached", "ok"]
+    assert len(pd.read_parquet("rows-spoken.parquet")) == 4
+    names["lab"].close()
