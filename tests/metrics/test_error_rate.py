@@ -330,3 +330,13 @@ def test_a_notebook_shows_it_escaped_and_cheaply():
     shown = result._repr_html_()
     assert "<script" not in shown
     assert "95 % interval" in shown
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 1.0])
+def test_jiwer_agrees_on_long_pairs(rate):
+    random_ = random.Random(3)
+    said = [f"w{random_.randrange(200)}" for _ in range(3_000)]
+    heard = [word if random_.random() > rate else f"x{random_.randrange(200)}" for word in said[:-40]]
+    ours = error_rate(" ".join(said), " ".join(heard))
+    assert ours.rate == jiwer.wer(" ".join(said), " ".join(heard))
+    assert ours.errors == ours.counts_by_utterance[:, 1:].sum()

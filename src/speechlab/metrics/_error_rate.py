@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cpdist
 
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
@@ -85,7 +86,7 @@ class ErrorRate:
         count = len(self._said)
         if self.unit in {"char", "reading"}:
             # Without a loop in Python: it would take as long as the comparisons.
-            found = np.fromiter(map(distance, self._said, self._heard), np.int64, count)
+            found = cpdist(self._said, self._heard, scorer=distance, dtype=np.int64)
             return found, np.fromiter(map(len, self._said), np.int64, count)
         errors, lengths = [], []
         for said, heard in zip(self._said, self._heard, strict=True):

@@ -1,0 +1,302 @@
+"""How fast error rates are, against other libraries, in one run: ``python benchmarks/metrics.py [--quick]``.
+
+All candidates get the same lists of texts. Each is run several times in turn and its best time counts. Times of
+different machines cannot be compared, so what is printed are ratios: to a bare loop over rapidfuzz, which any caller
+could write, and to jiwer. Candidates that are not installed are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from rapidfuzz.distance import Levenshtein
+
+from speechlab.metrics import error_rate
+
+Texts = list[str]
+Candidate = Callable[[Texts, Texts], object]
+SYLLABLES = "ka ki ku sa shi to no ma re mi ra yo wa ne tan gen ber lin ro ad stone field"
+
+
+def corpus(utterances: int, words: int, rate: float, seed: int = 0) -> tuple[Texts, Texts]:
+    """Pairs with substitutions, deletions and insertions at about the given word error rate."""
+    chance = random.Random(seed)
+    parts = SYLLABLES.split()
+    vocabulary = ["".join(chance.choices(parts, k=chance.randrange(1, 4))) for _ in range(8_000)]
+    weights = [1 / (rank + 2) for rank in range(len(vocabulary))]
+    said, heard = [], []
+    for _ in range(utterances):
+        line = chance.choices(vocabulary, weights, k=words)
+        wrong = []
+        for word in line:
+            dice = chance.random()
+            if dice < rate * 0.2:
+                continue
+            wrong.append(chance.choice(vocabulary) if dice < rate * 0.8 else word)
+            if dice > 1 - rate * 0.2:
+                wrong.append(chance.choice(vocabulary))
+        said.append(" ".join(line))
+        heard.append(" ".join(wrong))
+    return said, heard
+
+
+def sentences(count: int, length: int = 40, rate: float = 0.1, seed: int = 1) -> tuple[Texts, Texts]:
+    """Japanese-looking sentences of kanji and kana."""
+    chance = random.Random(seed)
+    letters = [chr(code) for code in (*range(0x3042, 0x3094), *range(0x4E00, 0x5200))]
+    said, heard = [], []
+    for _ in range(count):
+        line = chance.choices(letters, k=chance.randrange(length // 2, length * 3 // 2))
+        said.append("".join(line))
+        heard.append("".join(chance.choice(letters) if chance.random() < rate else c for c in line))
+    return said, heard
+
+
+# -- the same work by others
+
+
+def bare_words(said: Texts, heard: Texts) -> float:
+    errors = words = 0
+    for one, other in zip(said, heard, strict=True):
+        reference = one.split()
+        words += len(reference)
+        errors += Levenshtein.distance(reference, other.split())
+    return errors / words
+
+
+def bare_word_counts(said: Texts, heard: Texts) -> object:
+    return [_counts(one.split(), other.split()) for one, other in zip(said, heard, strict=True)]
+
+
+def bare_characters(said: Texts, heard: Texts) -> float:
+    errors = length = 0
+    for one, other in zip(said, heard, strict=True):
+        length += len(one)
+        errors += Levenshtein.distance(one, other)
+    return errors / length
+
+
+def bare_character_counts(said: Texts, heard: Texts) -> object:
+    return [_counts(one, other) for one, other in zip(said, heard, strict=True)]
+
+
+def bare_alignments(said: Texts, heard: Texts) -> object:
+    found = []
+    for one, other in zip(said, heard, strict=True):
+        opcodes = Levenshtein.opcodes(one.split(), other.split()).as_list()
+        counts = {"equal": 0, "replace": 0, "delete": 0, "insert": 0}
+        for tag, i0, i1, j0, j1 in opcodes:
+            counts[tag] += max(i1 - i0, j1 - j0)
+        found.append((opcodes, counts))
+    return found
+
+
+def _counts(one: object, other: object) -> tuple[int, int, int]:
+    tags = [edit.tag for edit in Levenshtein.editops(one, other)]
+    return tags.count("replace"), tags.count("delete"), tags.count("insert")
+
+
+def jiwer_words(said: Texts, heard: Texts) -> object:
+    import jiwer
+
+    return jiwer.process_words(said, heard)
+
+
+def jiwer_characters(said: Texts, heard: Texts) -> object:
+    import jiwer
+
+    return jiwer.process_characters(said, heard)
+
+
+def kaldialign_counts(said: Texts, heard: Texts) -> object:
+    import kaldialign
+
+    return [kaldialign.edit_distance(a.split(), b.split()) for a, b in zip(said, heard, strict=True)]
+
+
+def kaldialign_characters(said: Texts, heard: Texts) -> object:
+    import kaldialign
+
+    return [kaldialign.edit_distance(list(a), list(b)) for a, b in zip(said, heard, strict=True)]
+
+
+def kaldialign_alignments(said: Texts, heard: Texts) -> object:
+    import kaldialign
+
+    return [kaldialign.align(a.split(), b.split(), "*") for a, b in zip(said, heard, strict=True)]
+
+
+def meeteval_words(said: Texts, heard: Texts) -> object:
+    from meeteval.wer import combine_error_rates, siso_word_error_rate
+
+    return combine_error_rates([siso_word_error_rate(a, b) for a, b in zip(said, heard, strict=True)])
+
+
+def werx_words(said: Texts, heard: Texts) -> object:
+    import werx
+
+    return werx.wer(said, heard)
+
+
+def werx_counts(said: Texts, heard: Texts) -> object:
+    import werx
+
+    return werx.analysis(said, heard)
+
+
+# -- our own
+
+
+def our_rate(said: Texts, heard: Texts) -> object:
+    return error_rate(said, heard).rate
+
+
+def our_counts(said: Texts, heard: Texts) -> object:
+    result = error_rate(said, heard)
+    return result.counts_by_utterance, result.substitutions
+
+
+def our_alignments(said: Texts, heard: Texts) -> object:
+    result = error_rate(said, heard)
+    return [alignment.blocks for alignment in result.alignments], result.counts_by_utterance
+
+
+def our_characters(said: Texts, heard: Texts) -> object:
+    return error_rate(said, heard, unit="char").rate
+
+
+def our_character_counts(said: Texts, heard: Texts) -> object:
+    return error_rate(said, heard, unit="char").counts_by_utterance
+
+
+def measure(
+    title: str, data: tuple[Texts, Texts], candidates: dict[str, Candidate], repeats: int, base: str
+) -> None:
+    """Run all candidates in turn, and print their best times as ratios of speed."""
+    best = dict.fromkeys(candidates, float("inf"))
+    for _ in range(repeats):
+        for name, run in candidates.items():
+            if best[name] > 8 and best[name] != float("inf"):
+                continue  # once is enough for what takes that long
+            start = time.perf_counter()
+            run(*data)
+            best[name] = min(best[name], time.perf_counter() - start)
+    print(f"\n{title}\n{'':34}{'x ' + base:>18}{'x jiwer':>12}")
+    for name, seconds in sorted(best.items(), key=lambda item: item[1]):
+        jiwer = f"{best['jiwer'] / seconds:12.2f}" if "jiwer" in best else ""
+        print(f"  {name:32}{best[base] / seconds:18.2f}{jiwer}")
+
+
+def memory(words: int) -> float:
+    """Peak of Python's memory for one pair of that many words, in bytes for each word of the reference."""
+    said, heard = corpus(1, words, 0.15, seed=3)
+    tracemalloc.start()
+    result = error_rate(said, heard)
+    _ = result.rate, result.counts_by_utterance, result.alignments[0].blocks
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / words
+
+
+def with_installed(candidates: dict[str, tuple[str, Candidate]]) -> dict[str, Candidate]:
+    """The candidates whose package is there."""
+    return {name: run for name, (package, run) in candidates.items() if find_spec(package) is not None}
+
+
+def main() -> int:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    share = 10 if parser.parse_args().quick else 1
+    missing = [name for name in ("jiwer", "kaldialign", "meeteval", "werx") if find_spec(name) is None]
+    print("not installed:", ", ".join(missing) or "none of the candidates is missing")
+    repeats = 5
+    words = corpus(20_000 // share, 12, 0.12)
+    measure(
+        "20,000 pairs of 12 words: corpus rate only",
+        words,
+        {"bare rapidfuzz": bare_words, "speechlab": our_rate}
+        | with_installed(
+            {
+                "jiwer": ("jiwer", jiwer_words),
+                "kaldialign": ("kaldialign", kaldialign_counts),
+                "meeteval": ("meeteval", meeteval_words),
+                "werx": ("werx", werx_words),
+            }
+        ),
+        repeats,
+        "bare rapidfuzz",
+    )
+    measure(
+        "20,000 pairs of 12 words: counts of each utterance",
+        words,
+        {"bare rapidfuzz": bare_word_counts, "speechlab": our_counts}
+        | with_installed(
+            {
+                "jiwer": ("jiwer", jiwer_words),
+                "kaldialign": ("kaldialign", kaldialign_counts),
+                "meeteval": ("meeteval", meeteval_words),
+                "werx analysis": ("werx", werx_counts),
+            }
+        ),
+        repeats,
+        "bare rapidfuzz",
+    )
+    measure(
+        "20,000 pairs of 12 words: counts and alignments",
+        words,
+        {"bare rapidfuzz": bare_alignments, "speechlab": our_alignments}
+        | with_installed(
+            {"jiwer": ("jiwer", jiwer_words), "kaldialign": ("kaldialign", kaldialign_alignments)}
+        ),
+        repeats,
+        "bare rapidfuzz",
+    )
+    measure(
+        "one pair of 20,000 words: rate",
+        corpus(1, 20_000 // share, 0.15, seed=3),
+        {"bare rapidfuzz": bare_words, "speechlab": our_rate}
+        | with_installed(
+            {
+                "jiwer": ("jiwer", jiwer_words),
+                "kaldialign": ("kaldialign", kaldialign_counts),
+                "meeteval": ("meeteval", meeteval_words),
+                "werx": ("werx", werx_words),
+            }
+        ),
+        3,
+        "bare rapidfuzz",
+    )
+    letters = sentences(5_000 // share)
+    measure(
+        "5,000 Japanese sentences by characters: rate",
+        letters,
+        {"bare rapidfuzz": bare_characters, "speechlab": our_characters}
+        | with_installed(
+            {"jiwer": ("jiwer", jiwer_characters), "kaldialign": ("kaldialign", kaldialign_characters)}
+        ),
+        repeats,
+        "bare rapidfuzz",
+    )
+    measure(
+        "5,000 Japanese sentences by characters: counts",
+        letters,
+        {"bare rapidfuzz": bare_character_counts, "speechlab": our_character_counts}
+        | with_installed({"jiwer": ("jiwer", jiwer_characters)}),
+        repeats,
+        "bare rapidfuzz",
+    )
+    print("\nmemory of one pair, bytes for each reference word (a constant means linear):")
+    for size in (5_000 // share, 20_000 // share, 80_000 // share):
+        print(f"  {size:7} words: {memory(size):8.0f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
