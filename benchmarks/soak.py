@@ -1,0 +1,214 @@
+"""Fifty clients for a minute: every reply belongs to its request, and nothing is left behind.
+
+    python benchmarks/soak.py [--clients 50] [--seconds 60]
+
+The clients ask one service for different texts, over HTTP, as streams and over WebSockets; some leave in the middle,
+and one has a long text spoken all the time. A text is spoken once before; what comes must be the same, byte for byte.
+Afterwards the files, threads, processes and memory of the service are compared with those before: memory with that
+after a first third of the load, by when models and allocators have taken what they take once. Exit status 1 if
+anything is wrong. Takes up to two and a half minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import http.client
+import json
+import random
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from websockets.sync.client import connect
+
+from speechlab.service import Database, Ledger, RunningService, ServiceConfig, running, voice_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VOICE = voice_uuid("hibari", "heart")
+TEXTS = [f"This is text number {number}, spoken for client {number * 7}." for number in range(24)]
+LONG = "A long text is spoken here, sentence by sentence, and nobody has to wait for its end. " * 55
+QUIET_S = 34.0  # idle threads leave after thirty seconds
+MEMORY_MB = 40.0
+
+
+class Soak:
+    """The clients and what they saw."""
+
+    def __init__(self, service: RunningService) -> None:
+        self._service = service
+        self._host, _, port = service.base_url.removeprefix("http://").partition(":")
+        self._port = int(port)
+        self._headers = {"Authorization": f"Bearer {service.api_key}", "Content-Type": "application/json"}
+        self._expected: dict[str, str] = {}
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.wrong: list[str] = []
+        self.short_s: list[float] = []
+
+    def learn(self) -> None:
+        """Have each text spoken once, with nobody else there."""
+        for text in TEXTS:
+            self._expected[text] = digest(self._post(text, stream=False))
+
+    def load(self, clients: int, seconds: float, look: Callable[[], Any] = lambda: None) -> Any:
+        """Have all clients ask for some seconds, and return what somebody sees who looks in the middle of it."""
+        until = time.monotonic() + seconds
+        threads = [threading.Thread(target=self.client, args=(number, until)) for number in range(clients)]
+        threads.append(threading.Thread(target=self.long, args=(until,)))
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds / 2)
+        seen = look()
+        for thread in threads:
+            thread.join()
+        return seen
+
+    def client(self, number: int, until: float) -> None:
+        """Be one client."""
+        chance = random.Random(number)
+        ways = [self._whole, self._streamed, self._realtime, self._leave]
+        while time.monotonic() < until:
+            way = chance.choices(ways, weights=[5, 4, 3, 1])[0]
+            text = chance.choice(TEXTS)
+            started = time.monotonic()
+            try:
+                came = way(text)
+            except Exception as error:  # noqa: BLE001 - whatever happens to a client is a finding
+                self.wrong.append(f"{way.__name__}: {type(error).__name__}: {error}")
+                continue
+            self.counts[way.__name__.strip("_")] += 1
+            if came is None:
+                continue
+            self.short_s.append(time.monotonic() - started)
+            if digest(came) != self._expected[text]:
+                self.wrong.append(f"{way.__name__}: other audio than that of its text, {len(came)} bytes")
+
+    def long(self, until: float) -> None:
+        """Have a long text spoken, again and again."""
+        while time.monotonic() < until:
+            self._post(LONG, stream=True, until=until)
+            self.counts["long"] += 1
+
+    def _whole(self, text: str) -> bytes:
+        return self._post(text, stream=False)
+
+    def _streamed(self, text: str) -> bytes:
+        return self._post(text, stream=True)
+
+    def _leave(self, text: str) -> None:
+        with closing(self._asked(text + " " + LONG, stream=True)) as connection:
+            connection.getresponse().read(1000)
+
+    def _realtime(self, text: str) -> bytes:
+        address = f"{self._service.ws_base_url}/ws/tts/realtime"
+        headers = {"Authorization": self._headers["Authorization"]}
+        with connect(address, additional_headers=headers, compression=None, open_timeout=60) as socket:
+            session = {"voice_id": VOICE, "format": "pcm"}
+            socket.send(json.dumps({"type": "session.update", "session": session}))
+            socket.send(json.dumps({"type": "tts.speak", "id": text, "text": text}))
+            audio = b""
+            while True:
+                message = socket.recv(timeout=120)
+                if isinstance(message, bytes):
+                    audio += message
+                    continue
+                event = json.loads(message)
+                if event.get("id", text) != text:
+                    self.wrong.append("realtime: an event of somebody else")
+                if event["type"].endswith("error"):
+                    raise RuntimeError(message)
+                if event["type"] == "tts.usage":
+                    return audio
+
+    def _post(self, text: str, *, stream: bool, until: float = float("inf")) -> bytes:
+        with closing(self._asked(text, stream=stream)) as connection:
+            reply = connection.getresponse()
+            if reply.status != 200:
+                raise RuntimeError(f"status {reply.status}: {reply.read(200)!r}")
+            data = b""
+            while time.monotonic() < until and (piece := reply.read(65_536)):
+                data += piece
+            return data
+
+    def _asked(self, text: str, *, stream: bool) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=120)
+        fields = {"voice_id": VOICE, "text": text, "format": "pcm", "stream": stream}
+        connection.request("POST", "/tts", json.dumps(fields), self._headers)
+        return connection
+
+
+def digest(data: bytes) -> str:
+    """Return what two equal pieces of audio have in common."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def state(process: psutil.Process) -> dict[str, float]:
+    """What a process holds."""
+    return {
+        "files": process.num_fds(),
+        "threads": process.num_threads(),
+        "processes": len(process.children(recursive=True)),
+        "memory MB": process.memory_info().rss / 1e6,
+    }
+
+
+def main() -> int:
+    """Run, print, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    settings = {"queue_limit": 2 * options.clients + 8, "ws_connections": options.clients}
+    with tempfile.TemporaryDirectory() as folder:
+        config = ServiceConfig(port=0, data_dir=Path(folder), recogniser="", translator="", **settings)
+        with running(config, process=True) as service:
+            soak, process = Soak(service), psutil.Process(service.pid)
+            soak.learn()
+            before = state(process)
+            soak.load(1, 6.0)
+            alone, soak.short_s = soak.short_s, []
+            soak.load(options.clients, options.seconds / 3)
+            before["memory MB"] = state(process)["memory MB"]
+            during = soak.load(options.clients, options.seconds, lambda: state(process))
+            time.sleep(QUIET_S)
+            after = state(process)
+        with closing(Database(Path(folder))) as database:
+            rows = len(Ledger(database).rows())
+    return report(soak, [before, during, after], alone, rows)
+
+
+def report(soak: Soak, states: list[dict[str, float]], alone: list[float], rows: int) -> int:
+    """Print what was found, and return 1 if something is wrong."""
+    before, during, after = states
+    print("operations:", ", ".join(f"{count} {name}" for name, count in soak.counts.most_common()))
+    print(f"rows in the ledger: {rows}, the {len(TEXTS)} before included")
+    for who, seconds in (("one client", alone), ("all clients", soak.short_s)):
+        took = sorted(seconds)
+        p50, p95 = took[len(took) // 2], took[len(took) * 95 // 100]
+        print(f"a short text while a long one is spoken, {who}: p50 {p50:.2f} s, p95 {p95:.2f} s")
+    print(f"{'':<12}{'before':>9}{'during':>9}{'after':>9}")
+    for name, first in before.items():
+        print(f"{name:<12}{first:>9.0f}{during[name]:>9.0f}{after[name]:>9.0f}")
+    left = [name for name in ("files", "threads", "processes") if after[name] > before[name] + 1]
+    if after["memory MB"] > before["memory MB"] + MEMORY_MB:
+        left.append("memory MB")
+    for text, count in collections.Counter(soak.wrong).most_common(10):
+        print(f"WRONG {count} x {text}")
+    for name in left:
+        print(f"LEFT BEHIND: {name}")
+    print("all replies belonged to their requests" if not soak.wrong else f"{len(soak.wrong)} were wrong")
+    return 1 if soak.wrong or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
