@@ -274,6 +274,15 @@ def test_a_client_takes_its_store_along(service, store, http):
         twin.close()
 
 
+def test_a_store_that_is_added_later_knows_the_service_too(service, store, http):
+    with Client(service.base_url) as lab:
+        lab.voices()
+        lab.with_options(store=store).translate("a", source_lang="ja", target_lang="en")
+    with Client(store=store, mode="replay") as lab:
+        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+        assert len(lab.voices()) == 1
+
+
 def test_await_and_many_at_once(service, store, http):
     async def main(**options):
         async with AsyncClient(service.base_url, store=store, **options) as lab:

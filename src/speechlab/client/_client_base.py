@@ -52,7 +52,10 @@ class ClientBase:
             self._core: Core = Core(settings, Connections(), Ledger())
         else:
             self._core = parent._core.with_settings(settings)  # noqa: SLF001 - of the same class
-            self._catalogue = parent._catalogue  # noqa: SLF001
+            before = parent._settings  # noqa: SLF001
+            if (settings.store, settings.mode) == (before.store, before.mode):
+                # With another store the catalogue is asked for anew, so that it is kept there as well.
+                self._catalogue = parent._catalogue  # noqa: SLF001
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
