@@ -342,11 +342,11 @@ def test_the_bar_is_for_terminals(translator, tmp_path):
     except OSError:  # the other end is closed
         pass
     os.close(master)
-    assert process.wait(60) == 0
+    assert process.wait(150) == 0
     assert b"translate: 100%" in shown
     assert b"errors=0" in shown
     assert b"call/s" in shown
-    assert plain.communicate(timeout=60)[0] == b""
+    assert plain.communicate(timeout=150)[0] == b""
     assert plain.returncode == 0
 
 
