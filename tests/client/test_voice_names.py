@@ -19,11 +19,11 @@ VOICES = VoiceCatalogue(
 
 
 @pytest.mark.parametrize(
-    ("name", "id"),
+    ("name", "expected"),
     [("heart", "2"), ("AF_Heart", "1"), ("hibari: heart", "2"), ("fast", "2"), ("warm", "3"), ("4", "4")],
 )
-def test_names(name, id):
-    assert VOICES[name].id == id
+def test_names(name, expected):
+    assert VOICES[name].id == expected
 
 
 @pytest.mark.parametrize("name", ["calm", "nobody", "", " "])
