@@ -258,7 +258,7 @@ def options(live_service):
     """How the real service is tried; its fast voice is chosen, as anybody may choose one."""
 
     def make(base_url=live_service.base_url, **more):
-        return Options(base_url, live_service.api_key, voice=voice_uuid("hibari", "heart"), **more)
+        return Options(base_url, live_service.api_key, **{"voice": voice_uuid("hibari", "heart")} | more)
 
     return make
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from speechlab.conform import Verdict, as_json
+from speechlab.conform import Verdict, as_json, checks
 
 from .conftest import BINARY, CLOSE, TEXT, Fault, Reply
 
@@ -551,6 +551,28 @@ def test_the_fault_is_caught(name, spoiled, live_service):
     assert not report.passed()
     said = json.dumps(as_json(report))
     assert live_service.api_key.partition(":")[2] not in said
+
+
+class NothingAsDescribed(_Events):
+    """Of a form that nobody would think of: a run goes on all the same."""
+
+    def asked(self, request):
+        if request.path == "/tts/voices":
+            odd = {"id": "x", "formats": ["opus", 5], "sample_rates": "many", "streaming": True}
+            return Reply(200, {"content-type": "application/json"}, json.dumps([odd, 5]).encode())
+        return None
+
+    def events(self, reply):
+        reply.body = b'data: {"choices": ["text"]}\n\ndata: [DONE]\n\n'
+
+
+def test_replies_of_any_form_do_not_end_a_run(spoiled):
+    names = [check.id for check in checks() if check.quick and check.area not in {"recognition", "segments"}]
+    outcomes, report = spoiled(NothingAsDescribed(), *names, voice=None)
+    assert len(outcomes) == len(names)
+    assert outcomes["22-fields"].verdict is outcomes["104-chunks"].verdict is Verdict.FAILS
+    assert outcomes["107-no-finish"].verdict is Verdict.ADVISORY
+    assert not report.passed()
 
 
 def test_without_a_fault_the_proxy_is_not_noticed(spoiled):

@@ -73,6 +73,10 @@ def _tried(target: Target, check: Check) -> Outcome:
         target.note(Unmet(f"an answer comes within {target.options.timeout_s:g} s"))
     except OSError as error:
         target.note(Unmet(f"the connection holds; it broke: {error}"))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # One reply of a form that nobody thought of must not end the whole run.
+        said = f"replies have the form that the contract describes ({type(error).__name__}: {error})"
+        target.note(Unmet(target.redacted(said)))
     found = tuple(target.findings)
     if found:
         verdict = Verdict.FAILS if check.binding else Verdict.ADVISORY

@@ -280,7 +280,7 @@ class Target:
         def find() -> str:
             if self.voice.get("streaming") is not True:
                 raise Untried("the voice does not stream; choose another one with --voice")
-            for name in sorted(formats_of(self.voice), key=["pcm", "wav", "mp3", "ogg", "flac"].index):
+            for name in sorted(formats_of(self.voice), key=_place):
                 if self.speak(format=name, stream=True).status == 200:
                     return name
             raise Untried("the voice streams in none of its formats")
@@ -341,6 +341,12 @@ class Target:
         reply = self.kept(f"{what} is there", ask)
         if reply.status in {403, 404} or reply.status >= 500:
             raise Untried(f"{what} is not to be had here: {shortened(reply.came, 120)}")
+
+
+def _place(name: str) -> int:
+    # Raw samples come most promptly; formats that the contract does not know are tried last.
+    known = ("pcm", "wav", "mp3", "ogg", "flac")
+    return known.index(name) if name in known else len(known)
 
 
 def formats_of(voice: dict[str, Any]) -> list[str]:
