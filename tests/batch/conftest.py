@@ -45,6 +45,8 @@ class Wire:
                     break
                 writer.write(reply)
                 await writer.drain()
+                if b"connection: close" in head.lower():
+                    break
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
