@@ -26,6 +26,7 @@ from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
 from speechlab.service._patience import PatientProtocol
 from speechlab.service._protocol import RealtimeProtocol
+from speechlab.service._upkeep import spare_memory
 from speechlab.service._users import UsersWatch
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
         ConfigurationError: The settings name an engine that does not exist.
     """
     check_users_dir(config)
+    spare_memory()
     config, listener, ready = prepare(config)
     with contextlib.closing(listener):
         app = create_app(config)
