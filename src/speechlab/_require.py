@@ -25,6 +25,7 @@ EXTRAS: dict[str, str] = {
     "nest_asyncio2": "notebook",
     "onnxruntime": "local",
     "opencc": "zh",
+    "opentelemetry": "otel",
     "pyopenjtalk": "ja",
     "pypinyin": "zh",
     "starlette": "local",

@@ -273,7 +273,9 @@ def test_events_of_a_call_reach_the_hook(server, http, clock, caplog):
             ("retry", 1, 503),
             ("request", 2, None),
             ("response", 2, 200),
+            ("done", 2, 200),
         ]
+        assert len({event.call_id for event in seen}) == 1
         translate(lab.with_options(on_event=lambda event: 1 / 0))
     assert "hook failed" in caplog.text
 

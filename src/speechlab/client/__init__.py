@@ -27,6 +27,7 @@ from speechlab.client._speech_stream import AsyncSpeechStream
 from speechlab.client._sync_realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._sync_streams import SpeechStream, TranslationStream
 from speechlab.client._synthesis import AudioDelta, RealtimeEvent
+from speechlab.client._telemetry import opentelemetry_hook
 from speechlab.client._transcript import Transcript, join_texts
 from speechlab.client._translation import Translation, TranslationChunk
 from speechlab.client._translation_stream import AsyncTranslationStream
@@ -69,6 +70,7 @@ __all__ = [
     "begin",
     "connect",
     "join_texts",
+    "opentelemetry_hook",
     "plain_url",
     "remember_key",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.client._call import Call, RawResponse
@@ -97,6 +98,7 @@ class Progress:
     def __init__(self, settings: Settings, call: Call) -> None:
         self.clock = settings.clock
         self.call = call
+        self.call_id = secrets.token_hex(8)
         self.began = self.clock.monotonic()
         self.attempts = 0
         self.queued_s = 0.0
@@ -117,6 +119,7 @@ class Progress:
             self.call.operation,
             self.attempts,
             elapsed_s=self.elapsed_s,
+            call_id=self.call_id,
             **facts,  # type: ignore[arg-type]
         )
 
@@ -198,6 +201,20 @@ class Core:
         if settings.mode == "replay":
             raise nothing_is_sent(call.operation)
         progress = Progress(settings, call)
+        try:
+            outcome = await self._tries(call, progress, stream=stream)
+        except BaseException as error:  # cancelled, above all
+            emit(settings.on_event, progress.event("error", error=type(error).__name__))
+            raise
+        if isinstance(outcome, Failure):
+            raise self._given_up(outcome, progress)
+        emit(settings.on_event, progress.event("done", status=outcome.status))
+        return outcome
+
+    async def _tries(
+        self, call: Call, progress: Progress, *, stream: bool
+    ) -> RawResponse | ReplyStream | Failure:
+        settings = self.settings
         state = RetryState(
             max_retries=0 if call.raw else settings.max_retries,
             patience_s=settings.patience_s,
@@ -211,8 +228,12 @@ class Core:
                 return outcome
             delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
             if delay is None or not (outcome.status == 429 or track.spend_retry()):
-                raise self._given_up(outcome, progress)
-            emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay))
+                return outcome
+            name = type(outcome.error).__name__
+            emit(
+                settings.on_event,
+                progress.event("retry", status=outcome.status, delay_s=delay, error=name),
+            )
             await progress.clock.sleep(delay)
 
     def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:

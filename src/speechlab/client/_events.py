@@ -60,8 +60,9 @@ class CallEvent:
     """A step of a call, for the ``on_event`` hook.
 
     Attributes:
-        kind: ``request`` before each sending, ``response`` after each reply, ``retry`` before each wait, and
-            ``error`` when the call is given up.
+        kind: ``request`` before each sending, ``response`` at the head of each reply, ``retry`` before each wait.
+            The last event is ``done`` when the reply is there (of a stream: its head), or ``error`` when the call
+            is given up or cancelled.
         operation: ``voices``, ``synthesize``, ``stream_speech``, ``transcribe``, ``translate``,
             ``stream_translation`` or ``request``.
         attempt: Number of the sending, from 1.
@@ -69,15 +70,17 @@ class CallEvent:
         delay_s: Seconds to wait before the next sending.
         elapsed_s: Seconds since the call began.
         error: Name of the error's class.
+        call_id: The same for all events of a call, and random: tells calls apart that run at once.
     """
 
-    kind: Literal["request", "response", "retry", "error"]
+    kind: Literal["request", "response", "retry", "error", "done"]
     operation: str
     attempt: int
     status: int | None = None
     delay_s: float | None = None
     elapsed_s: float = 0.0
     error: str | None = None
+    call_id: str = ""
 
 
 def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:

@@ -29,6 +29,7 @@ from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequest
 
 if TYPE_CHECKING:
     from speechlab.client._core import Core
+    from speechlab.client._settings import Settings
 
 __all__ = ["OPEN_S", "RealtimeConfig", "configured_socket", "realtime_config"]
 
@@ -101,6 +102,18 @@ async def _dial(core: Core, within_s: float) -> Socket:
     core.connections.check()
     limits = Timeouts(read=within_s, total=settings.timeout)
     progress = Progress(settings, Call("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
+    try:
+        outcome = await _tries(settings, progress, within_s)
+    except BaseException as error:  # cancelled, above all
+        emit(settings.on_event, progress.event("error", error=type(error).__name__))
+        raise
+    if isinstance(outcome, Failure):
+        raise _given_up(core, outcome, progress)
+    emit(settings.on_event, progress.event("done", status=101))
+    return outcome
+
+
+async def _tries(settings: Settings, progress: Progress, within_s: float) -> Socket | Failure:
     deadline = None if settings.timeout is None else progress.began + settings.timeout
     state = RetryState(
         max_retries=settings.max_retries, patience_s=settings.patience_s, free=True, rng=settings.rng
@@ -114,8 +127,9 @@ async def _dial(core: Core, within_s: float) -> Socket:
             return outcome
         delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=deadline)
         if delay is None:
-            raise _given_up(core, outcome, progress)
-        emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay))
+            return outcome
+        name = type(outcome.error).__name__
+        emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay, error=name))
         await progress.clock.sleep(delay)
 
 

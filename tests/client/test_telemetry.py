@@ -1,0 +1,154 @@
+"""Spans: one for each sending, under the caller's span, with nothing in them that is the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from speechlab.client import AsyncClient, Client, opentelemetry_hook
+from speechlab.errors import MissingDependencyError, SpeechLabError
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+SECRET_TEXT = "canary-text-51c7"
+
+
+class Traces:
+    def __init__(self):
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.tracer = self.provider.get_tracer("test")
+        self.hook = opentelemetry_hook(self.provider)
+
+    def of_calls(self):
+        return [span for span in self.exporter.get_finished_spans() if span.name.startswith("speechlab ")]
+
+
+@pytest.fixture
+def traces():
+    made = Traces()
+    yield made
+    made.provider.shutdown()
+
+
+@pytest.fixture
+def traced(server, clock, http, traces):
+    with Client(
+        server.base_url, api_key=http.KEY, clock=clock, rng=http.Half(), on_event=traces.hook
+    ) as client:
+        yield client
+
+
+def translate(lab):
+    return lab.translate(SECRET_TEXT, source_lang="ja", target_lang="en")
+
+
+def test_each_sending_is_a_span_below_that_of_the_caller(server, traced, http, traces, clock):
+    server.script(http.reply(500), http.reply(body=TRANSLATED))
+    with traces.tracer.start_as_current_span("caller") as caller:
+        translate(traced)
+    failed, succeeded = traces.of_calls()
+    assert failed.name == succeeded.name == "speechlab translate"
+    assert failed.kind is SpanKind.CLIENT
+    assert dict(failed.attributes) == {
+        "speechlab.operation": "translate",
+        "speechlab.attempt": 1,
+        "http.response.status_code": 500,
+        "error.type": "ServerError",
+        "speechlab.retry_delay_s": clock.slept[0],
+    }
+    assert dict(succeeded.attributes) == {
+        "speechlab.operation": "translate",
+        "speechlab.attempt": 2,
+        "http.response.status_code": 200,
+    }
+    assert [span.status.status_code for span in (failed, succeeded)] == [StatusCode.ERROR, StatusCode.UNSET]
+    assert {span.parent.span_id for span in (failed, succeeded)} == {caller.get_span_context().span_id}
+
+
+def test_no_key_text_or_address_is_in_a_span(server, traced, http, traces):
+    server.script(http.reply(500, body={"error": http.KEY}), http.RESET, http.reply(401))
+    with pytest.raises(SpeechLabError):
+        translate(traced)
+    told = "".join(span.to_json() for span in traces.of_calls())
+    assert len(traces.of_calls()) == 3
+    for secret in (http.KEY, "canary", server.base_url, str(server.port)):
+        assert secret not in told
+
+
+def test_a_reply_cut_short_is_a_failure_whatever_its_status(server, traced, http, traces):
+    server.script([http.reply(body=TRANSLATED)[:-5], http.CLOSE])
+    with pytest.raises(SpeechLabError):
+        translate(traced)
+    (span,) = traces.of_calls()
+    assert span.attributes["http.response.status_code"] == 200
+    assert span.attributes["error.type"] == "StreamTruncatedError"
+    assert span.status.status_code is StatusCode.ERROR
+
+
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_calls_at_once_are_told_apart(server, traced, http, traces, face):
+    # Both are on their way before either is answered.
+    server.script([0.2, http.reply(body=TRANSLATED)])
+
+    def in_thread(name):
+        with traces.tracer.start_as_current_span(name):
+            translate(traced)
+
+    async def in_tasks():
+        async def one(lab, name):
+            with traces.tracer.start_as_current_span(name):
+                await lab.translate(SECRET_TEXT, source_lang="ja", target_lang="en")
+
+        async with AsyncClient(server.base_url, on_event=traces.hook) as lab:
+            await asyncio.gather(one(lab, "a"), one(lab, "b"))
+
+    if face == "threads":
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(in_thread, ["a", "b"]))
+    else:
+        asyncio.run(in_tasks())
+    assert server.most_active == 2
+    callers = {s.context.span_id for s in traces.exporter.get_finished_spans() if s.name in {"a", "b"}}
+    assert len(callers) == 2
+    assert {span.parent.span_id for span in traces.of_calls()} == callers
+    assert len(traces.of_calls()) == 2
+
+
+def test_a_cancelled_call_ends_its_span(server, http, traces):
+    server.script([5.0, http.reply(body=TRANSLATED)])
+
+    async def main():
+        async with AsyncClient(server.base_url, on_event=traces.hook) as lab:
+            task = asyncio.ensure_future(lab.translate(SECRET_TEXT, source_lang="ja", target_lang="en"))
+            while not server.requests:  # noqa: ASYNC110 - the server is in another thread
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    (span,) = traces.of_calls()
+    assert span.attributes["error.type"] == "CancelledError"
+
+
+def test_the_package_is_loaded_only_when_asked_for():
+    code = "import sys, speechlab.client; print('opentelemetry' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    with pytest.raises(MissingDependencyError, match=r"speechlab\[otel\]"):
+        opentelemetry_hook()
