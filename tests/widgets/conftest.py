@@ -127,3 +127,29 @@ def show_player(shown):
         return page
 
     return show
+
+
+@pytest.fixture
+def show_preview(shown):
+    """Show a BatchPreview's state by its real module, in a page with a stand-in for the model."""
+
+    def show(preview, body_style=""):
+        css = (WIDGETS / "_preview.css").read_text(encoding="utf-8")
+        module = (WIDGETS / "_preview.js").read_text(encoding="utf-8")
+        shown.files["/preview.js"] = ("text/javascript", module)
+        page = shown.show(
+            f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{css}</style><script>{FAKE_MODEL}</script>"
+            f'<body style="{body_style}"><div id="cell"></div>'
+        )
+        names = "title summary running done total recent"
+        page.evaluate(
+            """async (state) => {
+              window.model = new FakeModel(state);
+              const widget = (await import("/preview.js")).default;
+              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
+            }""",
+            {name: getattr(preview, name) for name in names.split()},
+        )
+        return page
+
+    return show

@@ -31,7 +31,7 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan import CHUNK_ROWS, Plan
-from speechlab.batch._progress import Progress
+from speechlab.batch._progress import Counts, Progress, Watcher
 from speechlab.batch._rules import Budget
 from speechlab.batch._run import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._runs import Run, Verification, diff, load, runs
@@ -41,6 +41,7 @@ __all__ = [
     "DEFAULT_CONCURRENCY",
     "STATUSES",
     "Budget",
+    "Counts",
     "Outcome",
     "Plan",
     "Progress",
@@ -48,6 +49,7 @@ __all__ = [
     "RunOptions",
     "SpeechAccessor",
     "Verification",
+    "Watcher",
     "aplan_synthesis",
     "aplan_transcription",
     "aplan_translation",

@@ -135,10 +135,11 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
         plan: What to ask.
         lab: The client, of the service that the plan was made for.
         **options: ``concurrency`` (8): calls under way at once; the client's limiter may allow fewer.
-            ``progress`` (True): a bar where there is a terminal or notebook, False for none, or a function of
-            (calls done, calls in all). ``on_error`` (``"row"``): ``"raise"`` raises what failed, after the end, as an
-            ExceptionGroup. ``retry_failed`` (True): False leaves out what failed in an earlier run; such rows are
-            ``skipped``. ``max_error_share`` (0.5): stop when a larger share of at least 20 calls has failed, errors
+            ``progress`` (True): a bar where there is a terminal or notebook, False for none, a function of
+            (calls done, calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
+            ``on_error`` (``"row"``): ``"raise"`` raises what failed, after the end, as an ExceptionGroup.
+            ``retry_failed`` (True): False leaves out what failed in an earlier run; such rows are ``skipped``.
+            ``max_error_share`` (0.5): stop when a larger share of at least 20 calls has failed, errors
             of rows left out; None never stops. ``budget``: a :class:`Budget`. ``rate``: calls begun per second, at
             most. ``executor``: a ``dask.distributed.Client`` whose workers make the calls, each of them up to
             ``concurrency`` at once; their key comes from ``SPEECHLAB_API_KEY`` where they run.

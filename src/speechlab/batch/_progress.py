@@ -3,17 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
 
-__all__ = ["Display", "Progress", "Tally"]
+__all__ = ["Counts", "Display", "Progress", "Tally", "Watcher"]
 
-Progress = bool | Callable[[int, int], None]
-"""True for a bar, False for none, or a function that is told how many of how many calls are done."""
+_RECENT = 100
+"""Outcomes that wait for a watcher, at most; what comes between two looks beyond that is only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How far a run is.
+
+    Attributes:
+        done: Calls that ended.
+        total: Calls to make, as far as the table has been read.
+        errors: Those that failed.
+        cached: Calls that the store answered; they are in neither ``done`` nor ``total``.
+        elapsed_s: Seconds since the run began.
+    """
+
+    done: int
+    total: int
+    errors: int
+    cached: int
+    elapsed_s: float
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Something that shows a run; called by one thread, the one that the user's output belongs to."""
+
+    def begin(self, operation: str) -> None:
+        """A run begins: synthesize, transcribe or translate."""
+
+    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
+        """Some calls ended since the last time, or none; several times a second.
+
+        Of many calls between two times, the last 100 are told, and all are counted.
+        """
+
+    def end(self) -> None:
+        """The run is over, however it ended."""
+
+
+Progress = bool | Callable[[int, int], None] | Watcher
+"""True for a bar, False for none, a function that is told how many of how many calls are done, or a watcher."""
 
 
 class Tally:
@@ -27,6 +68,7 @@ class Tally:
         self.audio_s = 0.0
         self.characters = 0
         self.tokens = 0
+        self._recent: deque[Outcome] = deque(maxlen=_RECENT)
         self._began = time.perf_counter()
 
     def planned(self, calls: int, cached: int) -> None:
@@ -41,7 +83,22 @@ class Tally:
         self.audio_s += outcome.audio_s
         self.characters += outcome.characters
         self.tokens += outcome.tokens
+        self._recent.append(outcome)
         self.done += 1
+
+    def counts(self) -> Counts:
+        """How far it is."""
+        elapsed_s = time.perf_counter() - self._began
+        return Counts(self.done, self.total, self.statuses["error"], self.statuses["cached"], elapsed_s)
+
+    def take(self) -> list[Outcome]:
+        """Hand out, once, the last calls that ended."""
+        taken: list[Outcome] = []
+        while self._recent:  # the loop may add meanwhile; nobody else takes
+            taken.append(self._recent.popleft())
+            if len(taken) == _RECENT:
+                break
+        return taken
 
     def facts(self) -> dict[str, str]:
         """What stands behind a bar, besides what tqdm itself tells."""
@@ -70,18 +127,27 @@ class Display:
         self._tally, self._progress, self._label = tally, progress, label
         self._told = -1
         self._bar: Any = None
+        self._watched = False
 
     def show(self) -> None:
         """Bring what is shown up to date."""
         if not self._tally.started or self._progress is False:
             return
-        if callable(self._progress):
+        if isinstance(self._progress, Watcher):
+            self._watch(self._progress)
+        elif callable(self._progress):
             total, done = self._tally.total, self._tally.done
             while self._told < done:
                 self._told += 1
                 self._progress(self._told, total)
         elif self._tally.total:
             self._draw()
+
+    def _watch(self, watcher: Watcher) -> None:
+        if not self._watched:
+            self._watched = True
+            watcher.begin(self._label)
+        watcher.update(self._tally.take(), self._tally.counts())
 
     def _draw(self) -> None:
         if self._bar is None:
@@ -103,3 +169,5 @@ class Display:
         finally:
             if self._bar is not None:
                 self._bar.close()
+            if self._watched and isinstance(self._progress, Watcher):
+                self._progress.end()

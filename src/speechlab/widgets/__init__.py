@@ -8,5 +8,6 @@ Used by people in notebooks; nothing else of speechlab depends on it.
 from __future__ import annotations
 
 from speechlab.widgets._player import Player
+from speechlab.widgets._preview import BatchPreview
 
-__all__ = ["Player"]
+__all__ = ["BatchPreview", "Player"]

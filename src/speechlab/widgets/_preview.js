@@ -1,0 +1,77 @@
+// The preview of a batch: a line that says how far it is, and its last rows. Text is only ever set with textContent.
+
+// Those who listen hear how far it is now and then, not five times a second.
+const SAY_MS = 10_000;
+
+function make(parent, name, className, text) {
+  const node = document.createElement(name);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+
+function render({ model, el }) {
+  const root = make(el, "div", "speechlab-preview");
+  root.setAttribute("role", "group");
+  const head = make(root, "div", "sl-head");
+  const title = make(head, "strong", "sl-title");
+  const summary = make(head, "span", "sl-summary");
+  const bar = make(root, "progress", "sl-progress");
+  bar.setAttribute("aria-label", "Calls done");
+  const table = make(root, "table", "sl-rows");
+  const names = make(make(table, "thead"), "tr");
+  for (const name of ["Status", "Text", "Latency"]) make(names, "th", "", name).scope = "col";
+  const body = make(table, "tbody");
+  const live = make(root, "div", "sl-live");
+  live.setAttribute("aria-live", "polite");
+
+  function showTitle() {
+    title.textContent = model.get("title");
+    root.setAttribute("aria-label", `Batch: ${model.get("title")}`);
+  }
+
+  let said = -Infinity;
+  function showSummary() {
+    summary.textContent = model.get("summary");
+    const now = performance.now();
+    if (model.get("running") && now - said < SAY_MS) return;
+    said = now;
+    live.textContent = model.get("summary");
+  }
+
+  function showBar() {
+    bar.max = Math.max(model.get("total"), 1);
+    bar.value = model.get("done");
+    bar.hidden = !model.get("total");
+  }
+
+  function showRows() {
+    body.replaceChildren();
+    for (const { status, text, lang, latency } of model.get("recent")) {
+      const row = make(body, "tr", status === "ok" ? "" : "sl-bad");
+      make(row, "td", "sl-status", status);
+      const words = make(make(row, "td", "sl-cell"), "div", "sl-text", text);
+      words.dir = "auto";
+      if (lang) words.lang = lang;
+      make(row, "td", "sl-latency", latency);
+    }
+    table.hidden = !model.get("recent").length;
+  }
+
+  const listeners = [
+    ["change:title", showTitle],
+    ["change:summary", showSummary],
+    ["change:running", showSummary],
+    ["change:done", showBar],
+    ["change:total", showBar],
+    ["change:recent", showRows],
+  ];
+  for (const [name, listener] of listeners) model.on(name, listener);
+  for (const show of [showTitle, showSummary, showBar, showRows]) show();
+  return () => {
+    for (const [name, listener] of listeners) model.off(name, listener);
+  };
+}
+
+export default { render };

@@ -1,0 +1,141 @@
+"""The preview of a batch: its last rows, and how far it is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anywidget
+import traitlets
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from speechlab.batch import Counts, Outcome
+
+__all__ = ["BatchPreview"]
+
+_HERE = Path(__file__).parent
+_EVERY_S = 0.2
+_MOST_ROWS = 50
+_MOST_CHARACTERS = 300
+_TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
+
+
+class BatchPreview(anywidget.AnyWidget):
+    """The last finished rows of a batch while it runs, and a line that says how far it is.
+
+    Show it first, then give it to a batch as its ``progress``::
+
+        preview = sl.widgets.BatchPreview(rows=5)
+        display(preview)
+        table = sl.batch.transcribe(frame, lab, progress=preview)
+
+    A row tells its status, its text (what was spoken, heard or translated; of an error, what went wrong) and its
+    latency. Rows that the store knew are counted, not shown. The same preview may be given to one batch after
+    another.
+
+    Args:
+        rows: How many rows are shown: 1 to 50.
+
+    Raises:
+        InvalidRequestError: ``rows`` is not allowed.
+    """
+
+    _esm = _HERE / "_preview.js"
+    _css = _HERE / "_preview.css"
+
+    title = traitlets.Unicode("Batch").tag(sync=True)
+    summary = traitlets.Unicode("not begun").tag(sync=True)
+    running = traitlets.Bool(default_value=False).tag(sync=True)
+    done = traitlets.Int(0).tag(sync=True)
+    total = traitlets.Int(0).tag(sync=True)
+    recent = traitlets.List(traitlets.Dict()).tag(sync=True)
+
+    def __init__(self, rows: int = 5) -> None:
+        if not 1 <= rows <= _MOST_ROWS:
+            message = f"rows {rows!r} must be from 1 to {_MOST_ROWS}"
+            raise InvalidRequestError(message, parameter="rows")
+        super().__init__()
+        self._last: deque[dict[str, str]] = deque(maxlen=rows)
+        self._counts: Counts | None = None
+        self._pushed = -math.inf
+
+    def __repr__(self) -> str:
+        return f"BatchPreview({self.title!r}, {self.summary!r})"
+
+    def begin(self, operation: str) -> None:
+        """A run begins; the batch calls this."""
+        self._last.clear()
+        self._counts = None
+        self.title = _TITLES.get(operation, operation)
+        self._push(running=True)
+        self._pushed = -math.inf  # the first rows need not wait
+
+    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
+        """Some calls ended; the batch calls this. The page is told five times a second at most."""
+        self._last.extend(_entry(outcome) for outcome in outcomes)
+        self._counts = counts
+        if time.monotonic() - self._pushed >= _EVERY_S:
+            self._push(running=True)
+
+    def end(self) -> None:
+        """The run is over; the batch calls this."""
+        self._push(running=False)
+
+    def _push(self, *, running: bool) -> None:
+        counts = self._counts
+        with self.hold_sync():
+            self.running = running
+            self.recent = list(self._last)
+            self.done, self.total = (counts.done, counts.total) if counts else (0, 0)
+            self.summary = _summary(counts, running=running) if counts else "begins"
+        self._pushed = time.monotonic()
+
+
+def _entry(outcome: Outcome) -> dict[str, str]:
+    """What the page is told of a call: plain and short texts, and never its audio."""
+    text, lang = outcome.error_text or "", ""
+    if outcome.error is not None:
+        text = str(outcome.error)
+    elif outcome.stored is not None:
+        request, response = outcome.stored.request, outcome.stored.response
+        # speech has no text in its reply, and is shown by what was spoken
+        text = str(response.get("text", request.get("text")) or "(no text)")
+        lang = str(response.get("language") or request.get("target_lang") or "")
+    if len(text) > _MOST_CHARACTERS:
+        text = text[: _MOST_CHARACTERS - 1] + "…"
+    latency = "" if outcome.latency_s is None else f"{outcome.latency_s:.2f} s"
+    if outcome.attempts > 1:
+        latency += f", {outcome.attempts} tries"
+    return {"status": outcome.status, "text": text, "lang": lang, "latency": latency}
+
+
+def _summary(counts: Counts, *, running: bool) -> str:
+    errors = f"{counts.errors:,} error{'' if counts.errors == 1 else 's'}"
+    calls = f"{counts.done:,} of {counts.total:,} calls"
+    parts = [calls, errors, f"{counts.cached:,} cached"]
+    rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
+    if rate:
+        parts.append(f"{rate:.1f} calls/s")
+    if not running:
+        parts.append(
+            f"{'ended' if counts.done >= counts.total else 'stopped'} after {_time(counts.elapsed_s)}"
+        )
+    elif rate:
+        parts.append(f"{_time((counts.total - counts.done) / rate)} left")
+    return " · ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    whole = round(max(seconds, 0.0))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

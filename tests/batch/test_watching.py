@@ -1,0 +1,85 @@
+"""What watchers of a run are told, and what the preview makes of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import batch
+from speechlab.batch import Counts, Outcome
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets import BatchPreview
+
+EN_JA = {"source_lang": "en", "target_lang": "ja"}
+
+
+class Notes:
+    def __init__(self):
+        self.began, self.told, self.counts, self.ended = [], [], [], 0
+
+    def begin(self, operation):
+        self.began.append(operation)
+
+    def update(self, outcomes, counts):
+        self.told += outcomes
+        self.counts.append(counts)
+
+    def end(self):
+        self.ended += 1
+
+
+def test_a_watcher_is_told_each_call_once_and_the_end(reverser, translator, store):
+    translator.faults = {"bad": 400}
+    frame = pd.DataFrame({"text": ["one", "bad", "two", "one"]})
+    notes = Notes()
+    assert isinstance(notes, batch.Watcher)
+    batch.translate(frame, reverser, store=store, progress=notes, **EN_JA)
+    assert (notes.began, notes.ended) == (["translate"], 1)
+    assert sorted(outcome.status for outcome in notes.told) == ["error", "ok", "ok"]
+    last = notes.counts[-1]
+    assert (last.done, last.total, last.errors, last.cached) == (3, 3, 1, 0)
+    again = Notes()
+    batch.translate(frame, reverser, store=store, progress=again, **EN_JA)
+    assert (again.counts[-1].done, again.counts[-1].total, again.counts[-1].cached) == (1, 1, 2)
+
+
+def test_the_preview_shows_the_last_rows_of_a_real_run(reverser, translator, store):
+    translator.faults = {"bad": 400}
+    frame = pd.DataFrame({"text": [f"text {n}" for n in range(9)] + ["bad"]})
+    preview = BatchPreview(rows=3)
+    batch.translate(frame, reverser, store=store, progress=preview, concurrency=1, **EN_JA)
+    assert [row["status"] for row in preview.recent] == ["ok", "ok", "error"]
+    assert [row["text"] for row in preview.recent[:2]] == ["7 txet", "8 txet"]
+    assert preview.recent[0]["lang"] == "ja"
+    assert preview.recent[0]["latency"].endswith(" s")
+    assert "no: 400" in preview.recent[2]["text"]
+    assert (preview.title, preview.done, preview.total, preview.running) == ("Translation", 10, 10, False)
+    assert preview.summary.startswith("10 of 10 calls · 1 error · 0 cached · ")
+
+
+def test_the_page_is_told_five_times_a_second_at_most():
+    preview = BatchPreview(rows=2)
+    pushes = []
+    preview.observe(lambda change: pushes.append(change["new"]), "summary")
+    preview.begin("synthesize")
+    for n in range(1, 200):
+        preview.update([Outcome("ok", latency_s=0.1)], Counts(n, 199, 0, 0, 1.0))
+    assert len(pushes) < 100  # on a slow machine more than one
+    preview.end()
+    assert pushes[-1].startswith("199 of 199 calls")
+    assert len(preview.recent) == 2
+
+
+def test_long_texts_are_cut_and_stopped_runs_say_so():
+    preview = BatchPreview()
+    preview.begin("synthesize")
+    preview.update([Outcome("error", error_text="x" * 10_000)], Counts(1, 7_000, 1, 0, 3.0))
+    preview.end()
+    assert len(preview.recent[0]["text"]) == 300
+    assert preview.summary == "1 of 7,000 calls · 1 error · 0 cached · 0.3 calls/s · stopped after 3 s"
+
+
+@pytest.mark.parametrize("rows", [0, 51])
+def test_a_number_of_rows_that_makes_no_sense_is_refused(rows):
+    with pytest.raises(InvalidRequestError, match="from 1 to 50"):
+        BatchPreview(rows=rows)

@@ -1,0 +1,77 @@
+"""The preview of a batch in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from speechlab.batch import Counts, Outcome
+from speechlab.errors import SpeechLabError
+from speechlab.store import Stored
+from speechlab.widgets import BatchPreview
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror='window.fired=1'>"
+
+
+def heard(text, language="en", latency_s=0.42):
+    stored = Stored("k", "transcribe", {"audio": "sha256"}, {"text": text, "language": language})
+    return Outcome("ok", stored, attempts=1, latency_s=latency_s)
+
+
+@pytest.fixture
+def preview():
+    made = BatchPreview(rows=4)
+    made.begin("transcribe")
+    refused = Outcome(
+        "error", error=SpeechLabError("the service is busy: <b>wait</b>"), attempts=3, latency_s=9.1
+    )
+    rows = [
+        heard("gone"),
+        heard("聞き取れてますか", "ja"),
+        heard(HOSTILE),
+        refused,
+        heard("The last of them."),
+    ]
+    made.update(rows, Counts(17, 40, 1, 1200, 12.0))
+    return made
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_rows_and_the_line_are_there_and_hostile_text_stays_text(show_preview, preview):
+    page = show_preview(preview)
+    assert page.get_by_role("group", name="Batch: Recognition").count() == 1
+    assert page.locator("tbody tr").count() == 4
+    assert page.get_by_text("聞き取れてますか").get_attribute("lang") == "ja"
+    line = "17 of 40 calls · 1 error · 1,200 cached · 1.4 calls/s · 16 s left"
+    assert page.locator(".sl-summary").text_content() == line
+    assert page.locator("[aria-live]").all_text_contents() == [line]
+    assert (
+        page.locator("tbody tr").nth(2).text_content()
+        == "errorthe service is busy: <b>wait</b>9.10 s, 3 tries"
+    )
+    assert page.get_by_text("<img src=x").count() == 1
+    inks = page.locator("strong, tbody .sl-text").evaluate_all(
+        "nodes => nodes.map((node) => getComputedStyle(node).color)"
+    )
+    assert len(inks) == 5
+    assert len(set(inks)) == 1
+    page.evaluate("model.set('title', '<svg onload=window.fired=1>')")
+    page.evaluate("model.set('summary', '<svg onload=window.fired=1>')")
+    assert page.locator("img, svg, b").count() == 0
+    assert page.evaluate("window.fired") is None
+
+
+def test_it_follows_the_model_says_the_end_and_lets_go(show_preview, preview):
+    page = show_preview(preview)
+    page.evaluate("model.set('recent', [{status: 'ok', text: 'new', lang: '', latency: '1.00 s'}])")
+    page.evaluate("model.set('done', 40)")
+    page.evaluate("model.set('summary', 'soon')")
+    assert page.locator("tbody tr").all_text_contents() == ["oknew1.00 s"]
+    assert page.get_by_role("progressbar", name="Calls done").evaluate("node => node.value / node.max") == 1
+    assert page.locator(".sl-summary").text_content() == "soon"
+    assert page.locator("[aria-live]").text_content() != "soon"  # not at every step
+    page.evaluate("model.set('running', false)")
+    assert page.locator("[aria-live]").text_content() == "soon"
+    page.evaluate("cleanup()")
+    assert page.evaluate("model.listeners.length") == 0
