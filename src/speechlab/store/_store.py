@@ -95,7 +95,7 @@ class Store(RunTable, ReplyTable):
         self._lock = threading.RLock()
         self._depth = 0
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds what people said
         except OSError as error:
             raise store_error(error, self.path) from error
         with self._translated():
