@@ -28,7 +28,13 @@ errors = Console(stderr=True, highlight=False)
 def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table; the columns named in ``right`` hold numbers."""
     table = Table(
-        title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+        min_width=min(len(title), console.width),  # or a narrow table would break its title
     )
     for name in columns:
         side: Any = "right" if name in right else "left"

@@ -72,10 +72,13 @@ def usage(
     elif not cells:
         console.print("nothing was used in this time")
     else:
-        right = tuple(name for name in names if name in _FIGURES)
-        table = plain_table("Usage", *names, right=right)
+        # what nobody used has no column: all of them do not fit beside each other on 80 characters
+        used = [any(line[number] not in {0, None} for line in cells) for number in range(len(names))]
+        kept = [number for number, name in enumerate(names) if used[number] or name not in _FIGURES]
+        right = tuple(name.replace("_", " ") for name in names if name in _FIGURES)
+        table = plain_table("Usage", *(names[number].replace("_", " ") for number in kept), right=right)
         for line in texts:
-            table.add_row(*map(escape, line))
+            table.add_row(*(escape(line[number]) for number in kept))
         console.print(table)
 
 
