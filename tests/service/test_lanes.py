@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import threading
 import time
 
@@ -231,6 +232,40 @@ def test_errors_pass_through_and_free_everything():
             assert await asyncio.wait_for(lane.call(job, lambda: 5), 5) == 5
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", ["run", "call"])
+def test_a_failure_after_everybody_left_is_silent(how):
+    complaints: list[dict[str, object]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        lane, threads, gate = make(), Threads(), threading.Event()
+
+        def fail() -> None:
+            gate.wait(5)
+            raise ValueError("nobody waits for this")
+
+        async def ask() -> None:
+            if how == "run":
+                await threads.run(fail)
+            else:
+                async with lane.job("tts") as job:
+                    await lane.call(job, fail)
+
+        asking = asyncio.create_task(ask())
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        del asking
+        gate.set()
+        await asyncio.sleep(0.2)
+        gc.collect()
+
+    asyncio.run(main())
+    gc.collect()
+    assert not complaints
 
 
 def test_threads_are_reused_and_counted():

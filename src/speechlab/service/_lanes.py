@@ -63,7 +63,13 @@ class Threads:
 
     async def run(self, task: Callable[[], T]) -> T:
         """Run a task in a thread and wait for it; if the waiting is cancelled, the task still runs to its end."""
-        return await asyncio.shield(asyncio.wrap_future(self.submit(task)))
+        return await asyncio.shield(self.start(task))
+
+    def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
+        """Run a task in a thread; should it fail when nobody waits any more, nothing complains."""
+        future = asyncio.wrap_future(self.submit(task))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return future
 
     def _work(self) -> None:
         while True:
@@ -176,7 +182,7 @@ class Lane:
         if self._engine is None or self._admitted or time.monotonic() - self._used_at < idle_s:
             return False
         await self._take_turn()
-        future = asyncio.wrap_future(self._threads.submit(self._let_go))
+        future = self._threads.start(self._let_go)
         future.add_done_callback(lambda _: self._give_turn())
         await asyncio.shield(future)
         return True
@@ -216,7 +222,7 @@ class Lane:
         await self._take_turn()
         started = time.monotonic()
         job.queue_s += started - asked
-        future = asyncio.wrap_future(self._threads.submit(task))
+        future = self._threads.start(task)
         future.add_done_callback(lambda _: self._give_turn())
         try:
             return await asyncio.shield(future)
