@@ -112,7 +112,7 @@ def test_what_can_get_better_is_repeated(server, lab, http, status):
     assert len(server.requests) == 3
 
 
-def test_a_500_is_repeated_twice_and_a_502_as_often_as_allowed(server, lab, http):
+def test_015_a_500_is_repeated_twice_and_a_502_as_often_as_allowed(server, lab, http):
     for status, attempts in ((500, 3), (502, 5)):
         server.script(http.reply(status))
         with pytest.raises(ServerError) as caught:
@@ -192,7 +192,7 @@ def test_the_calls_time_bounds_its_retries(server, http, clock):
     assert sum(clock.slept) < 100
 
 
-def test_a_reply_that_is_cut_is_not_paid_for_twice(server, lab, http):
+def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, lab, http):
     server.script(
         [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]
     )

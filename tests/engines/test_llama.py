@@ -60,7 +60,7 @@ def test_closing_the_stream_stops_the_model(gemma):
     assert whole(gemma, "はい。", "ja", "en")[0]
 
 
-def test_terms_are_kept_or_reported(gemma):
+def test_097_terms_are_kept_or_reported(gemma):
     sentences = {
         "SpeechLabで音声を合成します。": ("SpeechLab",),
         "KokoroとWhisperを使います。": ("Kokoro", "Whisper"),

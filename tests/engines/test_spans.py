@@ -49,7 +49,7 @@ def test_padding_keeps_segments_orderly(recording, leading, margin):
 
 
 @given(recordings(), st.floats(0, 20))
-def test_merging_leaves_no_short_segment_beside_another(recording, minimum):
+def test_081_merging_leaves_no_short_segment_beside_another(recording, minimum):
     spans, duration = recording
     merged = merge_short(spans, minimum)
     assert_orderly(merged, duration)

@@ -79,7 +79,7 @@ def test_soft_speech_is_heard(two, whisper, error_rate):
 
 
 @pytest.mark.parametrize(("gap", "count"), [(0.25, 1), (0.7, 2)])
-def test_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate):
+def test_080_081_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate):
     sound = np.concatenate([silence(3), two[0], silence(gap), two[1], silence(2)])
     duration = len(sound) / 16_000
     heard = whisper.recognise(sound, RecognitionOptions(vad="segments"))
@@ -112,7 +112,7 @@ def test_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate)
         {"min_segment_duration": 60.0},
     ],
 )
-def test_segments_stay_orderly_at_the_bounds(options, two, whisper):
+def test_079_segments_stay_orderly_at_the_bounds(options, two, whisper):
     sound = np.concatenate([two[0], silence(0.6), two[1]])
     duration = len(sound) / 16_000
     heard = whisper.recognise(sound, RecognitionOptions(language="en", vad="segments", **options))

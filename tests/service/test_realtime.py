@@ -264,7 +264,7 @@ def test_149_a_second_text_meanwhile_is_refused_and_harms_nothing(staged, talk):
         assert [call["text"] for call in staged.speaker.calls] == ["a"]
 
 
-def test_152_limits_of_the_key_and_of_the_service(stage, talk):
+def test_152_164_limits_of_the_key_and_of_the_service(stage, talk):
     with stage(key_requests_per_minute=1) as service, talk(service.http) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
         client.speak("a")
@@ -334,7 +334,7 @@ def test_159_a_message_over_the_limit_is_refused_and_the_connection_stays(staged
         assert client.until_usage()[-1]["usage"]["input_chars"] == 1
 
 
-def test_two_sessions_at_once_get_each_their_own_audio(live, talk):
+def test_164_two_sessions_at_once_get_each_their_own_audio(live, talk):
     voices = [voice_uuid("hibari", "heart")] * 3
     texts = [TEXT * (number + 1) for number in range(3)]
     expected = [live.speak(voice_id=v, text=t, format="pcm").body for v, t in zip(voices, texts, strict=True)]
