@@ -113,7 +113,7 @@ class Service:
 
 def process_runs(pid: int) -> bool:
     """Whether a process is there and has not ended; one that nobody has waited for yet has."""
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)

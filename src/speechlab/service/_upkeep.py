@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import psutil  # type: ignore[import-untyped]  # it ships no types
+import psutil
 
 from speechlab.service._logs import facts_of, log
 from speechlab.service._metrics import Family

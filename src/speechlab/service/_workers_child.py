@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
-import psutil  # type: ignore[import-untyped]  # it ships no types
+import psutil
 
 from speechlab.audio import DecodeLimits, decode, encode, resample
 from speechlab.errors import AudioError, AudioLimitError
