@@ -600,6 +600,26 @@ def test_123_draining():
     assert sent(refused.rejected(RealtimeCode.RATE_LIMITED, "no")) == ["tts.error:rate_limited", "close:1012"]
 
 
+def test_136_a_key_that_is_gone_ends_the_session_with_one_error():
+    unconfigured, idle = make(), configured()
+    say(unconfigured, type="session.update", id="u", session=GOOD)
+    say(idle, type="tts.speak", id="s", text="a")
+    for session, client_id in ((unconfigured, "u"), (idle, "s")):
+        actions = session.key_gone()
+        assert sent(actions) == ["tts.error:invalid_session", "close:1008"]
+        assert actions[0].message["id"] == client_id
+        assert (session.state, session.key_gone()) == (SessionState.CLOSED, [])
+
+
+def test_163_an_old_session_finishes_what_it_says():
+    assert sent(configured().grew_old()) == ["close:1001"]
+    busy = configured()
+    speak(busy)
+    assert busy.grew_old() == []
+    assert busy.drain() == []
+    assert sent(busy.finished()) == ["tts.audio.done", "tts.usage:completed", "close:1001"]
+
+
 def test_163_readers_that_stall_and_clients_that_do_nothing():
     session = configured()
     speak(session)

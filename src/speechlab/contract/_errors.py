@@ -208,9 +208,11 @@ class RouterCode(StrEnum):
 class CloseCode(IntEnum):
     """WebSocket close codes: 1003 and 1009 by section 7.2.
 
-    Ours are 1008, for those who do not configure or do not read, and 1012, when the service drains.
+    Ours are 1001, for sessions that have lasted too long, 1008, for those who do not configure or do not read or
+    whose key is gone, and 1012, when the service drains.
     """
 
+    GOING_AWAY = 1001
     BINARY_FRAME = 1003
     POLICY = 1008
     FRAME_TOO_LARGE = 1009

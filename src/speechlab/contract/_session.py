@@ -87,7 +87,7 @@ class RealtimeSession:
         self._attempt: _Attempt | None = None
         self._update: tuple[str | None, dict[str, Any]] | None = None
         self._limiter_asked = False
-        self._draining = False
+        self._ending: CloseSession | None = None  # as soon as nothing runs
         self._closed = False
 
     @property
@@ -175,6 +175,19 @@ class RealtimeSession:
         self._update = None
         return [_error(code, message, client_id)]
 
+    def key_gone(self) -> list[SessionAction]:
+        """``FindVoice`` or ``AskLimiter``: the key opens nothing any more. One error, no usage, and the end.
+
+        Section 7.2 has ``invalid_session`` for a session whose state at the router is not valid any more; who
+        connects anew gets the 401 of the handshake.
+        """
+        if self._closed:
+            return []
+        client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
+        said = "the key of this session has expired or was revoked"
+        ended = self._end(CloseCode.POLICY, said)
+        return [_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
+
     def admitted(self) -> list[SessionAction]:
         """``AskLimiter``: yes."""
         attempt, self._limiter_asked = self._attempt, False
@@ -189,7 +202,7 @@ class RealtimeSession:
         if self._closed or attempt is None:
             return []
         self._attempt = None
-        return [_error(code, message, attempt.client_id), *self._closing_if_draining()]
+        return [_error(code, message, attempt.client_id), *self._ended_if_asked()]
 
     # What the backend does
 
@@ -237,7 +250,7 @@ class RealtimeSession:
             return []
         totals = {"audio_bytes": attempt.audio_bytes, "chunks": attempt.chunks}
         done = _event("tts.audio.done", attempt, totals)
-        return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._closing_if_draining()]
+        return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
 
     def failed(self, message: str) -> list[SessionAction]:
         """The backend failed after it had taken the text."""
@@ -246,7 +259,7 @@ class RealtimeSession:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
         error = _error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
-        return [error, *self._settle(attempt, status), *self._closing_if_draining()]
+        return [error, *self._settle(attempt, status), *self._ended_if_asked()]
 
     # What time and the operator do
 
@@ -262,8 +275,13 @@ class RealtimeSession:
 
     def drain(self) -> list[SessionAction]:
         """The service is about to stop: finish what runs, then close."""
-        self._draining = True
-        return [] if self.busy else self._closing_if_draining()
+        return self._end_when_idle(CloseCode.SERVICE_RESTART, "the service is stopping; connect again later")
+
+    def grew_old(self) -> list[SessionAction]:
+        """The session has lasted as long as one may: finish what runs, then close."""
+        return self._end_when_idle(
+            CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
+        )
 
     # Parts
 
@@ -363,10 +381,12 @@ class RealtimeSession:
             actions.append(RecordUsage(self._record(attempt, CANCELLED)))
         return [*actions, CloseSession(code, reason)]
 
-    def _closing_if_draining(self) -> list[SessionAction]:
-        if not self._draining:
-            return []
-        return self._end(CloseCode.SERVICE_RESTART, "the service is stopping; connect again later")
+    def _end_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
+        self._ending = self._ending or CloseSession(code, reason)
+        return [] if self.busy else self._ended_if_asked()
+
+    def _ended_if_asked(self) -> list[SessionAction]:
+        return [] if self._ending is None else self._end(self._ending.code, self._ending.reason)
 
 
 def _refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:

@@ -212,6 +212,19 @@ class Access:
         self._note_use(known.key_id, now)
         return Principal(known.key_id, known.providers, known.recognition)
 
+    def again(self, key_id: str) -> Principal | None:
+        """Return what a key may use by now, or None if it has expired or was revoked since it was found.
+
+        Raises:
+            StoreError: The database cannot be read; nobody must be let in then.
+        """
+        rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
+        known, now = (_stored(rows[0]) if rows else None), self._clock()
+        if known is None or not known.is_open(now):
+            return None
+        self._note_use(key_id, now)
+        return Principal(known.key_id, known.providers, known.recognition)
+
     def _note_use(self, key_id: str, now: float) -> None:
         if now - self._noted.get(key_id, float("-inf")) >= _LAST_USE_S:
             self._noted[key_id] = now

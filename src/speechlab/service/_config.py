@@ -73,6 +73,7 @@ class ServiceConfig(BaseModel):
         ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
         ws_connections: Realtime connections that a key may have at the same moment.
         ws_idle_s: A realtime connection whose session is not configured ends after so long without a message.
+        ws_session_s: How long a realtime connection may last; what runs then is finished. 0 for no end.
         ws_ping_s: Time between pings, and for the answer to one.
         send_timeout_s: A stream ends when its reader takes nothing for so long.
         drain_s: How long a stopping service lets running requests finish.
@@ -121,6 +122,7 @@ class ServiceConfig(BaseModel):
     ws_origins: tuple[str, ...] = ()
     ws_connections: int = Field(default=32, ge=1)
     ws_idle_s: float = Field(default=60.0, gt=0)
+    ws_session_s: float = Field(default=86_400.0, ge=0)
     ws_ping_s: float = Field(default=20.0, gt=0)
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)

@@ -97,5 +97,17 @@ class Keyring:
             return self._access.find(token)
         return found
 
+    def again(self, principal: Principal) -> Principal | None:
+        """Return what somebody who was let in may use by now, or None if their key opens nothing any more.
+
+        For conversations, which outlive a look at the key.
+
+        Raises:
+            StoreError: The data folder cannot be read; nobody must be let in then.
+        """
+        if any(known == principal for _, known in self._known):
+            return principal  # keys of the settings last as long as the process
+        return None if self._access is None else self._access.again(principal.key_id)
+
     def _digest(self, key: str) -> bytes:
         return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()

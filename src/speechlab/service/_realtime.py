@@ -35,6 +35,7 @@ from speechlab.contract import (
     StartSynthesis,
     SynthesisRecord,
 )
+from speechlab.errors import StoreError
 from speechlab.service._faults import Fault, detail
 from speechlab.service._limits import Refusal
 from speechlab.service._logs import facts_of, log
@@ -103,12 +104,14 @@ class Conversation:
             await self._socket.accept(headers=[(b"x-request-id", secrets.token_hex(8).encode())])
         except (OSError, WebSocketDisconnect):
             return  # the client left in the middle of the handshake
+        aging = asyncio.create_task(self._grow_old())
         try:
             if self._service.realtime.draining:
                 await self.drain()
             while self._session.state is not SessionState.CLOSED:
                 await self._hear()
         finally:
+            aging.cancel()
             self._at_once(self._session.client_gone())
             if self._speaking is not None:
                 self._speaking.cancel()
@@ -120,6 +123,11 @@ class Conversation:
                 close=self._close_code or None,
                 seconds=round(time.monotonic() - started, 4),
             )
+
+    async def _grow_old(self) -> None:
+        if self._service.config.ws_session_s:
+            await asyncio.sleep(self._service.config.ws_session_s)
+            await self._do(self._session.grew_old())
 
     async def drain(self) -> None:
         """Close now if nothing runs, and otherwise as soon as it is done."""
@@ -155,7 +163,23 @@ class Conversation:
         else:
             await self._do(self._session.message(message["text"].encode()))
 
+    def _look_at_key(self) -> list[SessionAction] | None:
+        """Look at the key again, which may have changed since the handshake; what comes of it if it may nothing."""
+        try:
+            principal = self._service.keyring.again(self._principal)
+        except StoreError as error:
+            log("keys cannot be read", level="error", **facts_of(error))
+            code, said = RealtimeCode.TTS_SERVICE_UNAVAILABLE, "keys cannot be checked now; try again later"
+            return self._session.voice_refused(code, said) or self._session.rejected(code, said)
+        if principal is None:
+            log("the key of a session is gone", session=self._session.session_id, key=self._principal.key_id)
+            return self._session.key_gone()
+        self._principal = principal
+        return None
+
     async def _find(self, voice_id: str) -> list[SessionAction]:
+        if (refused := self._look_at_key()) is not None:
+            return refused
         engines = self._service.engines
         if not engines.synthesisers:
             said = "no text-to-speech engine is registered here"
@@ -183,10 +207,17 @@ class Conversation:
 
     def _ask_limiter(self, text: str) -> list[SessionAction]:
         assert self._voice is not None  # a text is accepted in a configured session only
+        if (refused := self._look_at_key()) is not None:
+            return refused
+        provider = self._voice.provider.name
         use = self._service.metering.use("tts", self._principal, transport="websocket")
         try:
             use.admit()
-            use.accept(self._voice.provider.name, characters=len(text), input_bytes=len(text.encode("utf-8")))
+            if not self._principal.may_speak(provider):
+                use.close()
+                said = "this key may no longer use the provider behind this voice"
+                return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
+            use.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
         except Refusal as refusal:
             use.close()
             return self._session.rejected(refusal.realtime_code, refusal.reason)

@@ -1,0 +1,127 @@
+"""Keys that change while their connection is open: looked at again with each update and each text."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from speechlab.service import Access, Database, Ledger
+
+
+@pytest.fixture
+def kept(stage, tmp_path):
+    """A service with a data folder, what changes its keys, and a key that may use everything."""
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        access = Access(database)
+        stored, key = access.create("a study")
+        yield service, access, stored, key
+
+
+def rows(access):
+    return Ledger(access._database).rows()
+
+
+def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, talk, tools):
+    service, access, stored, key = kept
+    with talk(service.http, key) as client:
+        client.configure(voice_id=service.voice("plain"), format="pcm")
+        assert client.speak("One.")[-1]["usage"]["status"] == "completed"
+        access.allow(stored.key_id, providers=["q"])
+        client.send(type="tts.speak", id="s", text="Two.")
+        error = client.event()
+        assert (error["type"], error["id"], error["code"]) == ("tts.error", "s", "service_access_denied")
+        assert "request_id" not in error
+        access.allow(stored.key_id, providers=None)
+        events = client.speak("Three.")
+        # Nothing more came of the second text: the first event is of the third one.
+        assert (events[0]["type"], events[-1]["usage"]["status"]) == ("tts.audio.start", "completed")
+    assert tools.eventually(lambda: len(rows(access)) == 2)
+    assert [call["text"] for call in service.speaker.calls] == ["One.", "Three."]
+
+
+def test_135_a_session_that_is_not_configured_yet_sees_the_change_too(kept, talk):
+    service, access, stored, key = kept
+    with talk(service.http, key) as client:
+        access.allow(stored.key_id, providers=["q"])
+        settings = {"voice_id": service.voice("plain"), "format": "pcm"}
+        client.send(type="session.update", id="u", session=settings)
+        assert client.event()["code"] == "service_access_denied"
+        client.configure(voice_id=service.voice("plain", "q"), format="pcm")
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+@pytest.mark.parametrize("configured", [True, False])
+def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, how, configured):
+    service, access, stored, key = kept
+    with talk(service.http, key) as client:
+        settings = {"voice_id": service.voice("plain"), "format": "pcm"}
+        if configured:
+            client.configure(**settings)
+        if how == "revoked":
+            access.revoke(stored.key_id)
+        else:
+            access._database.write("UPDATE keys SET expires = 1.0 WHERE id = ?", (stored.key_id,))
+        if configured:
+            client.send(type="tts.speak", id="mine", text="Hello.")
+        else:
+            client.send(type="session.update", id="mine", session=settings)
+        error = client.event()
+        assert (error["type"], error["id"], error["code"]) == ("tts.error", "mine", "invalid_session")
+        assert client.closed() == 1008
+        with pytest.raises(InvalidStatus) as caught, talk(service.http, key):
+            pass
+        assert caught.value.response.status_code == 401
+    assert service.speaker.calls == []
+    assert rows(access) == []
+
+
+def test_136_a_text_that_is_being_spoken_is_finished(kept, talk, tools):
+    service, access, stored, key = kept
+    with talk(service.http, key) as client:
+        client.configure(voice_id=service.voice("gated"), format="pcm")
+        client.send(type="tts.speak", text="Hello.")
+        assert client.event()["type"] == "tts.audio.start"
+        access.revoke(stored.key_id)
+        service.speaker.gate.set()
+        assert client.until_usage()[-1]["usage"]["status"] == "completed"
+        client.send(type="tts.speak", text="Again.")
+        assert client.event()["code"] == "invalid_session"
+        assert client.closed() == 1008
+    assert tools.eventually(lambda: len(rows(access)) == 1)
+
+
+def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tools, tmp_path):
+    service, access, _, key = kept
+    with talk(service.http, key) as client, talk(service.http) as given:
+        for each in (client, given):
+            each.configure(voice_id=service.voice("plain"), format="pcm")
+        with contextlib.closing(sqlite3.connect(tmp_path / "service.sqlite")) as database:
+            database.execute("ALTER TABLE keys RENAME TO gone")
+            client.send(type="tts.speak", id="s", text="Hello.")
+            error = client.event()
+            assert (error["id"], error["code"]) == ("s", "tts_service_unavailable")
+            assert str(tmp_path) not in error["message"]
+            # A key of the settings does not depend on the file.
+            assert given.speak("Hello.")[-1]["usage"]["status"] == "completed"
+            database.execute("ALTER TABLE gone RENAME TO keys")
+        assert client.speak("Hello.")[-1]["usage"]["status"] == "completed"
+    assert tools.eventually(lambda: len(rows(access)) == 2)
+
+
+def test_163_a_session_may_last_so_long_and_finishes_what_it_says(stage, talk):
+    with stage(ws_session_s=1.0) as service, talk(service.http) as busy, talk(service.http) as idle:
+        busy.configure(voice_id=service.voice("gated"), format="pcm")
+        busy.send(type="tts.speak", text="Hello.")
+        assert busy.event()["type"] == "tts.audio.start"
+        assert isinstance(busy.event(), bytes)
+        idle.configure(voice_id=service.voice("plain"), format="pcm")
+        assert idle.closed() == 1001  # a second is over, and the other session as old as this one
+        service.speaker.gate.set()
+        assert busy.until_usage()[-1]["usage"]["status"] == "completed"
+        assert busy.closed() == 1001
+    with stage(ws_session_s=0) as service, talk(service.http) as client:
+        assert client.silent(0.2)
+        client.configure(voice_id=service.voice("plain"), format="pcm")
