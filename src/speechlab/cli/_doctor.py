@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
+_ELSEWHERE = "SPEECHLAB_SERVICE_RECOGNISER_URL"
 _LOW_SPACE_BYTES = 2_000_000_000
 
 
@@ -28,6 +29,7 @@ def doctor() -> None:
         ("engines", _engines),
         ("model cache", _cache),
         ("service", _service),
+        *((("recogniser", _recogniser),) if os.environ.get(_ELSEWHERE) else ()),
     )
     table = plain_table("speechlab doctor", "", "what", "result")
     bad = False
@@ -75,3 +77,11 @@ def _service() -> str:
     with connect() as lab:
         voices = lab.voices()
         return f"{lab.base_url} answers, with {len(voices)} voices"
+
+
+def _recogniser() -> str:
+    from speechlab.service import load_config
+
+    config, _ = load_config()
+    key = "with a key" if config.recogniser_api_key else f"without a key ({_ELSEWHERE[:-3]}API_KEY)"
+    return f"recordings go to {config.recogniser_url}, {key}"

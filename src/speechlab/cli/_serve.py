@@ -25,6 +25,12 @@ def serve(
         Path | None,
         typer.Option(help="Folder for keys and usage. [default: a folder among the user's data]"),
     ] = None,
+    recogniser_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Another deployment that recognises; its key in SPEECHLAB_SERVICE_RECOGNISER_API_KEY."
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
 ) -> None:
     """Serve speech on this machine until stopped.
@@ -38,6 +44,7 @@ def serve(
         "port": port,
         "api_keys": tuple(api_key) if api_key else None,
         "data_dir": data_dir,
+        "recogniser_url": recogniser_url,
     }
     settings, warnings = service.load_config(config, overrides)
     for warning in warnings:

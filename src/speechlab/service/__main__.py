@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tts-text-limit", type=int, metavar="N", help="most characters of a text to speak (default 5000)")
     add("--queue-limit", type=int, metavar="N", help="most requests that one engine takes at a time")
     add("--recogniser", metavar="ENGINE", help="engine that recognises (default whisper)")
+    add("--recogniser-url", metavar="URL", help="another deployment that recognises instead of an engine")
     add("--translator", metavar="ENGINE", help="engine that translates by default (default gemma)")
     add(
         "--engine",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -13,6 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
+from speechlab.service._addresses import is_loopback
 from speechlab.service._faults import Fault
 from speechlab.service._guard import Guard, service_name
 from speechlab.service._handshake import RealtimeDoor
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["create_app", "is_loopback"]
+__all__ = ["create_app"]
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -67,16 +67,6 @@ def create_app(config: ServiceConfig) -> Starlette:
     app.router.redirect_slashes = False
     app.state.service = service
     return app
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _allowed_hosts(config: ServiceConfig) -> tuple[str, ...]:

@@ -8,21 +8,24 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
+from speechlab.service._addresses import check_backend_url, sends_in_the_clear
 from speechlab.service._keys import check_key
 from speechlab.service._providers import ServedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ENVIRONMENT_PREFIX", "ServiceConfig", "load_config"]
+__all__ = ["ENVIRONMENT_PREFIX", "SECRETS", "ServiceConfig", "load_config"]
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
+SECRETS = frozenset({"api_keys", "recogniser_api_key"})
+"""Settings that are shown nowhere."""
 
 _OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
 
@@ -44,6 +47,11 @@ class ServiceConfig(BaseModel):
         engines: Options by engine name, such as ``{"whisper": {"model": "/models/ct2"}}``;
             ``{"enabled": False}`` switches one off.
         recogniser: Name of the engine that recognises; empty for none.
+        recogniser_url: Base URL of another deployment whose recogniser is used instead of an engine; empty for none.
+        recogniser_allow_insecure: Whether its key may travel over plain HTTP to another machine.
+        recogniser_api_key: Key for that deployment; empty sends none.
+        recogniser_timeout_s: How long it may take for one recording.
+        recogniser_concurrency: How many recordings are there at the same moment; the others wait here.
         translator: Name of the engine that translates by default; empty for none.
         tts_text_limit: Most code points of a text to speak.
         single_rate_override: Accept ``sample_rate`` on a voice with one rate, if it is that rate.
@@ -93,6 +101,11 @@ class ServiceConfig(BaseModel):
     idle_exit_s: float = Field(default=10.0, gt=0)
     engines: dict[str, dict[str, Any]] = Field(default_factory=dict)
     recogniser: str = "whisper"
+    recogniser_url: str = ""
+    recogniser_allow_insecure: bool = False
+    recogniser_api_key: str = Field(default="", repr=False)
+    recogniser_timeout_s: float = Field(default=600.0, gt=0)
+    recogniser_concurrency: int = Field(default=8, ge=1)
     translator: str = "gemma"
     tts_text_limit: int = Field(default=LIMITS.tts_text_chars, ge=1)
     single_rate_override: bool = False
@@ -134,6 +147,28 @@ class ServiceConfig(BaseModel):
         for key in keys:
             check_key(key)
         return keys
+
+    @field_validator("recogniser_url")
+    @classmethod
+    def _url_is_a_url(cls, url: str) -> str:
+        if url:
+            check_backend_url(url)
+        return url
+
+    @field_validator("recogniser_api_key")
+    @classmethod
+    def _key_stays_secret(cls, key: str, info: ValidationInfo) -> str:
+        url = info.data.get("recogniser_url", "")
+        if key and not (key.isascii() and key.isprintable() and " " not in key):
+            message = "it has characters that no key has"
+            raise ValueError(message)
+        if key and sends_in_the_clear(url) and not info.data.get("recogniser_allow_insecure"):
+            message = (
+                f"it would travel in the clear to {url}; use https://, or set recogniser_allow_insecure on a network "
+                f"you trust"
+            )
+            raise ValueError(message)
+        return key
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:

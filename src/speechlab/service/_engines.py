@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.engines import catalogue, create, status
 from speechlab.errors import ConfigurationError
+from speechlab.service._backend import REMOTE, Backend
 from speechlab.service._lanes import Lane, Threads
 from speechlab.service._providers import ServedEngine
 from speechlab.service._voices import Catalogue
@@ -28,6 +29,7 @@ class Engines:
         threads: Where blocking work runs.
         synthesisers: Lanes by provider.
         recogniser: The lane of the recogniser, or None.
+        backend: The recogniser of another deployment, to which that lane then leads, or None.
         translators: Lanes by name; the first is the default.
         lanes: All of them.
         catalogue: The voices.
@@ -35,14 +37,16 @@ class Engines:
 
     def __init__(self, config: ServiceConfig) -> None:
         entries = served_engines(config)
+        self.backend = Backend(config) if config.recogniser_url else None
+        if self.backend is not None:
+            entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
         self.threads = Threads()
         heavy = asyncio.Semaphore(config.heavy_slots)
 
         def lane(entry: ServedEngine) -> Lane:
             # One recording more than can be decoded at a time: the next is decoded while this one is heard.
-            turns = {"synthesiser": config.tts_concurrency, "recogniser": config.decode_workers + 1}.get(
-                entry.kind, 1
-            )
+            heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
+            turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
             return Lane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
 
         self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
@@ -54,12 +58,18 @@ class Engines:
             list(self.synthesisers.values()), single_rate_override=config.single_rate_override
         )
 
+    def recogniser_text(self) -> str:
+        """What recognises, for people."""
+        if self.backend is not None:
+            return f"{REMOTE}: {self.backend.url}"
+        return "none" if self.recogniser is None else self.recogniser.entry.name
+
 
 def served_engines(config: ServiceConfig) -> list[ServedEngine]:
     """List the engines that are switched on: those given as objects, then those of the table.
 
     A synthesiser is on if it can run here or was given options; of recognisers and translators the chosen one is on,
-    as is each that was given options. The chosen ones come first.
+    as is each that was given options. The chosen ones come first. A recogniser elsewhere leaves none here.
 
     Raises:
         ConfigurationError: The settings name an engine that does not exist.
@@ -86,5 +96,7 @@ def served_engines(config: ServiceConfig) -> list[ServedEngine]:
                 )
         if wanted and name not in given:
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
+    if config.recogniser_url:
+        engines = [engine for engine in engines if engine.kind != "recogniser"]
     chosen_first = {config.recogniser, config.translator}
     return sorted(engines, key=lambda engine: engine.name not in chosen_first)

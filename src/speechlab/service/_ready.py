@@ -65,11 +65,15 @@ class Readiness:
         if self._trouble is not None:
             raise Fault("ErrOverloaded", self._trouble, "router", "ready", headers=_RETRY_AFTER)
         lane = self._lane()
-        return {
+        known: dict[str, Any] = {
             "status": "ready",
             "engine": None if lane is None else lane.entry.name,
             "seconds": round(self._seconds, 3),
         }
+        if self._engines.backend is not None:
+            # How it answered last is told, but is no reason not to be ready: speech and translation are.
+            known["recogniser"] = self._engines.backend.status()
+        return known
 
     def _lane(self) -> Lane | None:
         lanes = self._engines.synthesisers.values()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from speechlab.contract import (
 )
 from speechlab.engines import RecognitionOptions
 from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.service._backend import Unreachable
 from speechlab.service._bodies import Gone, read_body
 from speechlab.service._faults import Fault, from_engine, invalid
 from speechlab.service._logs import facts_of, log
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from speechlab.engines import Recognition
+    from speechlab.service._backend import Backend
     from speechlab.service._metering import Use
     from speechlab.service._state import Service
 
@@ -45,25 +49,32 @@ async def recognise(request: Request) -> Response:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
     use = begin_use(request, "asr")
     # Not kept in a variable: at 64 MiB nobody wants it twice.
-    read = partial(_read, await read_body(request, service.config.asr_body_bytes, "asr"))
+    backend = service.engines.backend
+    body = await read_body(request, service.config.asr_body_bytes, "asr")
+    read = partial(_read, body, keep=backend is not None)
+    del body
     try:
         wanted, data = await service.engines.threads.run(read)
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
     del read
     use.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
+    if backend is not None:
+        del data
+        via = request.headers.get("via", "")
+        return await until_gone(request, _forward(service, backend, wanted, via, use))
     return await until_gone(request, _recognise(service, wanted, data, use))
 
 
-def _read(body: bytes) -> tuple[RecognitionRequest, bytes]:
+def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
     wanted = RecognitionRequest.parse(read_json_object(body))
     data = decode_audio_field(wanted.audio)
     try:
         sniff(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    # The text of the recording is as long as the body, and nobody needs it any more.
-    return wanted.model_copy(update={"audio": ""}), data
+    # The text of the recording is as long as the body, and mostly nobody needs it any more.
+    return wanted if keep else wanted.model_copy(update={"audio": ""}), data
 
 
 async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
@@ -93,6 +104,40 @@ async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, 
     }
     reply = orjson.dumps(_reply(wanted, heard, duration))
     return Response(reply, headers=headers, media_type="application/json")
+
+
+async def _forward(
+    service: Service, backend: Backend, wanted: RecognitionRequest, via: str, use: Use
+) -> Response:
+    lane, threads = service.engines.recogniser, service.engines.threads
+    assert lane is not None
+    async with lane.job("asr") as job:
+        await threads.run(backend.open)
+        body = await threads.run(lambda: orjson.dumps(wanted.body()))
+        started = time.monotonic()
+        try:
+            with use.backend():
+                reply = await backend.ask(body, via)
+        except Unreachable as fault:
+            use.status = "backend_error" if fault.reached else None
+            raise
+        finally:
+            job.engine_s = time.monotonic() - started
+    use.model = reply.headers.get("x-speechlab-model", "")
+    use.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
+    if reply.status != 200:
+        # What it refuses is the client's mistake or too much at a time, and leaves no row, as here.
+        use.status = "backend_error" if reply.status >= 500 else None
+    headers = {**reply.headers, "Server-Timing": job.server_timing(), "X-Speechlab-Provider": lane.entry.name}
+    return Response(reply.body, reply.status, headers=headers)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0
 
 
 def _options(wanted: RecognitionRequest) -> RecognitionOptions:

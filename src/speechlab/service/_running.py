@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
-from speechlab.service._config import ENVIRONMENT_PREFIX, ServiceConfig, setting_names
+from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
 from speechlab.service._server import Server, prepare
 
 if TYPE_CHECKING:
@@ -85,9 +85,10 @@ def _in_thread(config: ServiceConfig) -> Iterator[RunningService]:
 def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     if config.extra_engines:
         raise ServiceStartError("engines given as objects cannot go to another process; use process=False")
-    settings = config.model_dump(mode="json", include=set(setting_names()) - {"api_keys"}, exclude_none=True)
-    # The key goes by the environment, which unlike arguments and files others cannot read.
+    settings = config.model_dump(mode="json", include=set(setting_names()) - SECRETS, exclude_none=True)
+    # Keys go by the environment, which unlike arguments and files others cannot read.
     environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
+    environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
     with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
         path = Path(folder) / "config.json"
         path.write_text(json.dumps(settings), encoding="utf-8")

@@ -20,7 +20,8 @@ import uvicorn
 from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service._access import Access
-from speechlab.service._app import create_app, is_loopback
+from speechlab.service._addresses import is_loopback
+from speechlab.service._app import create_app
 from speechlab.service._database import Database
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
@@ -129,6 +130,7 @@ class Server(uvicorn.Server):
         left = self._drain_s - (time.monotonic() - began)
         self.config.timeout_graceful_shutdown = max(1, round(left))
         await super().shutdown(sockets=sockets)
+        await self._service.disconnect()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -203,7 +205,7 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
         to_stderr()
 
         def on_ready() -> None:
-            log("ready", base_url=ready.base_url)
+            log("ready", base_url=ready.base_url, recogniser=app.state.service.engines.recogniser_text())
             (announce or _print_ready)(ready)
 
         server = Server(app, config, listener, on_ready)

@@ -63,9 +63,17 @@ class Service:
         self.readiness = Readiness(self.engines, self.database, lambda: self.realtime.draining)
         self.decoders = Decoders(config)
         self.upkeep = Upkeep(self.engines, self.decoders, self.database, config.unload_idle_s)
-        deciding = config.model_dump(mode="json", include={"engines", "recogniser", "translator"})
+        names = {"engines", "recogniser", "translator"} | (
+            {"recogniser_url"} if config.recogniser_url else set()
+        )
+        deciding = config.model_dump(mode="json", include=names)
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{version('speechlab')} {digest[:16]}"
+
+    async def disconnect(self) -> None:
+        """Close its connections to others; called when no request runs any more."""
+        if self.engines.backend is not None:
+            await self.engines.backend.close()
 
     def close(self) -> None:
         """End its processes, and write what is not written yet. Blocks; called when the event loop has ended."""

@@ -1,0 +1,203 @@
+"""A recogniser that lives elsewhere: another deployment of the contract, to which recordings are forwarded.
+
+The service stays the router. It lets in, limits, counts and checks as ever; what it forwards is the request as it
+understood it, written anew, and what it hands back is the status and the body of the answer, good or bad. Of the
+headers only those that say something about the body go either way: no key of a client reaches the backend, and
+nothing that the backend says about its connection reaches a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from speechlab.contract import RECOGNITION_PATH, join_url
+from speechlab.service._addresses import is_loopback
+from speechlab.service._faults import Fault
+from speechlab.service._logs import log
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["REMOTE", "Backend", "BackendReply", "Unreachable"]
+
+REMOTE = "remote"
+"""Name under which the backend stands where engines have theirs."""
+
+_CONNECT_S = 5.0
+_KEEPALIVE_S = 5.0  # shorter than any server's, so that a connection is not lost just when it is used again
+_REPLY_BYTES = 16 * 1024 * 1024
+_PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendReply:
+    """What the backend answered.
+
+    Attributes:
+        status: 200, or 400 and above.
+        body: As it came.
+        headers: Those that may be passed on, by lower-case name.
+    """
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Unreachable(Fault):
+    """502: there is no answer of the backend that could be handed on.
+
+    Attributes:
+        reached: Whether the request may have got there.
+    """
+
+    def __init__(self, reason: str, *, reached: bool) -> None:
+        super().__init__(
+            "ErrBackendUnreachable", f"the speech recognition backend {reason}", "asr", "backend"
+        )
+        self.reached = reached
+
+
+class Backend:
+    """The way to the recogniser of another deployment.
+
+    Args:
+        config: Its address, its key, and how long it may take.
+
+    Attributes:
+        url: Where recordings are sent.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        base = config.recogniser_url
+        self.url = base if base.rstrip("/").endswith(RECOGNITION_PATH) else join_url(base, RECOGNITION_PATH)
+        self._key = config.recogniser_api_key
+        self._timeout_s = config.recogniser_timeout_s
+        self._http: httpx2.AsyncClient | None = None
+        self._opening = threading.Lock()
+        # By this name a request is known that comes back to where it was.
+        self._name = f"speechlab-{secrets.token_hex(8)}"
+        self._last = "not asked yet"
+
+    def __repr__(self) -> str:
+        return f"Backend({self.url!r})"
+
+    def status(self) -> dict[str, str]:
+        """Where it is, and how it answered last."""
+        return {"url": self.url, "last": self._last}
+
+    def open(self) -> None:
+        """Make the connection pool, which blocks for a moment; for worker threads."""
+        with self._opening:
+            if self._http is None:
+                self._http = self._client()
+
+    async def close(self) -> None:
+        """Close its connections."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def ask(self, body: bytes, via: str = "") -> BackendReply:
+        """Forward a request; cancelled, it closes the connection.
+
+        Args:
+            body: The JSON of a recognition request.
+            via: The ``Via`` header with which it came.
+
+        Raises:
+            Unreachable: It gave no answer that could be handed on.
+        """
+        if self._name in via:
+            raise Unreachable("is this service itself; see the setting recogniser_url", reached=False)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reply = await self._ask(body, ", ".join(part for part in (via, f"1.1 {self._name}") if part))
+        except Unreachable as fault:
+            self._last = fault.error
+            log("no answer of the backend", level="error", url=self.url, reason=fault.error)
+            raise
+        except TimeoutError:
+            self._last = f"gave no answer within {self._timeout_s:g} s"
+            log("no answer of the backend", level="error", url=self.url, reason=self._last)
+            raise Unreachable(f"{self._last} (recogniser_timeout_s)", reached=True) from None
+        self._last = f"answered {reply.status}"
+        if reply.status in {401, 403}:
+            remedy = "see the setting recogniser_api_key"
+            log(
+                "the backend refuses its key", level="error", url=self.url, status=reply.status, remedy=remedy
+            )
+        return reply
+
+    async def _ask(self, body: bytes, via: str) -> BackendReply:
+        import httpx2
+
+        http = self._http
+        assert http is not None
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Via": via}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            async with http.stream("POST", self.url, content=body, headers=headers) as response:
+                data = await _read(response)
+                return _checked(response.status_code, data, response.headers)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            log("connection refused", level="debug", error=type(error).__name__)
+            raise Unreachable("cannot be reached; try again later", reached=False) from None
+        except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
+            # Its text may quote what was received, so that only the kind is told.
+            raise Unreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
+
+    def _client(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        parts = urlsplit(self.url)
+        http = httpx2.AsyncClient(
+            verify=httpx2.create_ssl_context() if parts.scheme == "https" else False,
+            # A proxy that is meant for the internet must not see what stays on this machine.
+            trust_env=not is_loopback(parts.hostname or ""),
+            timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+            # The lane bounds the calls.
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+            headers={"User-Agent": "speechlab", "Accept-Encoding": "identity"},
+            follow_redirects=False,
+        )
+        # What the backend sets for one client is not sent with the request of another.
+        http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        return http
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    data = bytearray()
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > _REPLY_BYTES:
+            raise Unreachable(f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True)
+    return bytes(data)
+
+
+def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
+    """Hand on transcripts and errors; anything else is no answer of a recogniser."""
+    if status == 200:
+        if not _is_object(body):
+            raise Unreachable("answered 200 with something that is no JSON object", reached=True)
+    elif not 400 <= status <= 599:
+        raise Unreachable(f"answered with the status {status}, which means nothing here", reached=True)
+    return BackendReply(status, body, {name: headers[name] for name in _PASSED_ON if name in headers})
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(body), dict)
+    except orjson.JSONDecodeError:
+        return False

@@ -1,0 +1,415 @@
+"""A recogniser elsewhere: a second service behind the first, and backends that misbehave (statement 86)."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import logging
+import socket
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from speechlab.audio import encode
+from speechlab.contract import INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
+from speechlab.errors import ConfigurationError
+from speechlab.service import Database, ServiceConfig, create_app, load_config, running
+
+PATH = "/asr/srt/audio_llm"
+BACK_KEY = "vendor:key-of-the-backend"
+WAV = encode(np.full(8_000, 0.1, dtype=np.float32), "wav", 16_000)
+
+
+@dataclass
+class Wire:
+    """A backend that answers every request with the same bytes, and remembers what it was sent.
+
+    ``reply`` None hangs up without an answer; ``hang`` keeps the connection and says nothing.
+    """
+
+    reply: bytes | None = b""
+    hang: bool = False
+    heads: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    gone: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+    def answer(self, connection: socket.socket) -> None:
+        with connection:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                chunk = connection.recv(65_536)
+                if not chunk:
+                    return
+                data += chunk
+            head, _, body = data.partition(b"\r\n\r\n")
+            text = head.decode("latin-1").lower()
+            length = int(text.partition("content-length: ")[2].partition("\r\n")[0])
+            while len(body) < length:
+                body += connection.recv(65_536)
+            self.heads.append(text)
+            self.bodies.append(body)
+            if self.hang:
+                with contextlib.suppress(OSError):
+                    connection.recv(1)  # returns when the other side is gone
+                self.gone.set()
+            elif self.reply is not None:
+                connection.sendall(self.reply)
+
+
+@contextlib.contextmanager
+def wire(reply: bytes | None = b"", *, hang: bool = False):
+    backend = Wire(reply, hang)
+    listener = socket.create_server(("127.0.0.1", 0))
+    backend.url = f"http://127.0.0.1:{listener.getsockname()[1]}/speech"
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=backend.answer, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield backend
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def answer(status: str, body: bytes, kind: str = "application/json", more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+    return head.encode() + body
+
+
+HEARD = answer("200 OK", b'{"text": "elsewhere", "language": "en", "confidence": 1, "more": [1]}')
+
+
+def refused_url() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+# A second service behind the first
+
+
+@pytest.fixture
+def pair(stage, tools):
+    with (
+        stage() as back,
+        stage(recogniser_url=back.http.base_url + "/", recogniser_api_key=tools.key) as front,
+    ):
+        yield front, back
+
+
+def test_a_second_service_hears_for_the_first(pair):
+    front, back = pair
+    reply = front.http.recognise(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
+    assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "ja", "confidence": 0.5})
+    assert reply.headers["x-speechlab-provider"] == "remote"
+    assert reply.headers["x-speechlab-model"] == "staged-ears"
+    assert float(reply.headers["x-speechlab-audio-seconds"]) == 0.5
+    assert front.ears.calls == []
+    samples, options = back.ears.calls[-1]
+    assert len(samples) == 8_000
+    assert (options.language, options.hotwords) == ("ja", ("駅",))
+
+
+def test_segments_and_the_legacy_shape_go_through(pair):
+    front, back = pair
+    reply = front.http.recognise(WAV, vad="segments", min_silence_gap=7)
+    assert reply.json()["segments"] == [{"start": 0.0, "end": 0.5, "text": "heard"}]
+    assert back.ears.calls[-1][1].min_silence_gap == 7
+    part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode()}}
+    legacy = {"model": "any", "messages": [{"role": "user", "content": [part]}]}
+    assert front.http.post_json(PATH, legacy).status == 200
+    assert back.ears.calls[-1][1].vad == "on"
+
+
+def test_what_is_wrong_is_refused_before_it_is_forwarded(stage):
+    with wire(HEARD) as backend, stage(recogniser_url=backend.url, asr_body_bytes=100_000) as front:
+        for body, message in (
+            ({}, NO_AUDIO),
+            ({"audio": "@"}, INVALID_BASE64),
+            ({"audio": "Zm9v"}, UNSUPPORTED_AUDIO),
+        ):
+            reply = front.http.post_json(PATH, body)
+            assert (reply.status, reply.json()) == (400, {"code": 400, "error": message})
+        assert front.http.recognise(WAV, vad=9).status == 400
+        assert front.http.recognise(bytes(100_000)).status == 413
+        assert front.http.request("POST", PATH, b"{}", key="sl:another-key").status == 401
+        assert backend.heads == []
+        assert front.http.recognise(WAV).status == 200
+        assert len(backend.heads) == 1
+
+
+def test_the_backend_gets_the_request_and_nothing_of_the_client(stage, tools):
+    with (
+        wire(HEARD) as backend,
+        stage(recogniser_url=backend.url, recogniser_api_key=BACK_KEY) as front,
+    ):
+        audio = base64.b64encode(WAV).decode()
+        body = json.dumps({"audio": audio, "language": "EN", "vad": 0, "session_id": "s", "vad_filter": 1})
+        headers = {
+            "Content-Type": "application/json",
+            "Cookie": f"c={tools.canary}",
+            "X-Api-Key": tools.canary,
+            "Proxy-Authorization": tools.canary,
+            "TE": "trailers",
+            "X-Forwarded-For": "192.0.2.7",
+        }
+        reply = front.http.request("POST", PATH, body.encode(), headers)
+    assert reply.status == 200
+    (head,), (sent,) = backend.heads, backend.bodies
+    assert head.startswith("post /speech/asr/srt/audio_llm http/1.1\r\n")
+    assert f"authorization: bearer {BACK_KEY}" in head
+    for secret in (tools.key, tools.canary, "cookie", "x-api-key", "proxy-", "192.0.2.7", "trailers"):
+        assert secret not in head
+    assert json.loads(sent) == {"audio": audio, "language": "en", "vad": "off", "session_id": "s"}
+
+
+def test_no_key_is_sent_where_none_is_set(stage):
+    with wire(HEARD) as backend, stage(recogniser_url=backend.url + PATH) as front:
+        assert front.http.recognise(WAV).json()["text"] == "elsewhere"
+    assert "authorization" not in backend.heads[0]
+    assert backend.heads[0].startswith(f"post /speech{PATH} ")
+
+
+# What a backend answers
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (
+            "400 Bad Request",
+            b'{"why": "the backend has rules of its own", "n": 1}',
+            "application/problem+json",
+        ),
+        ("401 Unauthorized", b'{"error": "who are you"}', "application/json"),
+        ("413 Content Too Large", b"", "text/plain"),
+        ("429 Too Many Requests", b"slower", "text/plain; charset=utf-8"),
+        ("500 Internal Server Error", b"\xff\x00", "application/octet-stream"),
+        ("503 Service Unavailable", b"<html><h1>down</h1></html>", "text/html"),
+    ],
+)
+def test_s86_errors_keep_the_status_and_the_body_of_the_backend(stage, status, body, kind):
+    more = (
+        "Retry-After: 17\r\nSet-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nKeep-Alive: timeout=9\r\n"
+        "Server: theirs\r\nConnection: close\r\n"
+    )
+    with wire(answer(status, body, kind, more)) as backend, stage(recogniser_url=backend.url) as front:
+        reply = front.http.recognise(WAV)
+    assert (reply.status, reply.body) == (int(status[:3]), body)
+    assert reply.headers["content-type"] == kind
+    assert reply.headers["retry-after"] == "17"
+    assert not {"set-cookie", "www-authenticate", "keep-alive", "server"} & set(reply.headers)
+
+
+def test_what_one_answer_sets_goes_with_no_other_request(stage):
+    cookie = answer("200 OK", b"{}", more="Set-Cookie: a=b; Path=/\r\n")
+    with wire(cookie) as backend, stage(recogniser_url=backend.url) as front:
+        for _ in range(2):
+            assert front.http.recognise(WAV).status == 200
+    assert all("cookie" not in head for head in backend.heads)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
+        b"this is not HTTP at all\r\n\r\n",
+        answer("200 OK", b"<html>welcome</html>", "text/html"),
+        answer("200 OK", b"[1, 2]"),
+        answer("200 OK", b"{}", more="Content-Encoding: gzip\r\n"),
+        answer("204 No Content", b""),
+        answer("302 Found", b"", more="Location: http://127.0.0.1:9/\r\n"),
+        answer("700 Odd", b"{}"),
+    ],
+    ids=["hangs-up", "cut", "cut-chunk", "not-http", "html", "list", "gzip", "204", "302", "700"],
+)
+def test_s86_answers_that_are_none_are_502(stage, error_body, reply):
+    with wire(reply) as backend, stage(recogniser_url=backend.url) as front:
+        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
+        assert body["context"] == ["asr", "backend"]
+        assert "127.0.0.1" not in body["error"]
+        assert front.http.request("GET", "/readyz").json()["recogniser"]["last"] == body["error"]
+    assert len(backend.heads) == 1
+
+
+def test_s86_a_backend_that_is_not_there_is_502(stage, error_body, tmp_path):
+    with stage(recogniser_url=refused_url(), data_dir=tmp_path) as front:
+        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
+    assert "cannot be reached" in body["error"]
+    assert ended(tmp_path) == []
+
+
+def test_s86_a_backend_that_does_not_answer_is_502(stage, error_body, tmp_path):
+    with (
+        wire(hang=True) as backend,
+        stage(recogniser_url=backend.url, recogniser_timeout_s=0.3, data_dir=tmp_path) as front,
+    ):
+        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
+        assert "recogniser_timeout_s" in body["error"]
+        assert backend.gone.wait(10)
+    assert ended(tmp_path) == ["backend_error"]
+
+
+# Places, limits, usage
+
+
+def test_leaving_cancels_the_forwarded_call(stage, tools, tmp_path):
+    with wire(hang=True) as backend, stage(recogniser_url=backend.url, data_dir=tmp_path) as front:
+        with front.http.raw_json(PATH, {"audio": base64.b64encode(WAV).decode()}):
+            assert tools.eventually(lambda: backend.heads)
+        assert backend.gone.wait(10)
+    assert ended(tmp_path) == ["cancelled"]
+
+
+def test_s86_capacity_is_429(stage, error_body, tools):
+    with (
+        wire(hang=True) as backend,
+        stage(recogniser_url=backend.url, recogniser_concurrency=1, queue_limit=2) as front,
+        contextlib.ExitStack() as waiting,
+    ):
+        recording = {"audio": base64.b64encode(WAV).decode()}
+        waiting.enter_context(front.http.raw_json(PATH, recording))
+        assert tools.eventually(lambda: backend.heads)
+        waiting.enter_context(front.http.raw_json(PATH, recording))
+        gauge = b'speechlab_engine_requests{engine="remote"} 2'
+        assert tools.eventually(lambda: gauge in front.http.request("GET", "/metrics").body)
+        body = error_body(front.http.recognise(WAV), 429, "ErrRateLimited")
+        assert body["context"] == ["asr", "capacity"]
+        assert len(backend.heads) == 1
+
+
+def ended(folder) -> list[str]:
+    """How each operation in the ledger ended."""
+    with contextlib.closing(Database(folder)) as database:
+        return [row[0] for row in database.read("SELECT status FROM usage ORDER BY rowid")]
+
+
+def test_s17_what_a_backend_did_is_counted_and_what_it_refused_is_not(stage, tmp_path):
+    for reply, number in ((HEARD, 1), (answer("422 No", b"{}"), 1), (answer("500 No", b"{}"), 2), (None, 3)):
+        with wire(reply) as backend, stage(recogniser_url=backend.url, data_dir=tmp_path) as front:
+            front.http.recognise(WAV)
+        assert len(ended(tmp_path)) == number
+    assert ended(tmp_path) == ["completed", "backend_error", "backend_error"]
+
+
+def test_a_request_that_comes_back_is_not_sent_round_again(tools, error_body):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    round_again = f"http://127.0.0.1:{port}"
+    config = ServiceConfig(
+        port=port,
+        api_keys=(tools.key,),
+        recogniser_url=round_again,
+        recogniser_api_key=tools.key,
+        translator="",
+    )
+    with running(config) as service:
+        body = error_body(tools.http(service.base_url).recognise(WAV), 502, "ErrBackendUnreachable")
+    assert "is this service itself" in body["error"]
+
+
+# Settings
+
+
+def test_the_backend_comes_from_file_environment_and_arguments(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text('recogniser_url = "https://file.example"\nrecogniser_api_key = "x:of-the-file"\n')
+    config, warnings = load_config(path, None, {})
+    assert (config.recogniser_url, config.recogniser_api_key) == ("https://file.example", "x:of-the-file")
+    environment = {
+        "SPEECHLAB_SERVICE_RECOGNISER_URL": "https://environment.example/base",
+        "SPEECHLAB_SERVICE_RECOGNISER_API_KEY": BACK_KEY,
+    }
+    config, _ = load_config(path, None, environment)
+    assert (config.recogniser_url, config.recogniser_api_key) == (
+        "https://environment.example/base",
+        BACK_KEY,
+    )
+    config, _ = load_config(path, {"recogniser_url": "https://argument.example"}, environment)
+    assert config.recogniser_url == "https://argument.example"
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host",
+        "host:80",
+        "http://",
+        "https://host/?q=1",
+        "https://host/#f",
+        " https://host",
+        "http://h:x",
+    ],
+)
+def test_addresses_that_are_none(url):
+    with pytest.raises(ConfigurationError, match="recogniser_url"):
+        ServiceConfig.of({"recogniser_url": url})
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated():
+    with pytest.raises(ConfigurationError, match="recogniser_url") as caught:
+        ServiceConfig.of({"recogniser_url": "https://me:kanarienvogel@host"})
+    assert "kanarienvogel" not in str(caught.value)
+
+
+def test_a_key_does_not_travel_in_the_clear():
+    far = {"recogniser_url": "http://backend.example", "recogniser_api_key": BACK_KEY}
+    with pytest.raises(ConfigurationError, match="recogniser_allow_insecure") as caught:
+        ServiceConfig.of(far)
+    assert BACK_KEY not in str(caught.value)
+    ServiceConfig.of({**far, "recogniser_allow_insecure": True})
+    ServiceConfig.of({"recogniser_url": "http://backend.example"})
+    for near in ("http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "https://backend.example"):
+        ServiceConfig.of({**far, "recogniser_url": near})
+    with pytest.raises(ConfigurationError, match="recogniser_api_key"):
+        ServiceConfig.of({**far, "recogniser_url": "", "recogniser_api_key": "with a space"})
+
+
+def test_the_key_is_shown_nowhere(stage, caplog, tools):
+    caplog.set_level(logging.DEBUG)
+    with (
+        wire(answer("401 No", b"{}")) as backend,
+        stage(recogniser_url=backend.url, recogniser_api_key=BACK_KEY) as front,
+    ):
+        front.http.recognise(WAV)
+        shown = front.http.request("GET", "/readyz")
+        said = shown.body + front.http.request("GET", "/metrics").body
+    assert shown.json()["recogniser"] == {"url": backend.url + PATH, "last": "answered 401"}
+    config = ServiceConfig(recogniser_url=backend.url, recogniser_api_key=BACK_KEY, api_keys=(tools.key,))
+    assert BACK_KEY not in repr(config)
+    assert BACK_KEY not in repr(create_app(config).state.service.engines.backend)
+    assert BACK_KEY.encode() not in said
+    assert BACK_KEY not in caplog.text
+    assert any("recogniser_api_key" in str(vars(record)) for record in caplog.records)
+    assert all(BACK_KEY not in str(vars(record)) for record in caplog.records)
+
+
+def test_a_service_in_a_process_of_its_own_forwards_with_its_key(tools):
+    with wire(HEARD) as backend:
+        config = ServiceConfig(
+            port=0,
+            api_keys=(tools.key,),
+            recogniser_url=backend.url,
+            recogniser_api_key=BACK_KEY,
+        )
+        with running(config, process=True) as service:
+            assert tools.http(service.base_url).recognise(WAV).json()["text"] == "elsewhere"
+    assert BACK_KEY in backend.heads[0]
+
+
+def test_the_digest_of_what_decides_results_knows_the_backend():
+    def identity(**settings) -> str:
+        return create_app(ServiceConfig(api_keys=("sl:any-key-will-do",), **settings)).state.service.identity
+
+    assert len({identity(), identity(recogniser_url="http://a"), identity(recogniser_url="http://b")}) == 3
