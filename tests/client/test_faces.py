@@ -18,12 +18,14 @@ import pytest
 
 from speechlab.client import (
     AsyncClient,
+    AsyncRawStream,
     AsyncRealtimePool,
     AsyncRealtimeSession,
     AsyncSpeechEvents,
     AsyncSpeechStream,
     AsyncTranslationStream,
     Client,
+    RawStream,
     RealtimePool,
     RealtimeSession,
     SpeechEvents,
@@ -55,6 +57,7 @@ def plain(annotation):
         (Client, AsyncClient),
         (SpeechStream, AsyncSpeechStream),
         (TranslationStream, AsyncTranslationStream),
+        (RawStream, AsyncRawStream),
         (RealtimeSession, AsyncRealtimeSession),
         (RealtimePool, AsyncRealtimePool),
         (SpeechEvents, AsyncSpeechEvents),
@@ -72,6 +75,30 @@ def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchr
         mine, theirs = inspect.signature(one), inspect.signature(other)
         assert str(mine.parameters) == str(theirs.parameters), name
         assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
+
+
+def test_the_raw_replies_have_every_operation_over_http_in_both_faces():
+    kept = {}
+    for client in (Client("http://127.0.0.1:9"), AsyncClient("http://127.0.0.1:9")):
+        raw = client.with_raw_response
+        for name in public(raw):
+            mine, usual = inspect.signature(getattr(raw, name)), inspect.signature(getattr(client, name))
+            assert str(mine.parameters) == str(usual.parameters), name
+            assert inspect.getdoc(getattr(raw, name)) == inspect.getdoc(getattr(client, name))
+        kept[type(client)] = public(raw)
+    assert kept[Client] == kept[AsyncClient]
+    elsewhere = {
+        "base_url",
+        "ws_base_url",
+        "usage",
+        "close",
+        "connect",
+        "of",
+        "with_options",
+        "with_raw_response",
+    }
+    others = {"identity", "request", "realtime", "realtime_pool"}
+    assert kept[Client] == public(Client) - elsewhere - others
 
 
 def test_the_ways_in_have_the_same_parameters():

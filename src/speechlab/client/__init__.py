@@ -17,6 +17,7 @@ from speechlab.client._connect import aconnect, connect
 from speechlab.client._events import CallEvent, Timing, Usage
 from speechlab.client._found_keys import remember_key
 from speechlab.client._raw import AsyncRawReplies, RawReplies, RawReply
+from speechlab.client._raw_streams import AsyncRawStream, RawStream
 from speechlab.client._realtime import AsyncRealtimeSession
 from speechlab.client._realtime_events import AsyncSpeechEvents
 from speechlab.client._realtime_pool import AsyncRealtimePool
@@ -37,6 +38,7 @@ __all__ = [
     "BASE_URL_VARIABLE",
     "AsyncClient",
     "AsyncRawReplies",
+    "AsyncRawStream",
     "AsyncRealtimePool",
     "AsyncRealtimeSession",
     "AsyncSpeechEvents",
@@ -51,6 +53,7 @@ __all__ = [
     "RawReplies",
     "RawReply",
     "RawResponse",
+    "RawStream",
     "RealtimeEvent",
     "RealtimePool",
     "RealtimeSession",

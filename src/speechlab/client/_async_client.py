@@ -41,10 +41,12 @@ class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
 
     @property
     def with_raw_response(self) -> AsyncRawReplies:
-        """``voices``, ``synthesize``, ``transcribe`` and ``translate``, giving the reply as it came.
+        """The operations over HTTP, giving the reply as it came.
 
-        What they return has ``status``, ``headers``, ``content`` and ``timing``, and ``parse()``, which gives what
-        the call itself would have given.
+        What ``voices``, ``synthesize``, ``transcribe`` and ``translate`` return has ``status``, ``headers``,
+        ``content`` and ``timing``, and ``parse()``, which gives what the call itself would have given.
+        ``stream_speech`` and ``stream_translation`` return a context manager, which has ``status``, ``headers`` and
+        ``timing`` as soon as it is entered, gives the bytes when iterated, and the stream with ``parse()``.
         """
         return AsyncRawReplies(self)
 

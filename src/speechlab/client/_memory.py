@@ -15,7 +15,7 @@ import orjson
 from speechlab.client._call import RawResponse
 from speechlab.client._events import Timing
 from speechlab.client._misses import miss
-from speechlab.client._raw import note
+from speechlab.client._noted import note
 from speechlab.contract import CONTENT_TYPES, AudioFormat, request_key
 
 if TYPE_CHECKING:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from speechlab.client import _portal
 from speechlab.client._call import RawResponse
+from speechlab.client._noted import noting
+from speechlab.client._raw_streams import raw_stream, waited_stream
+from speechlab.client._sync_streams import SpeechStream, TranslationStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from speechlab.client._async_client import AsyncClient
 
-__all__ = ["AsyncRawReplies", "RawReplies", "RawReply", "note"]
+__all__ = ["AsyncRawReplies", "RawReplies", "RawReply"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_noted: ContextVar[list[RawResponse] | None] = ContextVar("_noted", default=None)
-
-
-def note(reply: RawResponse) -> RawResponse:
-    """Remember a reply for the call that wants to see it, and give it back."""
-    box = _noted.get()
-    if box is not None:
-        box.append(reply)
-    return reply
 
 
 @dataclass(frozen=True)
@@ -45,12 +38,8 @@ class RawReply(RawResponse, Generic[T]):
 def _raw(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, RawReply[T]]]:
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> RawReply[T]:
-        box: list[RawResponse] = []
-        token = _noted.set(box)
-        try:
+        with noting() as box:
             value = await method(*args, **kwargs)
-        finally:
-            _noted.reset(token)
         reply = box[-1]  # calls for the catalogue come before
         return RawReply(**{one.name: getattr(reply, one.name) for one in fields(RawResponse)}, _value=value)
 
@@ -66,20 +55,24 @@ def _waited(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 class AsyncRawReplies:
-    """The operations of a client that end with one reply, giving that reply as it came."""
+    """The operations of a client, giving their replies as they came; streams with their head before their body."""
 
     def __init__(self, client: AsyncClient) -> None:
         self.voices = _raw(client.voices)
         self.synthesize = _raw(client.synthesize)
+        self.stream_speech = raw_stream(client.stream_speech)
         self.transcribe = _raw(client.transcribe)
         self.translate = _raw(client.translate)
+        self.stream_translation = raw_stream(client.stream_translation)
 
 
 class RawReplies:
-    """The operations of a client that end with one reply, giving that reply as it came."""
+    """The operations of a client, giving their replies as they came; streams with their head before their body."""
 
     def __init__(self, client: AsyncRawReplies) -> None:
         self.voices = _waited(client.voices)
         self.synthesize = _waited(client.synthesize)
+        self.stream_speech = waited_stream(client.stream_speech, SpeechStream)
         self.transcribe = _waited(client.transcribe)
         self.translate = _waited(client.translate)
+        self.stream_translation = waited_stream(client.stream_translation, TranslationStream)

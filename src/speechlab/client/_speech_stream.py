@@ -87,7 +87,7 @@ class AsyncSpeechStream(Stream):
             return None
         await self.open()
         try:
-            piece = await self._source.piece() if self._source else None
+            piece = await self._piece() if self._source else None
         except WireError as error:
             text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
         else:
@@ -102,6 +102,9 @@ class AsyncSpeechStream(Stream):
         raise broken
 
     _ended = False
+
+    async def _advance(self) -> bytes | None:
+        return await self.next_piece()
 
     async def _finish(self) -> None:
         self._ended = True

@@ -19,6 +19,7 @@ from speechlab.client._wire import WireError
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
@@ -42,6 +43,8 @@ class Stream:
         self._source: Source | None = None
         self._closed = False
         self._timing = Timing()
+        self._tapped: deque[bytes] | None = None
+        """Copies of the pieces, for who wants the reply as it came."""
 
     @property
     def timing(self) -> Timing:
@@ -66,6 +69,18 @@ class Stream:
         # A stream that is dropped unfinished must not keep its place under the rate limit.
         weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), source).atexit = False
         return opened
+
+    async def _piece(self) -> bytes | None:
+        """The next bytes of the body, or None at the end; WireError if it is cut short."""
+        assert self._source is not None
+        piece = await self._source.piece()
+        if piece is not None and self._tapped is not None:
+            self._tapped.append(piece)
+        return piece
+
+    async def _advance(self) -> object | None:
+        """Go on by one step, whatever a step is; None at the end."""
+        raise NotImplementedError
 
     async def _settle(self, **spent: float) -> None:
         """The stream has proved to be whole: it is kept, and counted if the service made it."""

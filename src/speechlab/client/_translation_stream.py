@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._call import Call
     from speechlab.client._core import Core
-    from speechlab.client._recorded import Source
     from speechlab.client._stream_base import Asked
 
 __all__ = ["AsyncTranslationStream"]
@@ -81,7 +80,7 @@ class AsyncTranslationStream(Stream):
         source = await self._open_call(self._call)
         media_type = source.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json":
-            await self._read_whole(source)
+            await self._read_whole()
         elif media_type != "text/event-stream":
             start = await first_text(source)
             await self.aclose()
@@ -89,11 +88,13 @@ class AsyncTranslationStream(Stream):
             text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
             raise ContractError(text, body=start)
 
-    async def _read_whole(self, source: Source) -> None:
+    async def _read_whole(self) -> None:
         """A service that does not stream may answer with the whole translation at once."""
+        source = self._source
+        assert source is not None
         content = b""
         try:
-            while (piece := await source.piece()) is not None:
+            while (piece := await self._piece()) is not None:
                 content += piece
         except WireError as error:
             text = f"the reply was cut short after {len(content):,} bytes ({error})"
@@ -145,15 +146,16 @@ class AsyncTranslationStream(Stream):
         self._chunks.append(chunk)
         return chunk
 
+    async def _advance(self) -> TranslationChunk | None:
+        return await self.next_chunk()
+
     async def _next_data(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
-        source = self._source
-        assert source is not None
         while not self._waiting:
             if self._at_end:
                 return None
             try:
-                piece = await source.piece()
+                piece = await self._piece()
             except WireError as error:
                 self._fault = str(error)
                 piece = None
@@ -197,7 +199,7 @@ class AsyncTranslationStream(Stream):
         if self._source is not None and not self._at_end:
             with suppress(WireError, TimeoutError):
                 async with asyncio.timeout(_LINGER_S):
-                    while await self._source.piece() is not None:
+                    while await self._piece() is not None:
                         pass
         await self.aclose()
 

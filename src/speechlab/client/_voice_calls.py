@@ -12,8 +12,8 @@ from speechlab.client._call import RawResponse
 from speechlab.client._client_base import ClientBase
 from speechlab.client._memory import Memory, Question
 from speechlab.client._misses import nothing_is_sent
+from speechlab.client._noted import note
 from speechlab.client._operations import voices_call
-from speechlab.client._raw import note
 from speechlab.client._settings import plain_url
 from speechlab.client._voices import VoiceCatalogue, read_catalogue
 from speechlab.contract import Voice, VoiceList, canonical_uuid
