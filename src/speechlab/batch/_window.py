@@ -23,7 +23,7 @@ __all__ = ["Send", "Window", "Writer"]
 
 Send = Callable[["Call"], Awaitable["Answer"]]
 _LARGE = 200_000
-_GRACE_S = 3.0
+_GRACE_S = 1.0
 """How long calls under way may go on when someone interrupts; they are paid for."""
 
 
