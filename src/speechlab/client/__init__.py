@@ -22,6 +22,7 @@ from speechlab.client._realtime import AsyncRealtimeSession
 from speechlab.client._realtime_events import AsyncSpeechEvents
 from speechlab.client._realtime_pool import AsyncRealtimePool
 from speechlab.client._secret import Secret
+from speechlab.client._service_facts import remember_service, replaying_from
 from speechlab.client._settings import BASE_URL_VARIABLE, plain_url
 from speechlab.client._speech import SpeechClip
 from speechlab.client._speech_stream import AsyncSpeechStream
@@ -76,4 +77,6 @@ __all__ = [
     "opentelemetry_hook",
     "plain_url",
     "remember_key",
+    "remember_service",
+    "replaying_from",
 ]

@@ -48,6 +48,8 @@ class ClientBase:
         self._settings = settings
         self._owner = parent is None
         self._catalogue: VoiceCatalogue | None = None
+        self._unlisted = False
+        """Whether the service has said that it has no catalogue."""
         if parent is None:
             self._core: Core = Core(settings, Connections(), Ledger())
         else:
@@ -55,7 +57,7 @@ class ClientBase:
             before = parent._settings  # noqa: SLF001
             if (settings.store, settings.mode) == (before.store, before.mode):
                 # With another store the catalogue is asked for anew, so that it is kept there as well.
-                self._catalogue = parent._catalogue  # noqa: SLF001
+                self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

@@ -74,9 +74,12 @@ class VoiceCalls(ClientBase):
         memory, here = Memory.of(self._settings), plain_url(self.base_url)
         if memory is not None and memory.replaying:
             return (await asyncio.to_thread(memory.catalogue, here))[0]
+        if self._unlisted:
+            return here
         try:
             return (self._catalogue if self._catalogue is not None else await self.voices()).service or here
         except NotFoundError:  # a service that only listens has no catalogue
+            self._unlisted = True
             if memory is not None:
                 await asyncio.to_thread(memory.keep_catalogue, here, here, None)
             return here
