@@ -7,6 +7,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from speechlab import __version__
 from speechlab.cli import (
@@ -29,12 +30,42 @@ __all__ = ["app", "run"]
 _UsageError: Any = typer.BadParameter.__mro__[2]
 """What a wrong command line raises: the base of typer's errors, which it does not export."""
 
+_SHORT_HELP = 400
+"""Longest text of a command in the list of commands; the first sentence of each is shown whole, and wraps."""
+
+
+class _Group(TyperGroup):
+    """Commands whose texts are not cut off, and whose interruption is told."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        names = self.list_commands(ctx)
+        commands = [(name, found) for name in names if (found := self.get_command(ctx, name))]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, found.get_short_help_str(_SHORT_HELP))
+                    for name, found in commands
+                    if not found.hidden
+                ]
+            )
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # typer would end with a bare code, and say nothing
+            raise typer.Abort from None
+
+
 app = typer.Typer(
     name="speechlab",
+    cls=_Group,
     help="Speech services in notebooks and tables: synthesise, recognise, translate, compare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    # rich's panels cut off long options at 80 columns, call a switch <bool>, and lose what stands in brackets
+    rich_markup_mode=None,
 )
 app.command("quickstart")(_quickstart.quickstart)
 app.command("serve")(_serve.serve)
@@ -43,9 +74,9 @@ app.command("login")(_login.login)
 app.command("doctor")(_doctor.doctor)
 app.command("usage")(_usage.usage)
 app.command("conform")(_conform.conform)
-app.add_typer(_batch.app, name="batch")
-app.add_typer(_engines.app, name="engines")
-app.add_typer(_keys.app, name="keys")
+for _name, _part in (("batch", _batch.app), ("engines", _engines.app), ("keys", _keys.app)):
+    _part.rich_markup_mode = None
+    app.add_typer(_part, name=_name, cls=_Group)
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,7 +105,7 @@ def run() -> None:
         errors.print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
     except (KeyboardInterrupt, typer.Abort):
-        errors.print("stopped; what was finished is kept")
+        errors.print("stopped")
         sys.exit(130)
     except _UsageError as error:
         error.show()

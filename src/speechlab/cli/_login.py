@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from getpass import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from speechlab._require import require
 from speechlab.cli._console import errors
-from speechlab.client import BASE_URL_VARIABLE, Client, Secret, plain_url, remember_key
 from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from speechlab.client import Secret
 
 __all__ = ["login"]
 
 
 def login(
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help=f"The service. [default: {BASE_URL_VARIABLE}]")
+        str | None, typer.Option("--base-url", help="The service. [default: SPEECHLAB_BASE_URL]")
     ] = None,
     check: Annotated[
         bool, typer.Option(help="Ask the service whether the key is good, before it is kept.")
@@ -26,19 +29,58 @@ def login(
     forget: Annotated[bool, typer.Option("--forget", help="Take the key out of the keyring again.")] = False,
 ) -> None:
     """Keep the API key of a service in the system's keyring. The key is asked for, or read from stdin."""
+    from speechlab.client import BASE_URL_VARIABLE, Client, plain_url, remember_key
+
     where = base_url or os.environ.get(BASE_URL_VARIABLE)
     if not where:
         raise ConfigurationError(f"name the service with --base-url, or set {BASE_URL_VARIABLE}")
+    # whatever cannot work is said before anybody types a key
+    Client(where, api_key="none-yet", mode="live").close()
+    ring = _ring()
     place = plain_url(where)
     if forget:
         remember_key(place, None)
-        errors.print(f"[green]✓[/] the key for {place} is forgotten")
+        errors.print(f"[green]✓[/] the keyring holds no key for {place} any more")
         return
-    key = Secret(getpass("API key: ") if sys.stdin.isatty() else sys.stdin.readline())
+    key = _asked()
     key.check()
     if check:
         with Client(where, api_key=key, mode="live") as lab:
             voices = len(lab.voices())
         errors.print(f"the service takes the key; it offers {voices} voices")
     remember_key(place, key)
-    errors.print(f"[green]✓[/] kept in the keyring; speechlab uses it for {place}")
+    errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {place}")
+
+
+def _asked() -> Secret:
+    from speechlab.client import Secret
+
+    if not sys.stdin.isatty():
+        return Secret(sys.stdin.readline())
+    try:
+        return Secret(getpass("API key: "))
+    except (KeyboardInterrupt, EOFError):
+        errors.print("\nno key was given; nothing is kept")
+        raise typer.Exit(130) from None
+
+
+def _ring() -> str:
+    """Return the name of the keyring that is used here.
+
+    Raises:
+        MissingDependencyError: The package keyring is not installed.
+        ConfigurationError: This machine has no keyring that keeps anything.
+    """
+    keyring = require("keyring")
+    try:
+        ring = keyring.get_keyring()
+        usable, name = ring.priority > 0, str(ring.name)
+    except Exception as error:  # noqa: BLE001 - keyrings fail in their own ways
+        usable, name = False, type(error).__name__
+    if usable:
+        return name
+    message = (
+        f"this machine has no keyring that keeps keys ({name}); set SPEECHLAB_API_KEY, or put the line "
+        "SPEECHLAB_API_KEY=... into the file .env of the folder that you work in"
+    )
+    raise ConfigurationError(message)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from speechlab.cli._console import console, number, percent, plain_table, stages
+from speechlab.cli._console import console, errors, number, percent, plain_table, stages
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -48,11 +48,22 @@ def quickstart(
     translates them, scores everything, and leaves tables, recordings and a page that plays. A second run reuses what
     is already computed.
     """
+    started = time.perf_counter()
+    _room_for(out)
+    try:
+        speech, translated = _work(out, sentences)
+    except KeyboardInterrupt:
+        errors.print("stopped; what was finished is kept, and the same command again goes on from there")
+        raise typer.Exit(130) from None
+    _print_results(speech, translated)
+    _print_end(speech, translated, out, time.perf_counter() - started)
+
+
+def _work(out: Path, sentences: int | None) -> tuple[SpeechReport, TranslationReport]:
+    """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
     from speechlab.evaluate import combined_page
 
-    started = time.perf_counter()
-    _room_for(out)
     with stages() as told:
         told("starting the service", 0, 1)
         from speechlab.client import connect
@@ -74,8 +85,7 @@ def quickstart(
             )
             raise StoreError(message) from error
         told("writing the report", 1, 1)
-    _print_results(speech, translated)
-    _print_end(speech, translated, out, time.perf_counter() - started)
+    return speech, translated
 
 
 def _room_for(out: Path) -> None:

@@ -1,0 +1,223 @@
+"""The command in a terminal of 80 columns: what it asks, what it shows, and how it ends when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pexpect = pytest.importorskip("pexpect", reason="terminals of this kind are those of Unix")
+
+SPEECHLAB = Path(sys.executable).parent / "speechlab"
+RING = """
+import json, os
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+    path = os.environ["TEST_RING"]
+
+    def _all(self):
+        return json.load(open(self.path)) if os.path.exists(self.path) else {}
+
+    def get_password(self, service, name):
+        return self._all().get(f"{service} {name}")
+
+    def set_password(self, service, name, password):
+        json.dump({**self._all(), f"{service} {name}": password}, open(self.path, "w"))
+
+    def delete_password(self, service, name):
+        kept = self._all()
+        del kept[f"{service} {name}"]
+        json.dump(kept, open(self.path, "w"))
+"""
+
+
+class Terminal:
+    """A command in a terminal; ``shown`` is everything that was seen in it."""
+
+    def __init__(self, *arguments, cwd, **environment):
+        self.shown = ""
+        self._process = pexpect.spawn(
+            str(SPEECHLAB),
+            [str(argument) for argument in arguments],
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", **environment},
+            cwd=str(cwd),
+            dimensions=(24, 80),
+            encoding="utf-8",
+            timeout=120,
+        )
+
+    def until(self, words):
+        self._process.expect(words)
+        self.shown += self._process.before + self._process.after
+
+    def type(self, text):
+        self._process.send(text)
+
+    def asked(self, words):
+        """Wait for a question, and until what is typed is not echoed any more."""
+        self.until(words)
+        self._process.waitnoecho()
+
+    def end(self):
+        """Wait for the end; gives the exit code."""
+        self._process.expect(pexpect.EOF)
+        self.shown += self._process.before
+        self._process.close()
+        return self._process.exitstatus
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """The environment of a machine with a keyring, which is a file here."""
+    (tmp_path / "filering.py").write_text(RING)
+    return {
+        "PYTHON_KEYRING_BACKEND": "filering.Keyring",
+        "PYTHONPATH": str(tmp_path),
+        "TEST_RING": str(tmp_path / "ring.json"),
+        "SPEECHLAB_STATE_DIR": str(tmp_path / "state"),
+    }
+
+
+@pytest.mark.engines
+def test_login_asks_keeps_and_forgets(tmp_path, ring, live_service):
+    url = live_service.base_url
+    login = Terminal("login", "--base-url", url, cwd=tmp_path, **ring)
+    login.asked("API key: ")
+    login.type(f"{live_service.api_key}\n")
+    assert login.end() == 0, login.shown
+    assert "filering Keyring" in login.shown
+    assert live_service.api_key not in login.shown
+    assert live_service.api_key in Path(ring["TEST_RING"]).read_text()
+    doctor = Terminal("doctor", cwd=tmp_path, **ring, SPEECHLAB_BASE_URL=url)
+    assert doctor.end() == 0, doctor.shown
+    forget = Terminal("login", "--base-url", url, "--forget", cwd=tmp_path, **ring)
+    assert forget.end() == 0, forget.shown
+    assert Path(ring["TEST_RING"]).read_text() == "{}"
+
+
+@pytest.mark.engines
+def test_login_keeps_no_key_that_is_refused(tmp_path, ring, live_service):
+    login = Terminal("login", "--base-url", live_service.base_url, cwd=tmp_path, **ring)
+    login.asked("API key: ")
+    login.type("sl:wrong-canary\n")
+    assert login.end() == 1
+    assert "Invalid token" in login.shown
+    assert "canary" not in login.shown
+    assert not Path(ring["TEST_RING"]).exists()
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_leaving_the_question_keeps_nothing(tmp_path, ring, key):
+    login = Terminal("login", "--base-url", "https://speech.example", cwd=tmp_path, **ring)
+    login.asked("API key: ")
+    login.type(key)
+    assert login.end() == 130
+    assert "no key was given; nothing is kept" in login.shown
+    assert "Traceback" not in login.shown
+    assert not Path(ring["TEST_RING"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("speech.example", "it must look like"),
+        ("http://[half", "is not a URL"),
+        ("http://speech.example", "in the clear"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_before_the_key_is_asked_for(tmp_path, ring, url, words):
+    login = Terminal("login", "--base-url", url, cwd=tmp_path, **ring)
+    assert login.end() == 2
+    assert words in login.shown
+    assert "API key: " not in login.shown
+
+
+@pytest.mark.parametrize(
+    "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring", "no.Such"]
+)
+def test_a_machine_without_a_keyring_says_so_before_the_key_is_asked_for(tmp_path, ring, backend):
+    ring["PYTHON_KEYRING_BACKEND"] = backend
+    login = Terminal("login", "--base-url", "https://speech.example", cwd=tmp_path, **ring)
+    assert login.end() == 2
+    assert "no keyring that keeps keys" in login.shown
+    assert ".env" in login.shown
+    assert "API key: " not in login.shown
+
+
+def every_command():
+    import typer
+
+    from speechlab.cli._app import app
+
+    def walk(command, path):
+        yield path
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, (*path, name))
+
+    return list(walk(typer.main.get_command(app), ()))
+
+
+@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+def test_help_fits_80_columns_and_is_whole(path):
+    done = subprocess.run(
+        [SPEECHLAB, *path, "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+    )
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "<bool>" not in done.stdout
+    assert "…" not in done.stdout.replace('": …', "")  # an option that is cut off
+    assert not re.search(r"\w\.\.\.$", done.stdout, re.MULTILINE)  # a text that is cut off
+
+
+@pytest.mark.engines
+def test_interrupting_the_quickstart(tmp_path, live_service):
+    """It ends, keeps what was finished, and says so."""
+    place = {
+        "SPEECHLAB_BASE_URL": live_service.base_url,
+        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_STORE": str(tmp_path / "store"),
+    }
+    run = Terminal("quickstart", "--out", tmp_path / "out", cwd=tmp_path, **place)
+    run.until(r" [1-9]\d*/\d\d")  # some of the calls for speech are done
+    run.type("\x03")
+    assert run.end() == 130
+    assert "stopped; what was finished is kept" in run.shown
+    assert "Traceback" not in run.shown
+    again = subprocess.run(
+        [sys.executable, "-c", "from speechlab import batch; print(batch.runs()[['status', 'ok']].to_csv())"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **place},
+    )
+    assert re.search(r",interrupted,[1-9]", again.stdout), again.stdout
+
+
+def test_interrupting_any_command_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [SPEECHLAB, "doctor"]
+        place = {"SPEECHLAB_BASE_URL": url, "SPEECHLAB_API_KEY": "sl:any"}
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **place}
+        ) as process:
+            silent.settimeout(60)
+            asked, _ = silent.accept()
+            with asked:  # and nobody answers
+                process.send_signal(signal.SIGINT)
+                _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == "stopped\n"
