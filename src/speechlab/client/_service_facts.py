@@ -22,7 +22,7 @@ C = TypeVar("C", Client, AsyncClient)
 
 
 async def remember_service(lab: AsyncClient, store: Store) -> None:
-    """Keep in a store what a client knows of its service, so that a replay can tell names of voices and keys of calls.
+    """Keep in a store what a client knows of its service, so that a replay can tell voices and keys of calls.
 
     Args:
         lab: The client; one that only replays has nothing new to tell.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.metrics import score
@@ -97,7 +98,7 @@ def round_trip(
     """
     _need(frame, text, language)
     _keep_free(frame, RESULTS)
-    pairs = _cross(frame, lab.voices(), voices, language)
+    pairs = _cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
     spoken = batch.synthesize(
         pairs[~mute],
