@@ -56,6 +56,11 @@ def check_against_jiwer(references, hypotheses, unit):
     for mine, chunks in zip(ours.alignments, theirs.alignments, strict=True):
         expected = [(c.type, c.ref_start_idx, c.ref_end_idx, c.hyp_start_idx, c.hyp_end_idx) for c in chunks]
         assert list(mine.blocks) == expected
+    # Counts come from the alignments where those are there already, and from elsewhere where not.
+    aligned_first = error_rate(references, hypotheses, unit=unit)
+    assert aligned_first.alignments == ours.alignments
+    assert aligned_first.counts_by_utterance.tolist() == ours.counts_by_utterance.tolist()
+    assert aligned_first.rate == ours.rate
 
 
 @settings(deadline=None)
@@ -311,6 +316,22 @@ def test_alignment_text_and_html():
     assert "<del" in html
     assert "<ins" in html
     assert html._repr_html_() == html if hasattr(html, "_repr_html_") else html.__html__() == html
+
+
+def test_alignments_hold_the_tokens_and_travel():
+    one, same = error_rate(["a  b\u3000c", ""], ["a x c", ""]).alignments
+    assert (one.reference, one.hypothesis) == (("a", "b", "c"), ("a", "x", "c"))
+    assert (same.reference, same.blocks) == ((), ())
+    again = pickle.loads(pickle.dumps(one))
+    assert again == one
+    assert hash(again) == hash(one)
+    assert (
+        again.blocks
+        == one.blocks
+        == (("equal", 0, 1, 0, 1), ("substitute", 1, 2, 1, 2), ("equal", 2, 3, 2, 3))
+    )
+    assert one != same
+    assert error_rate("ab", "ac", unit="char").alignments[0].reference == "ab"
 
 
 def test_edits_tell_tokens_and_places():

@@ -5,22 +5,24 @@ The alignment is a cheapest one under unit costs, the one that rapidfuzz finds a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
-
-from rapidfuzz.distance import Levenshtein
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from speechlab.display import Html, diff
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._counting import Operation, Run, align_many, cheapest_runs
 from speechlab.metrics._edits import placed_words
 from speechlab.metrics._sclite import sclite_blocks
-from speechlab.metrics._sclite_marks import Place, align_marked, is_marked
+from speechlab.metrics._sclite_marks import align_marked
+from speechlab.metrics._sclite_network import Place, is_marked
 from speechlab.metrics._units import prepare
 from speechlab.text import Normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from speechlab.metrics._units import Counts, Normalize, Preparation, Tokens
 
@@ -31,18 +33,12 @@ __all__ = [
     "align_as",
     "alignment_html",
     "alignment_text",
+    "alignments_of",
     "has_marks",
     "unmarked",
 ]
 
-Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
-_Blocks: TypeAlias = tuple[tuple[Operation, int, int, int, int], ...]
-_OPERATIONS: dict[str, Operation] = {
-    "equal": "equal",
-    "replace": "substitute",
-    "delete": "delete",
-    "insert": "insert",
-}
+_Blocks: TypeAlias = tuple[Run, ...]
 
 
 class Edit(NamedTuple):
@@ -63,36 +59,59 @@ class Edit(NamedTuple):
     hypothesis_index: int
 
 
-@dataclass(frozen=True, slots=True)
 class Alignment:
-    """How one hypothesis lines up with its reference.
+    """How one hypothesis lines up with its reference. Not to be changed once it is made.
 
     Attributes:
-        reference: Tokens of the reference.
-        hypothesis: Tokens of the hypothesis.
         separator: What stands between two tokens when they are shown: a space for words, nothing for characters.
         language: ISO 639-1 code, if it is known; browsers choose glyphs by it.
         counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way. Where a transcript has sclite's markings, the
             tokens are those of the cheapest alternatives, and ``""`` stands against an optional word that was left
             out.
         places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
-        fixed: The blocks, where they are known already.
     """
 
-    reference: Tokens
-    hypothesis: Tokens
-    separator: str = " "
-    language: str | None = None
-    counts: Counts = "levenshtein"
-    places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = field(default=None, repr=False)
-    fixed: _Blocks | None = field(default=None, repr=False, compare=False)
+    __slots__ = ("_blocks", "_heard", "_said", "counts", "language", "places", "separator")
+
+    def __init__(
+        self,
+        reference: Tokens,
+        hypothesis: Tokens,
+        separator: str = " ",
+        language: str | None = None,
+        counts: Counts = "levenshtein",
+        places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = None,
+        blocks: _Blocks | None = None,
+    ) -> None:
+        # Words may come as one text, and are cut when they are asked for: keeping lists of words of very many
+        # utterances takes more time than finding their alignments.
+        self._said = reference
+        self._heard = hypothesis
+        self.separator = separator
+        self.language = language
+        self.counts: Counts = counts
+        self.places = places
+        self._blocks = blocks
+
+    @property
+    def reference(self) -> Tokens:
+        """Tokens of the reference."""
+        said = self._said
+        return tuple(said.split()) if self.separator and isinstance(said, str) else said
+
+    @property
+    def hypothesis(self) -> Tokens:
+        """Tokens of the hypothesis."""
+        heard = self._heard
+        return tuple(heard.split()) if self.separator and isinstance(heard, str) else heard
 
     @property
     def blocks(self) -> _Blocks:
         """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
-        if self.fixed is None:
-            object.__setattr__(self, "fixed", self._find())
-        return cast("_Blocks", self.fixed)
+        found = self._blocks
+        if found is None:
+            found = self._blocks = self._find()
+        return found
 
     def _find(self) -> _Blocks:
         reference, hypothesis = self.reference, self.hypothesis
@@ -101,9 +120,7 @@ class Alignment:
             return (("equal", 0, n, 0, n),) if n else ()
         if self.counts != "levenshtein":
             return sclite_blocks(reference, hypothesis)
-        found = Levenshtein.opcodes(reference, hypothesis).as_list()
-        runs = cast("list[tuple[str, int, int, int, int]]", found)
-        return tuple([(_OPERATIONS[tag], i0, i1, j0, j1) for tag, i0, i1, j0, j1 in runs])
+        return tuple(cheapest_runs(reference, hypothesis)[0])
 
     @property
     def tally(self) -> tuple[int, int, int, int]:
@@ -120,32 +137,17 @@ class Alignment:
                 insertions += j1 - j0
         return hits, substitutions, deletions, insertions
 
-    @classmethod
-    def many(cls, pairs: Iterable[tuple[Tokens, Tokens]], **shared: object) -> Iterator[Alignment]:
-        """Alignments that share everything but their tokens, made faster than one by one."""
-        model = cls("", "", **shared)  # type: ignore[arg-type]
-        # The way around a frozen dataclass's __init__, which costs as much as the alignment itself.
-        new, places = cls.__new__, {name: getattr(cls, name).__set__ for name in cls.__slots__}
-        set_reference, set_hypothesis = places.pop("reference"), places.pop("hypothesis")
-        common = [(place, getattr(model, name)) for name, place in places.items()]
-        for reference, hypothesis in pairs:
-            alignment = new(cls)
-            set_reference(alignment, reference)
-            set_hypothesis(alignment, hypothesis)
-            for place, value in common:
-                place(alignment, value)
-            yield alignment
-
     def __iter__(self) -> Iterator[Edit]:
         """One :class:`Edit` for each step."""
+        reference, hypothesis = self.reference, self.hypothesis
         for operation, i0, i1, j0, j1 in self.blocks:
             if operation == "insert":
-                yield from (Edit(operation, None, self.hypothesis[j], i0, j) for j in range(j0, j1))
+                yield from (Edit(operation, None, hypothesis[j], i0, j) for j in range(j0, j1))
             elif operation == "delete":
-                yield from (Edit(operation, self.reference[i], None, i, j0) for i in range(i0, i1))
+                yield from (Edit(operation, reference[i], None, i, j0) for i in range(i0, i1))
             else:
                 for i, j in zip(range(i0, i1), range(j0, j1), strict=True):
-                    yield Edit(operation, self.reference[i], self.hypothesis[j], i, j)
+                    yield Edit(operation, reference[i], hypothesis[j], i, j)
 
     @property
     def text(self) -> str:
@@ -164,20 +166,45 @@ class Alignment:
 
     def _runs(self) -> list[tuple[Operation, str, str]]:
         join = self.separator.join
+        reference, hypothesis = self.reference, self.hypothesis
         runs: list[tuple[Operation, str, str]] = []
         for operation, i0, i1, j0, j1 in self.blocks:
-            old, new = join(self.reference[i0:i1]), join(self.hypothesis[j0:j1])
-            if operation == "equal" and "" in self.reference[i0:i1]:
-                pairs = zip(self.reference[i0:i1], self.hypothesis[j0:j1], strict=True)
-                old = join(said or heard for said, heard in pairs)
+            said, heard = reference[i0:i1], hypothesis[j0:j1]
+            old, new = join(said), join(heard)
+            if operation == "equal" and "" in said:
+                old = join(one or other for one, other in zip(said, heard, strict=True))
             runs.append((operation, old, new))
         return runs
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Alignment) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        sides = tuple(self.reference), tuple(self.hypothesis)
+        return (*sides, self.separator, self.language, self.counts, self.places)
 
     def _repr_html_(self) -> str:
         return str(self.html)
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
+
+
+def alignments_of(
+    said: list[str], heard: list[str], preparation: Preparation
+) -> tuple[tuple[Alignment, ...], NDArray[np.int64]]:
+    """Alignments of many pairs of canonical texts by unit costs, and their counts as by ``count_many``."""
+    blocks, counts = align_many(said, heard, preparation)
+    separator, language = preparation.separator, preparation.language
+    return tuple(
+        [
+            Alignment(one, other, separator, language, "levenshtein", None, found)
+            for one, other, found in zip(said, heard, blocks, strict=True)
+        ]
+    ), counts
 
 
 def align_as(

@@ -14,13 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cpdist
 
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment import Alignment, align_as
+from speechlab.metrics._alignment import Alignment, align_as, alignments_of
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
+from speechlab.metrics._counting import count_many, errors_and_lengths
 from speechlab.metrics._edits import edit_table
 from speechlab.metrics._units import Preparation, check_counts, package_version, prepare
 
@@ -32,11 +31,8 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._units import Counts, Normalize, Tokens, Unit
 
-__all__ = ["ErrorRate", "count_edits", "error_rate"]
+__all__ = ["ErrorRate", "error_rate"]
 
-# From this many words on it pays to tell rapidfuzz that an error rate of 20 % or less is likely: it is several times
-# faster then, and no slower, nor another number, where the guess is wrong.
-_LONG = 500
 _UNIT_NAMES = {
     "word": "word (WER)",
     "char": "character (CER)",
@@ -82,24 +78,7 @@ class ErrorRate:
         if self._by_sclite or "counts_by_utterance" in vars(self):
             table = self.counts_by_utterance
             return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
-        distance = Levenshtein.distance
-        count = len(self._said)
-        if self.unit in {"char", "reading"}:
-            # Without a loop in Python: it would take as long as the comparisons.
-            found = cpdist(self._said, self._heard, scorer=distance, dtype=np.int64)
-            return found, np.fromiter(map(len, self._said), np.int64, count)
-        errors, lengths = [], []
-        for said, heard in zip(self._said, self._heard, strict=True):
-            reference = said.split()
-            length = len(reference)
-            lengths.append(length)
-            if said == heard:
-                errors.append(0)
-            elif length < _LONG:
-                errors.append(distance(reference, heard.split()))
-            else:
-                errors.append(distance(reference, heard.split(), score_hint=length // 5))
-        return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
+        return errors_and_lengths(self._said, self._heard, self._preparation)
 
     @property
     def errors_by_utterance(self) -> NDArray[np.int64]:
@@ -174,15 +153,12 @@ class ErrorRate:
     @cached_property
     def counts_by_utterance(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
-        flat: list[int] = []
-        if self._by_sclite or "alignments" in vars(self):
-            for alignment in self.alignments:
-                flat += alignment.tally
-        else:
-            cut = self._preparation.cut
-            for said, heard in zip(self._said, self._heard, strict=True):
-                flat += count_edits(cut(said), cut(heard))
-        return np.array(flat, dtype=np.int64).reshape(-1, 4)
+        if self._by_sclite:
+            flat = [number for alignment in self.alignments for number in alignment.tally]
+            return np.array(flat, dtype=np.int64).reshape(-1, 4)
+        if "_aligned" in vars(self):
+            return self._aligned[1]
+        return count_many(self._said, self._heard, self._preparation)
 
     @property
     def hits(self) -> int:
@@ -236,12 +212,11 @@ class ErrorRate:
                 align_as(self.counts, texts, self._preparation, pair)
                 for texts, pair in zip(zip(*self._texts, strict=True), tokens, strict=True)
             )
-        separator = self._preparation.separator
-        # Tuples, not lists: the garbage collector leaves tuples of texts alone, and there may be very many.
-        wrap: type = str if self.unit in {"char", "reading"} else tuple
-        said, heard = (map(wrap, map(self._preparation.cut, texts)) for texts in (self._said, self._heard))
-        pairs = zip(said, heard, strict=True)
-        return tuple(Alignment.many(pairs, separator=separator, language=self.language))
+        return self._aligned[0]
+
+    @cached_property
+    def _aligned(self) -> tuple[tuple[Alignment, ...], NDArray[np.int64]]:
+        return alignments_of(self._said, self._heard, self._preparation)
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
         """The errors, one row each, with their places in the texts as they were written.
@@ -321,18 +296,6 @@ class ErrorRate:
             ("Signature", self.signature),
         ]
         return str(table(["Figure", "Value"], rows))
-
-
-def count_edits(reference: Tokens, hypothesis: Tokens) -> tuple[int, int, int, int]:
-    """Hits, substitutions, deletions and insertions of one pair, as jiwer counts them."""
-    if reference == hypothesis:
-        return len(reference), 0, 0, 0
-    edits = Levenshtein.editops(reference, hypothesis).as_list()
-    substitutions = [edit[0] for edit in edits].count("replace")
-    # What is left are deletions and insertions; their difference is that of the lengths.
-    longer = len(reference) - len(hypothesis)
-    deletions = (len(edits) - substitutions + longer) // 2
-    return len(reference) - substitutions - deletions, substitutions, deletions, deletions - longer
 
 
 def error_rate(

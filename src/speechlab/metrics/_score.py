@@ -10,7 +10,7 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment, align_as, unmarked
 from speechlab.metrics._bootstrap import ratio_interval, sum_blocks
-from speechlab.metrics._error_rate import count_edits
+from speechlab.metrics._counting import count_edits
 from speechlab.metrics._japanese import DifferenceClass, compare_japanese
 from speechlab.metrics._units import Preparation, auto_unit, check_counts, prepare
 from speechlab.text import language_code
