@@ -26,12 +26,12 @@ GOOD = {
 }
 
 
-def shake(http, *, path=PATH, method="GET", key="", drop=(), body=b"", **headers):
+def shake(http, *, path=PATH, method="GET", version="1.1", key="", drop=(), body=b"", **headers):
     """Send a handshake as written; returns status, headers and body."""
     fields = {name: value for name, value in GOOD.items() if name not in drop}
     if key is not None:
         fields["Authorization"] = f"Bearer {key or http.key}"
-    lines = [f"{method} {path} HTTP/1.1"]
+    lines = [f"{method} {path} HTTP/{version}"]
     for name, value in (fields | {n.replace("_", "-"): v for n, v in headers.items()}).items():
         lines += [f"{name}: {item}" for item in ([value] if isinstance(value, str) else value)]
     with socket.create_connection(http.address, timeout=10) as connection:
@@ -99,6 +99,7 @@ def test_160_deflate_is_not_negotiated(live):
         {"Origin": ["https://lab.example"] * 2},
         {"X_Long": "a" * 20_000},
         {"X_Many": ["a"] * 150},
+        {"version": "1.0"},
     ],
     ids=str,
 )

@@ -6,6 +6,7 @@ body is looked at.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ __all__ = ["Guard", "host_allowed", "service_name"]
 _OPEN = frozenset({"/healthz"})
 # Asked every few seconds by machines: logged for those who look for trouble only.
 _QUIET = _OPEN | {"/readyz", "/metrics"}
+_STOPPING_RETRY_S = "10"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -85,7 +87,7 @@ class Guard:
             self._check_host(scope)
             if scope["path"] not in _OPEN:
                 scope[PRINCIPAL] = self._authenticate(scope)
-            await self._app(scope, receive, recorded)
+            await self._answer(scope, receive, recorded)
         except Fault as fault:
             if status:
                 raise
@@ -125,6 +127,19 @@ class Guard:
                 seconds=round(seconds, 4),
             )
 
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _QUIET:
+            await self._app(scope, receive, send)
+            return
+        if self._service.realtime.draining:
+            raise _stopping(scope)
+        with self._service.realtime.request():
+            try:
+                await self._app(scope, receive, send)
+            except asyncio.CancelledError:
+                # The server ends what outlasts the drain, and who waits for it is told.
+                raise _stopping(scope) from None
+
     def _check_host(self, scope: Scope) -> None:
         if not host_allowed(scope, self._hosts):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
@@ -151,6 +166,12 @@ def host_allowed(scope: Scope, hosts: frozenset[str]) -> bool:
     """Whether a request names only hosts that are served here; an empty set serves any."""
     named = Headers(scope=scope).getlist("host")
     return not hosts or all(_without_port(host.lower()) in hosts for host in named)
+
+
+def _stopping(scope: Scope) -> Fault:
+    message = "the service is stopping; try again later"
+    headers = {"Retry-After": _STOPPING_RETRY_S, "Connection": "close"}
+    return Fault("ErrOverloaded", message, service_name(scope["path"]), "draining", headers=headers)
 
 
 def _without_port(host: str) -> str:

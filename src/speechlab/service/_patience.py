@@ -55,6 +55,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._stop_waiting()
         super().on_headers_complete()
 
+    def _should_upgrade(self) -> bool:
+        # RFC 6455 asks for HTTP/1.1; an older handshake is answered like any request that is none.
+        return self.parser.get_http_version() == "1.1" and super()._should_upgrade()
+
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, in the form of all other errors."""
         self._answer(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))

@@ -1,4 +1,7 @@
-"""All realtime connections of a service: how many each key has, and how they end when the service stops."""
+"""All realtime connections of a service: how many each key has, and how they end when the service stops.
+
+HTTP requests under way are counted here as well, since the service stops when all have been answered.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ class Draining(Protocol):
 
 
 class RealtimeHub:
-    """Where conversations are known.
+    """Where conversations are known, and how many requests are under way.
 
     Attributes:
         connections: What counts them.
@@ -87,6 +90,7 @@ class RealtimeHub:
         self.connections: Connections = KeyConnections(most)
         self.draining = False
         self._open: set[Draining] = set()
+        self._requests = 0
         self._none = asyncio.Event()
 
     @property
@@ -130,20 +134,32 @@ class RealtimeHub:
             yield
         finally:
             self._open.discard(conversation)
-            if not self._open:
-                self._none.set()
+            self._tell()
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """Know that an HTTP request is under way for as long as the block lasts."""
+        self._requests += 1
+        self._none.clear()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._tell()
 
     async def drain(self, within_s: float, hurry: Callable[[], bool]) -> None:
-        """Refuse new connections, let what runs finish, and close everything.
+        """Refuse what is new, let what runs finish, and close all conversations.
+
+        Requests that take longer are left to be cancelled by the server.
 
         Args:
-            within_s: How long running syntheses have.
+            within_s: How long running syntheses and requests have.
             hurry: Tells whether somebody wants the end at once.
         """
         self.draining = True
-        if not self._open:
+        if not (self._open or self._requests):
             return
-        log("draining", connections=len(self._open))
+        log("draining", connections=len(self._open), requests=self._requests)
         until = time.monotonic() + within_s
         telling = [asyncio.create_task(conversation.drain()) for conversation in self._open]
         while not hurry() and (left := until - time.monotonic()) > 0:
@@ -152,13 +168,18 @@ class RealtimeHub:
                 break
         late = list(self._open)
         telling += [asyncio.create_task(conversation.give_up()) for conversation in late]
-        await self._all_gone(_LAST_WORDS_S)
+        if late:
+            await self._all_gone(_LAST_WORDS_S)
         for task in telling:
             task.cancel()
-        log("drained", broken_off=len(late))
+        log("drained", broken_off=len(late) + self._requests)
+
+    def _tell(self) -> None:
+        if not (self._open or self._requests):
+            self._none.set()
 
     async def _all_gone(self, within_s: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._none.wait()
-        return not self._open
+        return self._none.is_set()

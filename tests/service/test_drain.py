@@ -1,0 +1,114 @@
+"""A service that stops: what runs is finished, what is new is told to come back, and the process exits with 0."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from speechlab.contract import ERRORS
+from speechlab.service import Database, Ledger, voice_uuid
+
+
+def dechunked(data: bytes) -> tuple[int, bool]:
+    """How long the body of a chunked reply is, and whether its end came."""
+    at = length = 0
+    while at < len(data):
+        end = data.index(b"\r\n", at)
+        size = int(data[at:end], 16)
+        if not size:
+            return length, True
+        length, at = length + size, end + 2 + size + 2
+    return length, False
+
+
+def refused_503(reply):
+    assert reply.status == 503
+    assert reply.json()["name"] == "ErrOverloaded"
+    assert reply.json()["code"] == ERRORS["ErrOverloaded"].code
+    assert int(reply.headers["retry-after"]) > 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_real_process_finishes_what_runs_and_refuses_the_rest(tools):
+    settings = {"SPEECHLAB_SERVICE_API_KEY": tools.key, "SPEECHLAB_SERVICE_DRAIN_S": "60"}
+    command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
+    with subprocess.Popen(
+        command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            http = tools.http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], tools.key)
+            text = "This is one of the many sentences that are spoken here. " * 45
+            fields = {"voice_id": voice_uuid("hibari", "heart"), "format": "wav", "stream": True}
+            with http.raw_json("/tts", {**fields, "sample_rate": 48_000, "text": text}) as slow:
+                # Nobody reads on, so that it runs for as long as this test wants it to.
+                head, _, begun = tools.read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 200 ")
+                child.send_signal(signal.SIGTERM)
+                assert tools.eventually(lambda: http.request("GET", "/tts/voices").status == 503)
+                for reply in (
+                    http.request("GET", "/tts/voices"),
+                    http.speak(voice_id="whatever", text="Hello.", format="wav"),
+                    http.recognise(b"RIFF"),
+                    http.translate(text="Hello.", source_lang="en", target_lang="ja"),
+                ):
+                    refused_503(reply)
+                    assert reply.headers["connection"] == "close"
+                # Strangers are not told, and machines still look after it.
+                assert http.request("GET", "/tts/voices", key="sl:key-of-nobody").status == 401
+                assert http.request("GET", "/healthz").status == 200
+                assert http.request("GET", "/metrics").status == 200
+                assert http.request("GET", "/readyz").status == 503
+                assert child.poll() is None
+                length, complete = dechunked(begun + tools.read_all(slow))
+            assert complete
+            assert length > 8_000_000
+            _, errors = child.communicate(timeout=30)
+        finally:
+            child.kill()
+    assert child.returncode == 0
+    events = [json.loads(line) for line in errors.splitlines()]
+    assert [event["event"] for event in events if event["event"].startswith("drain")] == [
+        "draining",
+        "drained",
+    ]
+    assert events[-1]["event"] == "stopped"
+
+
+def test_a_request_that_outlasts_the_drain_is_told(stage, tools, tmp_path):
+    replies = []
+    with contextlib.ExitStack() as stack:
+        service = stack.enter_context(stage(data_dir=tmp_path, drain_s=0.3))
+        gate, service.speaker.gate = service.speaker.gate, threading.Event()
+        held, service.speaker.gate.set = service.speaker.gate.set, lambda: None
+
+        def ask():
+            replies.append(service.http.speak(voice_id=service.voice("gated"), text="Hello.", format="wav"))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert tools.eventually(lambda: service.speaker.calls)
+        stack.close()
+        asking.join(20)
+        held()
+        gate.set()
+    (reply,) = replies
+    refused_503(reply)
+    with contextlib.closing(Database(tmp_path)) as database:
+        assert [row.status for row in Ledger(database).rows()] == ["cancelled"]
+
+
+def test_an_idle_service_stops_at_once_and_its_idle_connections_with_it(stage, tools):
+    with stage(drain_s=60) as service:
+        idle = socket.create_connection(service.http.address, timeout=20)
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert tools.read_until(idle, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+    with idle:
+        assert idle.recv(100) == b""
