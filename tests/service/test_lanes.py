@@ -38,6 +38,14 @@ def numbers(count: int, seen: list[str], name: str):
         seen.append(f"{name} closed")
 
 
+async def until(condition) -> None:
+    for _ in range(1_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
 def test_pieces_come_in_order_and_the_iterator_is_closed():
     async def main() -> None:
         lane, seen = make(), []
@@ -190,6 +198,91 @@ def test_cancelled_while_waiting_for_a_turn():
         await first
         await asyncio.wait_for(use(lambda: None), 5)
         assert lane.admitted == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
+    async def main() -> None:
+        lane, seen = make(concurrency=1), []
+
+        async def consume(name: str, pause: asyncio.Event) -> list[int]:
+            got = []
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, lambda: numbers(4, seen, name), whole=whole)) as it,
+            ):
+                async for piece in it:
+                    got.append(piece)
+                    await pause.wait()
+            return got
+
+        go_on, at_once = asyncio.Event(), asyncio.Event()
+        at_once.set()
+        slow = asyncio.create_task(consume("slow", go_on))
+        await until(lambda: "slow0" in seen)
+        assert await asyncio.wait_for(consume("other", at_once), 10) == [0, 1, 2, 3]
+        assert not slow.done()
+        # One that takes turns has made nothing meanwhile, and one that cannot has made everything.
+        assert ("slow3" in seen) == whole
+        go_on.set()
+        assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
+        assert lane.admitted == 0
+        # The place is there once, not twice.
+        async with lane.job("tts"):
+            assert lane._places.locked()
+
+    asyncio.run(main())
+
+
+def test_a_place_that_was_lent_is_taken_back_in_order():
+    async def main() -> None:
+        lane, seen = make(concurrency=1), []
+        asked, working, most = asyncio.Event(), 0, 0
+
+        def busy(name: str):
+            nonlocal working, most
+            for number in range(3):
+                working += 1
+                most = max(most, working)
+                time.sleep(0.01)
+                working -= 1
+                seen.append(name)
+                yield number
+
+        async def consume(name: str, pause_s: float) -> None:
+            async with (
+                lane.job("tts") as job,
+                contextlib.aclosing(lane.iterate(job, lambda: busy(name))) as it,
+            ):
+                async for _ in it:
+                    asked.set()
+                    await asyncio.sleep(pause_s)
+
+        slow = asyncio.create_task(consume("slow", 0.8))
+        await asked.wait()
+        await asyncio.gather(slow, *(consume(f"other {number}", 0.0) for number in range(3)))
+        assert sorted(seen) == sorted(["slow", "other 0", "other 1", "other 2"] * 3)
+        assert most == 1
+
+    asyncio.run(main())
+
+
+def test_pieces_made_ahead_are_bounded(monkeypatch):
+    monkeypatch.setattr("speechlab.service._lanes._AHEAD", 3)
+
+    async def main() -> None:
+        lane, seen = make(), []
+        async with (
+            lane.job("translate") as job,
+            contextlib.aclosing(lane.iterate(job, lambda: numbers(50, seen, "a"), whole=True)) as it,
+        ):
+            assert await anext(it) == 0
+            await until(lambda: "a3" in seen)
+            await asyncio.sleep(0.2)
+            assert seen == ["a0", "a1", "a2", "a3"]
+            assert [piece async for piece in it] == list(range(1, 50))
 
     asyncio.run(main())
 

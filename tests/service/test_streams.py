@@ -118,6 +118,18 @@ def test_a_slow_reader_slows_the_synthesis_and_is_let_go_in_the_end(stage, tools
         assert not data.endswith(b"0\r\n\r\n")
 
 
+def test_a_reader_that_stops_does_not_stop_others(stage, tools):
+    with stage(tts_concurrency=1) as service:
+        service.speaker.piece_s = 20.0
+        fields = {"voice_id": service.voice("endless"), "text": "x", "format": "pcm", "stream": True}
+        with service.http.raw_json("/tts", fields) as connection:
+            assert tools.eventually(lambda: service.speaker.calls)
+            plain = {"voice_id": service.voice("plain"), "text": "x", "format": "pcm"}
+            assert service.http.speak(**plain).status == 200
+            assert service.speaker.closed == 1  # only the one that was read
+            connection.recv(1000)
+
+
 def test_a_short_text_does_not_wait_for_a_long_one(staged, tools):
     fields = {"voice_id": staged.voice("endless"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:

@@ -62,7 +62,8 @@ class ServiceConfig(BaseModel):
         audio_decoded_bytes: Largest recording once decoded, as 32-bit floats.
         audio_channels: Most channels of a recording.
         heavy_slots: How many of the heavy engines (large models) may compute at the same moment.
-        tts_concurrency: How many texts one voice engine speaks in turns; the others wait.
+        tts_concurrency: How many texts one voice engine speaks in turns; the others wait. One whose reader is slow
+            does not count meanwhile.
         queue_limit: How many requests one engine takes, those that wait included; more are answered 429.
         key_requests_per_minute: How many operations (speech, recognition, translation) a key may begin within any
             sixty seconds; 0 for no limit, as in the three that follow.

@@ -1,9 +1,10 @@
 """Blocking engines behind an event loop: one lane for each engine, and one shared limit for the heavy ones.
 
 A lane admits a bounded number of requests, lets a few of them work, and gives the engine to one at a time. A
-synthesis gives the engine back between two pieces, so that a short text does not wait for a long one, and a slow
-reader holds up nobody but itself. What runs in a thread cannot be stopped: a turn ends when its thread is done, even
-if the request that asked for it is long gone.
+synthesis gives the engine back between two pieces, so that a short text does not wait for a long one; and its place
+while its reader is slow, so that who dawdles holds up nobody else. An engine that cannot take turns makes its pieces
+ahead of the reader instead, within a bound. What runs in a thread cannot be stopped: a turn ends when its thread is
+done, even if the request that asked for it is long gone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ __all__ = ["Job", "Lane", "Threads"]
 T = TypeVar("T")
 
 _IDLE_THREAD_S = 30.0
+_SLOW_S = 0.5
+"""Who takes longer for a piece is a slow reader."""
+_AHEAD = 4096
+"""How many pieces are made ahead of the reader by an engine that cannot take turns; tokens, for all that do so."""
 
 
 class Threads:
@@ -97,13 +102,34 @@ class Threads:
             del future, task, result, error
 
 
+class _Place:
+    """One of the places to work, held by one request and given back when it likes, as often as it likes."""
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places = places
+        self._held = False
+
+    async def take(self) -> None:
+        """Take it, behind those who wait already; nothing happens if it is held."""
+        if not self._held:
+            await self._places.acquire()
+            self._held = True
+
+    def leave(self) -> None:
+        """Give it back, if it is held."""
+        if self._held:
+            self._held = False
+            self._places.release()
+
+
 @dataclass(slots=True)
 class Job:
-    """One admitted request and where its time went, in seconds."""
+    """One admitted request, the place where it works, and where its time went, in seconds."""
 
     admitted: float = field(default_factory=time.monotonic)
     queue_s: float = 0.0
     engine_s: float = 0.0
+    place: _Place | None = None
 
     def server_timing(self) -> str:
         """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
@@ -207,12 +233,14 @@ class Lane:
             raise Fault("ErrRateLimited", message, service, "capacity", headers={"Retry-After": "2"})
         self._admitted += 1
         self._used_at = time.monotonic()
+        place = _Place(self._places)
         try:
-            job = Job()
-            async with self._places:
-                job.queue_s = time.monotonic() - job.admitted
-                yield job
+            job = Job(place=place)
+            await place.take()
+            job.queue_s = time.monotonic() - job.admitted
+            yield job
         finally:
+            place.leave()
             self._admitted -= 1
             self._used_at = time.monotonic()
 
@@ -249,25 +277,56 @@ class Lane:
             await self._finish(pieces, puller)
 
     async def _pull_turns(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
+        later = asyncio.get_running_loop().call_later
         while not isinstance(piece := await self.call(job, puller.pull), _End):
-            yield piece
+            if job.place is None:
+                yield piece
+                continue
+            slow = later(_SLOW_S, job.place.leave)
+            try:
+                yield piece
+            finally:
+                slow.cancel()
+            await job.place.take()
 
     async def _pull_whole(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
         await self._take_turn()
         job.queue_s = time.monotonic() - job.admitted
-        try:
-            while True:
-                started = time.monotonic()
-                try:
-                    piece = await self._threads.run(puller.pull)
-                finally:
-                    job.engine_s += time.monotonic() - started
-                if isinstance(piece, _End):
-                    return
-                yield piece
-        finally:
-            # The engine is free for the next one only when this iterator is closed, which waits for its thread.
+        made: asyncio.Queue[T | _End] = asyncio.Queue()
+        room = asyncio.Semaphore(_AHEAD)
+
+        def done(making: asyncio.Task[None]) -> None:
+            _ = making.cancelled() or making.exception()  # looked at, should nobody wait for it any more
+            made.put_nowait(_END)
+            # What is left is only to be read.
+            if job.place is not None:
+                job.place.leave()
+            # The engine is free for the next one only when the iterator is closed, which waits for its thread.
             self._later(self._close(puller, give_turn=True))
+
+        making = asyncio.get_running_loop().create_task(self._make_ahead(job, puller, made, room))
+        making.add_done_callback(done)
+        try:
+            while not isinstance(piece := await made.get(), _End):
+                room.release()
+                yield piece
+            await making
+        finally:
+            making.cancel()
+
+    async def _make_ahead(
+        self, job: Job, puller: _Puller[T], made: asyncio.Queue[T | _End], room: asyncio.Semaphore
+    ) -> None:
+        while True:
+            await room.acquire()
+            started = time.monotonic()
+            try:
+                piece = await self._threads.run(puller.pull)
+            finally:
+                job.engine_s += time.monotonic() - started
+            if isinstance(piece, _End):
+                return
+            made.put_nowait(piece)
 
     async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
         await pieces.aclose()
