@@ -137,6 +137,11 @@ def store(tmp_path):
         yield opened
 
 
+def kept(store):
+    """How many results of calls a store holds; what it knows of the service itself is none."""
+    return len(store) - len(store.newest("voices", 100))
+
+
 @contextmanager
 def in_the_way(service, seed, refuse=0.30, fail=0.05, drop=0.05):
     """Stand before a service: refuse some calls, fail some, and close some connections without a word."""

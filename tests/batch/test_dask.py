@@ -9,6 +9,7 @@ import time
 
 import pandas as pd
 import pytest
+from tests.batch.conftest import kept
 
 from speechlab import batch
 from speechlab.errors import InvalidRequestError
@@ -45,9 +46,9 @@ def test_a_worker_is_killed_in_the_middle(cluster, reverser, translator, store):
     at_kill = []
 
     def kill():
-        while len(store) < 40:
+        while kept(store) < 40:
             time.sleep(0.01)
-        at_kill.append(len(store))
+        at_kill.append(kept(store))
         os.kill(pid, signal.SIGKILL)
 
     threading.Thread(target=kill, daemon=True).start()

@@ -46,8 +46,8 @@ def test_each_text_meets_the_voices_that_speak_its_language(report):
     assert "empty" in rows.loc["bad", "error"]
     assert pd.isna(rows.loc["bad", "wer"])
     assert rows.loc["e1", "voice_name"] == "hibari: heart"
-    assert 0 < rows.loc["j1", "tts_rtf"] < 5
-    assert 0 < rows.loc["j1", "asr_rtf"] < 5
+    assert rows.loc["j1", "tts_rtf"] > 0
+    assert rows.loc["j1", "asr_rtf"] > 0
     assert AudioClip.from_file(rows.loc["e1", "audio"]).duration_s == pytest.approx(
         rows.loc["e1", "duration_s"]
     )

@@ -29,11 +29,12 @@ from speechlab.batch._operations import (
     transcribe,
     translate,
 )
+from speechlab.batch._options import CHUNK_ROWS, DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._plan import CHUNK_ROWS, Plan
+from speechlab.batch._parameters import Column
+from speechlab.batch._plan import Plan
 from speechlab.batch._progress import Counts, Progress, Watcher
 from speechlab.batch._rules import Budget
-from speechlab.batch._run import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._runs import Run, Verification, diff, load, runs
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "DEFAULT_CONCURRENCY",
     "STATUSES",
     "Budget",
+    "Column",
     "Counts",
     "Outcome",
     "Plan",

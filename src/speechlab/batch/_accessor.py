@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
 from speechlab.batch._operations import synthesize, transcribe, translate
+from speechlab.batch._options import (
+    Keeping,
+    Options,
+    SynthesisOptions,
+    TranscriptionOptions,
+    TranslationOptions,
+    explicit,
+)
+from speechlab.batch._steps import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -21,14 +30,17 @@ class SpeechAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    def synthesize(self, lab: Client, **options: Any) -> pd.DataFrame:
+    @explicit(SynthesisStep, Keeping, Options)
+    def synthesize(self, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
         """As :func:`speechlab.batch.synthesize`."""
         return synthesize(self._frame, lab, **options)
 
-    def transcribe(self, lab: Client, **options: Any) -> pd.DataFrame:
+    @explicit(TranscriptionStep, Keeping, Options)
+    def transcribe(self, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
         """As :func:`speechlab.batch.transcribe`."""
         return transcribe(self._frame, lab, **options)
 
-    def translate(self, lab: Client, **options: Any) -> pd.DataFrame:
+    @explicit(TranslationStep, Keeping, Options)
+    def translate(self, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
         """As :func:`speechlab.batch.translate`."""
         return translate(self._frame, lab, **options)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._calls import Step
-    from speechlab.batch._plan import Chunk, Plan, StoreLike
+    from speechlab.batch._options import StoreLike
+    from speechlab.batch._plan import Chunk, Plan
     from speechlab.store import Store
 
 __all__ = ["assemble", "assemble_chunk", "join_frames", "known_outcomes", "segments"]

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from speechlab.batch._asked import Asked, joined, make_execution, perform
 from speechlab.batch._calls import Facts
-from speechlab.batch._operations import joined, make_execution, perform, split_options
-from speechlab.batch._plan import CHUNK_ROWS, Plan, make_plan, opened
+from speechlab.batch._options import (
+    Keeping,
+    Options,
+    RunOptions,
+    SynthesisOptions,
+    SynthesisPlanOptions,
+    TranscriptionOptions,
+    TranscriptionPlanOptions,
+    TranslationOptions,
+    TranslationPlanOptions,
+    explicit,
+)
+from speechlab.batch._plan import opened
 from speechlab.batch._progress import Display
 from speechlab.batch._runs import Run
-from speechlab.batch._source import Table, open_source
 from speechlab.batch._steps import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.client import AsyncClient
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     import pandas as pd
 
     from speechlab.batch._calls import Step
+    from speechlab.batch._plan import Plan
     from speechlab.batch._run import Execution
-    from speechlab.client import AsyncClient
+    from speechlab.batch._source import Table
 
 __all__ = [
     "aplan_synthesis",
@@ -36,68 +50,82 @@ __all__ = [
 _SHOW_S = 0.1
 
 
-async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Any) -> Plan:
+@explicit(SynthesisStep, Keeping)
+async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
     """As :func:`plan_synthesis`, awaited."""
-    return await _plan(SynthesisStep, source, lab, options, voices=True)
+    return await _plan(SynthesisStep, source, lab, options)
 
 
-async def aplan_transcription(source: Table, lab: AsyncClient, **options: Any) -> Plan:
+@explicit(TranscriptionStep, Keeping)
+async def aplan_transcription(
+    source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
+) -> Plan:
     """As :func:`plan_transcription`, awaited."""
     return await _plan(TranscriptionStep, source, lab, options)
 
 
-async def aplan_translation(source: Table, lab: AsyncClient, **options: Any) -> Plan:
+@explicit(TranslationStep, Keeping)
+async def aplan_translation(
+    source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
+) -> Plan:
     """As :func:`plan_translation`, awaited."""
     return await _plan(TranslationStep, source, lab, options)
 
 
-async def arun(plan: Plan, lab: AsyncClient, **options: Any) -> Run:
+@explicit(Options)
+async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> Run:
     """As :func:`run`, awaited; cancelling it stops the run, and keeps what had come."""
-    execution = make_execution(plan, keep=False, options=options)
-    await _perform(execution, lab)
+    execution = make_execution(plan, options)
+    await _perform(execution, _checked(lab))
     return Run(execution.record, plan.store)
 
 
-async def asynthesize(frame: Table, lab: AsyncClient, **options: Any) -> pd.DataFrame:
+@explicit(SynthesisStep, Keeping, Options)
+async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
     """As :func:`synthesize`, awaited."""
-    how = split_options(options, None)
-    return await _table(await aplan_synthesis(frame, lab, **options), lab, how)
+    return await _table(SynthesisStep, frame, lab, options)
 
 
-async def atranscribe(frame: Table, lab: AsyncClient, **options: Any) -> pd.DataFrame:
+@explicit(TranscriptionStep, Keeping, Options)
+async def atranscribe(
+    frame: Table, lab: AsyncClient, **options: Unpack[TranscriptionOptions]
+) -> pd.DataFrame:
     """As :func:`transcribe`, awaited."""
-    how = split_options(options, None)
-    return await _table(await aplan_transcription(frame, lab, **options), lab, how)
+    return await _table(TranscriptionStep, frame, lab, options)
 
 
-async def atranslate(frame: Table, lab: AsyncClient, **options: Any) -> pd.DataFrame:
+@explicit(TranslationStep, Keeping, Options)
+async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """As :func:`translate`, awaited."""
-    how = split_options(options, None)
-    return await _table(await aplan_translation(frame, lab, **options), lab, how)
+    return await _table(TranslationStep, frame, lab, options)
 
 
-async def _plan(
-    kind: Callable[..., Step],
-    source: Table,
-    lab: AsyncClient,
-    options: dict[str, Any],
-    *,
-    voices: bool = False,
-) -> Plan:
+def _checked(lab: object) -> AsyncClient:
+    if isinstance(lab, AsyncClient):
+        return lab
+    message = (
+        f"lab is {lab!r}; give an AsyncClient; with a Client, call the functions without an a before them"
+    )
+    raise InvalidRequestError(message, parameter="lab")
+
+
+async def _plan(kind: type[Step], source: Table, lab: AsyncClient, options: Mapping[str, Any]) -> Plan:
+    return await _planned(Asked.of(kind, source, options, run=False), lab)
+
+
+async def _planned(asked: Asked, lab: AsyncClient) -> Plan:
     import asyncio
 
-    facts = await Facts.ask(lab, voices=voices)
-    store, prefix = options.pop("store", None), options.pop("prefix", "")
-    rows = options.pop("chunk_rows", CHUNK_ROWS)
-    step = kind(facts, **options)
+    facts = await Facts.ask(_checked(lab), asked.keeping.store, voices=asked.kind.wants_voices)
     # hashing a table of recordings takes its time, and the loop has other things to do
-    return await asyncio.to_thread(
-        make_plan, open_source(source), step, store, prefix=prefix, service=facts.service, chunk_rows=rows
-    )
+    return await asyncio.to_thread(asked.plan, facts)
 
 
-async def _table(plan: Plan, lab: AsyncClient, options: dict[str, Any]) -> pd.DataFrame:
-    execution = make_execution(plan, keep=True, options=options)
+async def _table(
+    kind: type[Step], source: Table, lab: AsyncClient, options: Mapping[str, Any]
+) -> pd.DataFrame:
+    asked = Asked.of(kind, source, options, run=True)
+    execution = asked.execution(await _planned(asked, lab))
     await _perform(execution, lab)
     return joined(execution)
 

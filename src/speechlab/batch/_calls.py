@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    import os
+
     from speechlab.client import AsyncClient, Client, Timing, VoiceCatalogue
     from speechlab.contract import Operation
-    from speechlab.store import Stored
+    from speechlab.store import Store, Stored
 
-__all__ = ["Answer", "Call", "Facts", "Row", "Step", "text_cell"]
+__all__ = ["Answer", "Call", "Facts", "Row", "Step", "missing", "text_cell"]
 
 Row = Mapping[str, Any]
 
@@ -32,13 +35,19 @@ class Facts:
     voices: VoiceCatalogue | None = None
 
     @classmethod
-    def of(cls, lab: Client, *, voices: bool = False) -> Facts:
-        """Ask a synchronous client."""
+    def of(
+        cls, lab: Client, store: Store | str | os.PathLike[str] | None = None, *, voices: bool = False
+    ) -> Facts:
+        """Ask a synchronous client; one that only replays answers from the batch's store."""
+        lab = replaying_from(lab, store)
         return cls(lab.identity(), lab.voices() if voices else None)
 
     @classmethod
-    async def ask(cls, lab: AsyncClient, *, voices: bool = False) -> Facts:
-        """Ask an asynchronous client."""
+    async def ask(
+        cls, lab: AsyncClient, store: Store | str | os.PathLike[str] | None = None, *, voices: bool = False
+    ) -> Facts:
+        """Ask an asynchronous client; one that only replays answers from the batch's store."""
+        lab = replaying_from(lab, store)
         return cls(await lab.identity(), await lab.voices() if voices else None)
 
 
@@ -87,6 +96,7 @@ class Step(ABC):
         operation: Its name in the contract.
         columns: Result columns and their types.
         content: Those of them that are the result, and not how it came about.
+        wants_voices: Whether it has to know the service's catalogue.
         needs: Columns of the input.
         settings: The parameters, for the manifest.
     """
@@ -94,8 +104,17 @@ class Step(ABC):
     operation: Operation
     columns: Mapping[str, str]
     content: tuple[str, ...]
+    wants_voices: bool = False
     needs: tuple[str, ...]
     settings: Mapping[str, Any]
+
+    @abstractmethod
+    def __init__(self, facts: Facts, have: Sequence[Any], **parameters: Any) -> None:
+        """Take the parameters, for a table with these columns.
+
+        Raises:
+            InvalidRequestError: One is not allowed, or the table lacks a column.
+        """
 
     @abstractmethod
     def call(self, row: Row) -> Call:
@@ -137,14 +156,15 @@ def text_cell(value: object, column: str) -> str:
         else:
             return value
         message = f"column {column!r} holds half a surrogate pair at position {at}; remove or mend it"
-    elif _missing(value):
+    elif missing(value):
         message = f"column {column!r} is empty in this row"
     else:
         message = f"column {column!r} holds a {type(value).__name__} in this row, and must hold text"
     raise InvalidRequestError(message, parameter=column)
 
 
-def _missing(value: object) -> bool:
+def missing(value: object) -> bool:
+    """Return whether a cell is empty."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA is neither equal nor unequal to anything

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from speechlab.batch._calls import Answer, Call, Step
-    from speechlab.batch._run import Options
+    from speechlab.batch._options import Options
     from speechlab.batch._window import Send
     from speechlab.client import AsyncClient
 

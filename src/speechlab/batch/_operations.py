@@ -6,29 +6,39 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-from speechlab.batch._assemble import join_frames
+from speechlab.batch._asked import Asked, joined, make_execution, perform
 from speechlab.batch._calls import Facts
-from speechlab.batch._pace import paced
-from speechlab.batch._plan import CHUNK_ROWS, Plan, StoreLike, make_plan, opened
+from speechlab.batch._options import (
+    Keeping,
+    Options,
+    RunOptions,
+    SynthesisOptions,
+    SynthesisPlanOptions,
+    TranscriptionOptions,
+    TranscriptionPlanOptions,
+    TranslationOptions,
+    TranslationPlanOptions,
+    explicit,
+)
+from speechlab.batch._plan import opened
 from speechlab.batch._progress import Display
-from speechlab.batch._run import ATTRIBUTE, Execution, Options, RunOptions
 from speechlab.batch._runs import Run
-from speechlab.batch._source import Table, open_source
 from speechlab.batch._steps import SynthesisStep, TranscriptionStep, TranslationStep
-from speechlab.client import begin
+from speechlab.client import Client, begin
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
     import pandas as pd
 
-    from speechlab.client import AsyncClient, Client
-    from speechlab.store import Store
+    from speechlab.batch._calls import Step
+    from speechlab.batch._plan import Plan
+    from speechlab.batch._run import Execution
+    from speechlab.batch._source import Table
 
 __all__ = [
-    "make_execution",
     "plan_synthesis",
     "plan_transcription",
     "plan_translation",
@@ -43,88 +53,25 @@ _LOOK_S = 0.05
 _END_S = 10.0
 
 
-def plan_synthesis(
-    source: Table,
-    lab: Client,
-    *,
-    text: str = "text",
-    voice: str = "voice",
-    format: str = "flac",  # noqa: A002
-    sample_rate: int | None = None,
-    temperature: float | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-) -> Plan:
+@explicit(SynthesisStep, Keeping)
+def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
     """Find out what speaking each row's text takes, without doing it; see :func:`synthesize` for the arguments."""
-    facts = Facts.of(lab, voices=True)
-    step = SynthesisStep(
-        facts,
-        text=text,
-        voice=voice,
-        format=format,
-        sample_rate=sample_rate,
-        temperature=temperature,
-        repeat=repeat,
-    )
-    return make_plan(
-        open_source(source), step, store, prefix=prefix, service=facts.service, chunk_rows=chunk_rows
-    )
+    return _plan(SynthesisStep, source, lab, options)
 
 
-def plan_transcription(
-    source: Table,
-    lab: Client,
-    *,
-    audio: str = "audio",
-    language: str | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-    **options: Any,
-) -> Plan:
+@explicit(TranscriptionStep, Keeping)
+def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
     """Find out what transcribing each row's recording takes, without doing it; see :func:`transcribe`."""
-    facts = Facts.of(lab)
-    step = TranscriptionStep(facts, audio=audio, language=language, repeat=repeat, **options)
-    return make_plan(
-        open_source(source), step, store, prefix=prefix, service=facts.service, chunk_rows=chunk_rows
-    )
+    return _plan(TranscriptionStep, source, lab, options)
 
 
-def plan_translation(
-    source: Table,
-    lab: Client,
-    *,
-    text: str = "text",
-    source_lang: str,
-    target_lang: str,
-    keywords: Sequence[str] = (),
-    context: str | None = None,
-    model: str | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-) -> Plan:
+@explicit(TranslationStep, Keeping)
+def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
     """Find out what translating each row's text takes, without doing it; see :func:`translate`."""
-    facts = Facts.of(lab)
-    step = TranslationStep(
-        facts,
-        text=text,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        keywords=keywords,
-        context=context,
-        model=model,
-        repeat=repeat,
-    )
-    return make_plan(
-        open_source(source), step, store, prefix=prefix, service=facts.service, chunk_rows=chunk_rows
-    )
+    return _plan(TranslationStep, source, lab, options)
 
 
+@explicit(Options)
 def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
@@ -134,61 +81,54 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
     Args:
         plan: What to ask.
         lab: The client, of the service that the plan was made for.
-        **options: ``concurrency`` (8): calls under way at once; the client's limiter may allow fewer.
-            ``progress`` (True): a bar where there is a terminal or notebook, False for none, a function of
-            (calls done, calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
-            ``on_error`` (``"row"``): ``"raise"`` raises what failed, after the end, as an ExceptionGroup.
-            ``retry_failed`` (True): False leaves out what failed in an earlier run; such rows are ``skipped``.
-            ``max_error_share`` (0.5): stop when a larger share of at least 20 calls has failed, errors
-            of rows left out; None never stops. ``budget``: a :class:`Budget`. ``rate``: calls begun per second, at
-            most. ``executor``: a ``dask.distributed.Client`` whose workers make the calls, each of them up to
-            ``concurrency`` at once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
+        concurrency: Calls under way at once; the client's limiter may allow fewer.
+        progress: True for a bar where there is a terminal or notebook, False for none, a function of (calls done,
+            calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
+        on_error: ``"raise"`` raises what failed, after the end, as an ExceptionGroup; ``"row"`` does not.
+        retry_failed: False leaves out what failed in an earlier run; such rows are ``skipped``.
+        max_error_share: Stop when a larger share (0 to 1) of at least 20 calls has failed, errors of rows left
+            out; None never stops.
+        budget: What may be spent at most; None for no limit.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, each of them up to ``concurrency`` at
+            once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
+        rate: Calls begun per second, at most.
+        **options: These arguments, by name.
 
     Returns:
         The run, written down in the plan's store.
 
     Raises:
+        InvalidRequestError: An argument is unknown, or not allowed.
         AuthenticationError: The service refuses the API key; nothing more is sent.
         StoreError: The store cannot be written, for example because the disk is full.
         ExceptionGroup: Rows failed, and ``on_error="raise"``.
         KeyboardInterrupt: Someone interrupted it. What had come is kept; the same again goes on from there.
     """
-    execution = make_execution(plan, keep=False, options=options)
-    _perform(execution, lab)
+    execution = make_execution(plan, options)
+    _perform(execution, _checked(lab))
     return Run(execution.record, plan.store)
 
 
-def synthesize(
-    frame: Table,
-    lab: Client,
-    *,
-    text: str = "text",
-    voice: str = "voice",
-    format: str = "flac",  # noqa: A002
-    sample_rate: int | None = None,
-    temperature: float | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-    **options: Unpack[RunOptions],
-) -> pd.DataFrame:
+@explicit(SynthesisStep, Keeping, Options)
+def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
     """Speak each row's text with its voice.
+
+    What is a column and what is the same for all rows: see :class:`Column`.
 
     Args:
         frame: The table: a DataFrame, an Arrow table, an iterable of DataFrames, or the path of a Parquet, CSV or
             JSON Lines file.
         lab: The client.
         text: Column of the texts.
-        voice: Column of the voices: ids, or names that are unambiguous in the catalogue.
-        format: Format of the audio: flac (lossless), wav, mp3 or ogg.
-        sample_rate: Hz, or None for 24,000.
-        temperature: Variation, for voices that have it.
-        store: Where results are kept and looked up; None for the user's own store.
+        voice: The voice, by id or by a name that is unambiguous in the catalogue; or the column that holds it.
+        format: Format of the audio: flac (lossless), wav, mp3 or ogg; or a column.
+        sample_rate: Hz, or None for 24,000; or a column.
+        temperature: Variation, for voices that have it; or a column.
         repeat: Number of a deliberate repetition: another number, another reading.
+        store: Where results are kept and looked up; None for the user's own store.
         prefix: Goes before the names of the new columns.
         chunk_rows: Rows of a file or iterable that are worked on at once.
-        **options: How it is run; see :func:`run`.
+        **options: These arguments, and those of :func:`run`, by name.
 
     Returns:
         The input's columns, index and order, and: ``audio`` (path of the file), ``duration_s``, ``sample_rate`` (Hz),
@@ -198,169 +138,109 @@ def synthesize(
         it was known already), and ``key``. ``attrs["speechlab_run"]`` is the id of the run.
 
     Raises:
-        InvalidRequestError: A column is missing, or a new column would overwrite one.
+        InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    plan = plan_synthesis(
-        frame,
-        lab,
-        text=text,
-        voice=voice,
-        format=format,
-        sample_rate=sample_rate,
-        temperature=temperature,
-        store=store,
-        repeat=repeat,
-        prefix=prefix,
-        chunk_rows=chunk_rows,
-    )
-    return _table(plan, lab, options)
+    return _table(SynthesisStep, frame, lab, options)
 
 
-def transcribe(
-    frame: Table,
-    lab: Client,
-    *,
-    audio: str = "audio",
-    language: str | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-    concurrency: int | None = None,
-    **options: Any,
-) -> pd.DataFrame:
+@explicit(TranscriptionStep, Keeping, Options)
+def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
     """Transcribe each row's recording.
+
+    What is a column and what is the same for all rows: see :class:`Column`. What is None is left to the service.
 
     Args:
         frame: As for :func:`synthesize`.
         lab: The client.
         audio: Column of the recordings: paths, bytes or clips. A file is read when it is planned, and again just
             before it is sent.
-        language: Code for all rows, ``"language"`` for the column of that name, or None to identify it.
-        store: As for :func:`synthesize`.
+        language: Code, or the column that holds it; None, or an empty cell, to identify it.
+        hotwords: Words or phrases to boost, or the column that holds them.
+        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"``; with that, :func:`segments` gives the timed pieces.
+        min_silence_gap: With segments: milliseconds of silence that split.
+        segment_padding: With segments: milliseconds added at their edges, 0 to 5,000.
+        initial_segment_padding_ms: With segments: milliseconds before the first, 0 to 5,000.
+        speech_pad_ms: With segments: milliseconds added to the speech that was found.
+        min_segment_duration: With segments: seconds; shorter ones are merged.
+        temperature: 0 to 2.
+        top_p: 0 to 1.
+        frequency_penalty: -2 to 2.
+        repetition_penalty: 1 to 2.
+        session_id: A label for the service; no part of the question.
         repeat: As for :func:`synthesize`.
+        store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
         chunk_rows: As for :func:`synthesize`.
-        concurrency: As for :func:`run`.
-        **options: How it is run (see :func:`run`), and the other parameters of ``Client.transcribe``: hotwords,
-            temperature, vad and so on. With ``vad="segments"``, :func:`segments` gives the timed pieces.
+        **options: These arguments, and those of :func:`run`, by name.
 
     Returns:
         The input's columns, index and order, and: ``hypothesis``, ``hypothesis_language``, ``confidence`` (0 to 1),
         ``processing_s``, and the bookkeeping columns of :func:`synthesize`.
 
     Raises:
-        InvalidRequestError: A column is missing, an option is not allowed, or a new column would overwrite one.
+        InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    how = split_options(options, concurrency)
-    plan = plan_transcription(
-        frame,
-        lab,
-        audio=audio,
-        language=language,
-        store=store,
-        repeat=repeat,
-        prefix=prefix,
-        chunk_rows=chunk_rows,
-        **options,
-    )
-    return _table(plan, lab, how)
+    return _table(TranscriptionStep, frame, lab, options)
 
 
-def translate(
-    frame: Table,
-    lab: Client,
-    *,
-    text: str = "text",
-    source_lang: str,
-    target_lang: str,
-    keywords: Sequence[str] = (),
-    context: str | None = None,
-    model: str | None = None,
-    store: StoreLike = None,
-    repeat: int = 0,
-    prefix: str = "",
-    chunk_rows: int = CHUNK_ROWS,
-    **options: Unpack[RunOptions],
-) -> pd.DataFrame:
+@explicit(TranslationStep, Keeping, Options)
+def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
+
+    What is a column and what is the same for all rows: see :class:`Column`.
 
     Args:
         frame: As for :func:`synthesize`.
         lab: The client.
         text: Column of the texts.
-        source_lang: Code of their language, or the name of a column that holds it.
-        target_lang: Code of the language wanted, or the name of a column that holds it.
-        keywords: Terms to preserve.
-        context: Helps to understand; not translated.
-        model: Model id, or None for the service's default.
-        store: As for :func:`synthesize`.
+        source_lang: Code of their language, or the column that holds it.
+        target_lang: Code of the language wanted, or the column that holds it.
+        keywords: Terms to preserve, or the column that holds them.
+        context: Helps to understand, and is not translated; or the column that holds it.
+        model: Model id, or the column that holds it; None for the service's default.
         repeat: As for :func:`synthesize`.
+        store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
         chunk_rows: As for :func:`synthesize`.
-        **options: How it is run; see :func:`run`.
+        **options: These arguments, and those of :func:`run`, by name.
 
     Returns:
         The input's columns, index and order, and: ``translation``, ``model``, ``prompt_tokens``,
         ``completion_tokens``, ``processing_s``, and the bookkeeping columns of :func:`synthesize`.
 
     Raises:
-        InvalidRequestError: A column is missing, or a new column would overwrite one.
+        InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    plan = plan_translation(
-        frame,
-        lab,
-        text=text,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        keywords=keywords,
-        context=context,
-        model=model,
-        store=store,
-        repeat=repeat,
-        prefix=prefix,
-        chunk_rows=chunk_rows,
+    return _table(TranslationStep, frame, lab, options)
+
+
+def _checked(lab: object) -> Client:
+    if isinstance(lab, Client):
+        return lab
+    message = (
+        f"lab is {lab!r}; give a Client, as sl.connect() does; with an AsyncClient, await the functions that "
+        "begin with a, such as sl.batch.atranslate"
     )
-    return _table(plan, lab, options)
+    raise InvalidRequestError(message, parameter="lab")
 
 
-def split_options(options: dict[str, Any], concurrency: int | None) -> dict[str, Any]:
-    """Take out of recognition's options those that say how to run it."""
-    how = {name: options.pop(name) for name in RunOptions.__annotations__ if name in options}
-    return how if concurrency is None else {**how, "concurrency": concurrency}
+def _plan(kind: type[Step], source: Table, lab: Client, options: Mapping[str, Any]) -> Plan:
+    asked = Asked.of(kind, source, options, run=False)
+    return asked.plan(Facts.of(_checked(lab), asked.keeping.store, voices=kind.wants_voices))
 
 
-def make_execution(plan: Plan, *, keep: bool, options: Any) -> Execution:
-    """Check the options of a run.
-
-    Raises:
-        InvalidRequestError: One is unknown, or not allowed.
-    """
-    unknown = set(options) - set(RunOptions.__annotations__)
-    if unknown:
-        allowed = ", ".join(sorted(RunOptions.__annotations__))
-        message = f"{', '.join(map(repr, sorted(unknown)))} is no option of a run; they are {allowed}"
-        raise InvalidRequestError(message, parameter=min(unknown))
-    return Execution(plan, Options(**options), keep)
-
-
-def _table(plan: Plan, lab: Client, options: Any) -> pd.DataFrame:
-    execution = make_execution(plan, keep=True, options=options)
+def _table(kind: type[Step], source: Table, lab: Client, options: Mapping[str, Any]) -> pd.DataFrame:
+    asked = Asked.of(kind, source, options, run=True)
+    plan = asked.plan(Facts.of(_checked(lab), asked.keeping.store, voices=kind.wants_voices))
+    execution = asked.execution(plan)
     _perform(execution, lab)
     return joined(execution)
-
-
-def joined(execution: Execution) -> pd.DataFrame:
-    """Return the table of an execution that kept it."""
-    table = join_frames(execution.frames, execution.plan.step, execution.plan.prefix)
-    table.attrs[ATTRIBUTE] = execution.record.id
-    return table
 
 
 def _perform(execution: Execution, lab: Client) -> None:
@@ -386,18 +266,6 @@ def _perform(execution: Execution, lab: Client) -> None:
             with suppress(Exception):
                 display.close()
     execution.finish()
-
-
-async def perform(execution: Execution, lab: AsyncClient, store: Store) -> None:
-    """Run an execution with the calls made here, or by workers elsewhere."""
-    options, step = execution.options, execution.plan.step
-    if options.executor is not None:
-        from speechlab.batch._dask import workers
-
-        async with workers(options.executor, step, lab, options) as send:
-            await execution.run(store, send)
-        return
-    await execution.run(store, paced(lambda call: step.send(call, lab), options.rate))
 
 
 def _wait(future: Future[None], display: Display) -> None:

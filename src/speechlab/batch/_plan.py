@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._columns import result_columns
+from speechlab.batch._options import CHUNK_ROWS, Keeping, StoreLike, check_store
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
 
@@ -20,18 +21,17 @@ if TYPE_CHECKING:
     from speechlab.batch._source import Source
     from speechlab.store import Stored
 
-__all__ = ["CHUNK_ROWS", "Chunk", "Plan", "StoreLike", "make_plan", "opened"]
-
-CHUNK_ROWS = 5_000
-"""Rows of a file or stream that are in memory at once."""
-
-StoreLike = Store | str | os.PathLike[str] | None
-"""A store, the folder of one, or None for the user's own."""
+__all__ = ["Chunk", "Plan", "make_plan", "opened"]
 
 
 @contextmanager
 def opened(store: StoreLike) -> Iterator[Store]:
-    """Open a store for a while; one that was open already stays so."""
+    """Open a store for a while; one that was open already stays so.
+
+    Raises:
+        InvalidRequestError: It is none.
+    """
+    check_store(store)
     if isinstance(store, Store):
         yield store
     else:
@@ -158,20 +158,17 @@ class Plan:
         return f"Plan({self.step.operation}: {what})"
 
 
-def make_plan(
-    source: Source, step: Step, store: StoreLike, *, prefix: str, service: str, chunk_rows: int
-) -> Plan:
+def make_plan(source: Source, step: Step, keeping: Keeping, *, service: str) -> Plan:
     """Build the requests of a table, and look up which of them are answered already.
 
     Raises:
         InvalidRequestError: The table lacks a column. A bad row is no reason to raise; it becomes an error row.
     """
-    if chunk_rows < 1:
-        raise InvalidRequestError(f"chunk_rows {chunk_rows} must be at least 1", parameter="chunk_rows")
+    store = keeping.store
     kept = store if isinstance(store, Store) or store is None else os.fspath(store)
-    plan = Plan(step, source, kept, prefix, service, chunk_rows)
+    plan = Plan(step, source, kept, keeping.prefix, service, keeping.chunk_rows)
     if source.whole is not None:
-        check_columns(source.whole, step, prefix)
+        check_columns(source.whole, step, keeping.prefix)
         with opened(store) as open_store:
             plan._whole.append(make_chunk(source.whole, step, open_store))  # noqa: SLF001 - its only maker
     return plan
@@ -216,11 +213,6 @@ def make_chunk(frame: pd.DataFrame, step: Step, store: Store) -> Chunk:
 
 
 def _records(frame: pd.DataFrame, step: Step) -> Iterator[dict[str, Any]]:
-    # a language may be the name of a column, so what a row may use is not only what the step needs
-    used = [name for name in frame.columns if name in step.needs or name in step.settings.values()]
-    columns = [frame[name].tolist() for name in used]
-    names = [str(name) for name in used]
-    if not columns:
-        return
-    for cells in zip(*columns, strict=True):
+    names = list(dict.fromkeys(step.needs))
+    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         yield dict(zip(names, cells, strict=True))

@@ -11,72 +11,31 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from speechlab.batch._assemble import assemble_chunk
 from speechlab.batch._manifest import environment, table_bytes
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._progress import Progress, Tally
+from speechlab.batch._progress import Tally
 from speechlab.batch._rules import Budget, Rules, Stop
 from speechlab.batch._window import Window
-from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from speechlab.batch._options import Options
     from speechlab.batch._plan import Chunk, Plan
     from speechlab.batch._window import Send
     from speechlab.store import Store
 
-__all__ = ["DEFAULT_CONCURRENCY", "Execution", "Options", "RunOptions"]
-
-DEFAULT_CONCURRENCY = 8
-"""Calls under way at once; the client's limiter begins with fewer, and may stay below."""
+__all__ = ["ATTRIBUTE", "Execution"]
 
 ATTRIBUTE = "speechlab_run"
 """Under this name a result's ``attrs`` hold the id of its run."""
-
-
-class RunOptions(TypedDict, total=False):
-    """How a plan is run; none of these can change a result."""
-
-    concurrency: int
-    progress: Progress
-    on_error: Literal["row", "raise"]
-    retry_failed: bool
-    max_error_share: float | None
-    budget: Budget | None
-    executor: Any
-    rate: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The same, checked; see :func:`speechlab.batch.run`."""
-
-    concurrency: int = DEFAULT_CONCURRENCY
-    progress: Progress = True
-    on_error: str = "row"
-    retry_failed: bool = True
-    max_error_share: float | None = 0.5
-    budget: Budget | None = None
-    executor: Any = None
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            message = f"concurrency {self.concurrency!r} must be at least 1"
-            raise InvalidRequestError(message, parameter="concurrency")
-        if self.on_error not in {"row", "raise"}:
-            message = f"on_error {self.on_error!r} must be 'row' or 'raise'"
-            raise InvalidRequestError(message, parameter="on_error")
-        if self.rate is not None and not self.rate > 0:
-            message = f"rate {self.rate!r} must be above 0 calls per second, or None"
-            raise InvalidRequestError(message, parameter="rate")
-        Rules(Budget(), self.max_error_share, Stop())
 
 
 @dataclass

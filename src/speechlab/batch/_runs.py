@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._plan import StoreLike
+    from speechlab.batch._options import StoreLike
     from speechlab.store import RunRecord, Store
 
 __all__ = ["Run", "Verification", "diff", "load", "runs"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ __all__ = ["Source", "Table", "open_source"]
 Table = Any
 """A pandas DataFrame, an Arrow table, a path of a Parquet, CSV or JSON Lines file, or an iterable of DataFrames."""
 
+_LINES = 100
 _KINDS = (
     "a DataFrame, an Arrow table, a path that ends in .parquet, .csv or .jsonl, or an iterable of DataFrames"
 )
@@ -31,11 +34,13 @@ class Source:
         whole: The table, if all of it is in memory.
         path: The file, if it is one.
         frames: The pieces, if they come from elsewhere; they can be read once.
+        columns: Names of its columns, of the first piece if it has several.
     """
 
     whole: pd.DataFrame | None = None
     path: Path | None = None
     frames: Iterable[pd.DataFrame] | None = None
+    columns: tuple[Any, ...] = ()
 
     @property
     def again(self) -> bool:
@@ -54,29 +59,49 @@ class Source:
             yield from _read(self.path, rows)
         else:
             for frame in self.frames or ():
-                table = _as_frame(frame)
-                if table is None:
-                    message = f"the iterable gives a {type(frame).__name__}; it must give DataFrames"
-                    raise InvalidRequestError(message, parameter="source")
+                table = _given(frame)
                 for start in range(0, max(len(table), 1), rows):
                     yield table.iloc[start : start + rows]
 
 
 def open_source(source: Table) -> Source:
-    """Find out what was given.
+    """Find out what was given, and look at its columns.
 
     Raises:
         InvalidRequestError: It is none of the kinds allowed, or there is no such file.
     """
+    import pandas as pd
+
     frame = _as_frame(source)
     if frame is not None:
-        return Source(whole=frame)
+        return Source(whole=frame, columns=tuple(frame.columns))
     if isinstance(source, str | os.PathLike):
-        return Source(path=_file(Path(source)))
-    if isinstance(source, Iterable) and not isinstance(source, dict | bytes):
-        return Source(frames=source)
-    message = f"the table is a {type(source).__name__}; give {_KINDS}"
+        path = _file(Path(source))
+        return Source(path=path, columns=_columns_of(path))
+    if isinstance(source, Iterable) and not isinstance(source, dict | bytes | pd.Series):
+        return _pieces_of(source)
+    more = ": make one of it with .to_frame()" if isinstance(source, pd.Series) else ""
+    message = f"the table is a {type(source).__name__}; give {_KINDS}{more}"
     raise InvalidRequestError(message, parameter="source")
+
+
+def _pieces_of(source: Iterable[Any]) -> Source:
+    pieces = iter(source)
+    first = next(pieces, None)
+    if first is None:
+        return Source(frames=source)
+    columns = tuple(_given(first).columns)
+    # what can be read only once has now been begun
+    frames = chain([first], pieces) if isinstance(source, Iterator) else source
+    return Source(frames=frames, columns=columns)
+
+
+def _given(piece: object) -> pd.DataFrame:
+    table = _as_frame(piece)
+    if table is None:
+        message = f"the iterable gives a {type(piece).__name__}; it must give DataFrames"
+        raise InvalidRequestError(message, parameter="source")
+    return table
 
 
 def _as_frame(value: object) -> pd.DataFrame | None:
@@ -102,10 +127,39 @@ def _file(path: Path) -> Path:
     return path
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say it in our words if a file cannot be read as what its name says.
+
+    Raises:
+        InvalidRequestError: It cannot.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidRequestError):
+            raise
+        message = f"{path} cannot be read as a table: {error}"
+        raise InvalidRequestError(message, parameter="source") from error
+
+
+def _columns_of(path: Path) -> tuple[Any, ...]:
+    """Return the names of a file's columns; of JSON Lines, those of its first lines."""
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    with _readable(path):
+        if path.suffix.lower() == ".parquet":
+            return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
+        if path.suffix.lower() == ".csv":
+            return tuple(pd.read_csv(path, nrows=0).columns)
+        return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
+
+
 def _read(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    try:
+    with _readable(path):
         if path.suffix.lower() == ".parquet":
             yield from _read_parquet(path, rows)
         elif path.suffix.lower() == ".csv":
@@ -114,11 +168,6 @@ def _read(path: Path, rows: int) -> Iterator[pd.DataFrame]:
         else:
             with pd.read_json(path, lines=True, chunksize=rows) as lines:
                 yield from lines
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidRequestError):
-            raise
-        message = f"{path} cannot be read as a table: {error}"
-        raise InvalidRequestError(message, parameter="source") from error
 
 
 def _read_parquet(path: Path, rows: int) -> Iterator[pd.DataFrame]:

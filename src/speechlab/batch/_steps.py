@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._calls import Answer, Call, Facts, Row, Step, text_cell
+from speechlab.batch._parameters import Column, Parameters, read_parameters
 from speechlab.batch._recordings import content_of, is_path, seconds_of
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
@@ -12,11 +13,11 @@ from speechlab.contract import (
     AudioFormat,
     Operation,
     RecognitionRequest,
+    SpeechRequest,
     TranslationRequest,
     Voice,
     VoiceRules,
     audio_digest,
-    check_text,
     request_key,
 )
 from speechlab.errors import AudioDecodeError, InvalidRequestError
@@ -31,8 +32,36 @@ __all__ = ["SynthesisStep", "TranscriptionStep", "TranslationStep"]
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _STANDS_FOR_AUDIO = "UklGRg=="
+_STANDS_FOR_VOICE = "00000000-0000-0000-0000-000000000000"
+_FEW = 1_000
 _LABELS = frozenset({"session_id"})
 """Options that name a call and cannot change what comes of it."""
+
+
+def _column(name: object, parameter: str) -> str:
+    """Return the name of the column that is worked on."""
+    plain = name.name if isinstance(name, Column) else name
+    if not isinstance(plain, str):
+        message = f"{parameter} is {plain!r}; it must be the name of a column, a string"
+        raise InvalidRequestError(message, parameter=parameter)
+    return plain
+
+
+def _number(repeat: object) -> int:
+    if isinstance(repeat, int) and not isinstance(repeat, bool) and repeat >= 0:
+        return repeat
+    message = f"repeat is {repeat!r}; it must be a whole number of at least 0"
+    raise InvalidRequestError(message, parameter="repeat")
+
+
+def _settings(column: Mapping[str, str], parameters: Parameters, repeat: int) -> dict[str, Any]:
+    """What the manifest says of the parameters: those of all rows by value, and which are columns."""
+    same = {
+        name: value.id if isinstance(value, Voice) else value
+        for name, value in parameters.same.items()
+        if value is not None
+    }
+    return {**same, "repeat": repeat, "columns": {**column, **parameters.columns}}
 
 
 class SynthesisStep(Step):
@@ -46,72 +75,92 @@ class SynthesisStep(Step):
         "processing_s": "float64",
     }
     content = ("audio", "duration_s", "sample_rate")
+    wants_voices = True
 
     def __init__(
         self,
         facts: Facts,
+        have: Sequence[Any],
         *,
         text: str = "text",
-        voice: str = "voice",
-        format: str = "flac",  # noqa: A002
-        sample_rate: int | None = None,
-        temperature: float | None = None,
+        voice: str | Voice | Column = "voice",
+        format: str | Column = "flac",  # noqa: A002
+        sample_rate: int | str | Column | None = None,
+        temperature: float | str | Column | None = None,
         repeat: int = 0,
     ) -> None:
-        if format not in _FORMATS:
+        self._catalogue, self._service = facts.voices, facts.service
+        self._text, self._repeat = _column(text, "text"), _number(repeat)
+        given = {"voice": voice, "format": format, "sample_rate": sample_rate, "temperature": temperature}
+        self._parameters = read_parameters(given, have)
+        self.needs = (self._text, *self._parameters.columns.values())
+        self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
+        # what no row could have is refused before any work is done
+        same = dict(self._parameters.same)
+        if "voice" in same:
+            self._find(same.pop("voice"), have)
+        self._request({"voice_id": _STANDS_FOR_VOICE, "text": "a", "format": "flac", **same})
+
+    def _request(self, fields: dict[str, Any]) -> SpeechRequest:
+        if fields["format"] not in _FORMATS:
             message = (
-                f"format {format!r} cannot be kept as a file that tells its own rate; use one of "
+                f"format {fields['format']!r} cannot be kept as a file that tells its own rate; use one of "
                 f"{', '.join(sorted(_FORMATS))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
-        self.needs = (text, voice)
-        self._text, self._voice, self._repeat = text, voice, repeat
-        self._format, self._rate, self._temperature = str(AudioFormat(format)), sample_rate, temperature
-        self._catalogue, self._service = facts.voices, facts.service
-        self.settings = {
-            "text": text,
-            "voice": voice,
-            "format": self._format,
-            "sample_rate": sample_rate,
-            "temperature": temperature,
-            "repeat": repeat,
-        }
+        return SpeechRequest.parse(fields)
 
     def call(self, row: Row) -> Call:
         text = text_cell(row[self._text], self._text)
-        check_text(text)
-        voice = self._find(row[self._voice])
-        rate = VoiceRules.of(voice).check(format=AudioFormat(self._format), sample_rate=self._rate or 0)
+        asked = self._parameters.of(row)
+        voice = self._find(asked.pop("voice"))
+        asked["format"] = asked["format"] or "flac"
+        request = self._request({"voice_id": voice.id, "text": text, **asked})
+        rate = VoiceRules.of(voice).check(format=request.format, sample_rate=request.sample_rate)
         parameters = {
             "voice_id": voice.id,
             "text": text,
-            "format": self._format,
+            "format": str(request.format),
             "sample_rate": rate or DEFAULT_SAMPLE_RATE,
-            "temperature": self._temperature,
+            "temperature": request.temperature,
         }
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
-        return Call(key, parameters, voice, characters=len(text))
+        # a voice with a single rate refuses to be told even that one
+        return Call(key, parameters, (voice, request.sample_rate or None), characters=len(text))
 
-    def _find(self, value: object) -> Voice:
+    def _find(self, value: object, have: Sequence[Any] | None = None) -> Voice:
         if isinstance(value, Voice):
             return value
+        if not isinstance(value, str):
+            message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
+            raise InvalidRequestError(message, parameter="voice")
         assert self._catalogue is not None
-        return self._catalogue[text_cell(value, self._voice)]
+        shown = f"the table has no column {value!r}; it has {', '.join(map(repr, have or ())) or 'none'}"
+        if have is not None and value == "voice":  # a column was meant, whatever a description may say
+            raise InvalidRequestError(shown, parameter="voice")
+        try:
+            return self._catalogue[value]
+        except InvalidRequestError as error:
+            if have is None:
+                raise
+            raise InvalidRequestError(f"{shown}; and {error}", parameter="voice") from None
 
     async def send(self, call: Call, lab: AsyncClient) -> Answer:
+        voice, rate = call.payload
+        asked = call.parameters
         clip = await lab.synthesize(
-            call.parameters["text"],
-            voice=call.payload,
-            format=self._format,
-            sample_rate=self._rate,
-            temperature=self._temperature,
+            asked["text"],
+            voice=voice,
+            format=asked["format"],
+            sample_rate=rate,
+            temperature=asked["temperature"],
         )
         response = {
             "duration_s": clip.duration_s,
             "sample_rate": clip.sample_rate,
             "processing_s": clip.timing.processing_s,
         }
-        files = {"audio": (clip.encoded, f".{self._format}")}
+        files = {"audio": (clip.encoded, f".{asked['format']}")}
         return Answer(response, clip.timing, files, audio_s=clip.duration_s)
 
     def values(self, stored: Stored) -> dict[str, Any]:
@@ -137,58 +186,79 @@ class TranscriptionStep(Step):
     def __init__(
         self,
         facts: Facts,
+        have: Sequence[Any],
         *,
         audio: str = "audio",
-        language: str | None = None,
+        language: str | Column | None = None,
+        hotwords: Sequence[str] | str | Column | None = None,
+        vad: str | int | Column = "off",
+        min_silence_gap: int | str | Column | None = None,
+        segment_padding: int | str | Column | None = None,
+        initial_segment_padding_ms: int | str | Column | None = None,
+        speech_pad_ms: int | str | Column | None = None,
+        min_segment_duration: float | str | Column | None = None,
+        temperature: float | str | Column | None = None,
+        top_p: float | str | Column | None = None,
+        frequency_penalty: float | str | Column | None = None,
+        repetition_penalty: float | str | Column | None = None,
+        session_id: str | Column | None = None,
         repeat: int = 0,
-        **options: Any,
     ) -> None:
-        self._language = language
-        self._per_row = language is not None and language.lower() == "language"
-        self.needs = (audio, "language") if self._per_row else (audio,)
-        self._audio, self._options, self._repeat = audio, options, repeat
+        given = {
+            "language": language,
+            "hotwords": hotwords,
+            "vad": vad,
+            "min_silence_gap": min_silence_gap,
+            "segment_padding": segment_padding,
+            "initial_segment_padding_ms": initial_segment_padding_ms,
+            "speech_pad_ms": speech_pad_ms,
+            "min_segment_duration": min_segment_duration,
+            "temperature": temperature,
+            "top_p": top_p,
+            "frequency_penalty": frequency_penalty,
+            "repetition_penalty": repetition_penalty,
+            "session_id": session_id,
+        }
+        self._audio, self._repeat = _column(audio, "audio"), _number(repeat)
         self._service = facts.service
-        self._checked: dict[str | None, dict[str, Any]] = {}
-        self.settings = {"audio": audio, "language": language, "repeat": repeat, **options}
-        # a parameter that no row could have is refused before any work is done
-        self._parameters(None if self._per_row else language)
+        self._parameters = read_parameters(given, have)
+        self.needs = (self._audio, *self._parameters.columns.values())
+        self.settings = _settings({"audio": self._audio}, self._parameters, self._repeat)
+        self._asked: dict[str, dict[str, Any]] = {}
+        # what no row could have is refused before any work is done
+        self._filled(dict(self._parameters.same))
 
-    def _parameters(self, language: str | None) -> dict[str, Any]:
+    def _filled(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options, defaults filled in, without what cannot change a result."""
-        if language not in self._checked:
-            unknown = set(self._options) - set(RecognitionRequest.model_fields)
-            if unknown:
-                allowed = sorted(set(RecognitionRequest.model_fields) - {"audio", "language"})
-                message = (
-                    f"{', '.join(map(repr, sorted(unknown)))} is no option of recognition; they are {allowed}"
-                )
-                raise InvalidRequestError(message, parameter=min(unknown))
-            asked = RecognitionRequest.parse(
-                {"audio": _STANDS_FOR_AUDIO, "language": language, **self._options}
-            )
-            self._checked[language] = asked.model_dump(mode="json", exclude=set(_LABELS))
-        return self._checked[language]
+        known = repr(options)
+        if known not in self._asked:
+            request = RecognitionRequest.parse({"audio": _STANDS_FOR_AUDIO, **options})
+            if len(self._asked) > _FEW:
+                self._asked.clear()
+            self._asked[known] = request.model_dump(mode="json", exclude=set(_LABELS))
+        return self._asked[known]
 
     def call(self, row: Row) -> Call:
         source = row[self._audio]
-        language = text_cell(row["language"], "language") if self._per_row else self._language
+        options = {name: value for name, value in self._parameters.of(row).items() if value is not None}
+        filled = self._filled(options)
         data = content_of(source, self._audio)
-        parameters = {**self._parameters(language), "audio": audio_digest(data)}
+        parameters = {**filled, "audio": audio_digest(data)}
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
         # a file is read again only when it is sent, so that a long table does not lie in memory as audio
-        payload = (source if is_path(source) else data, language)
+        payload = (source if is_path(source) else data, options)
         return Call(key, parameters, payload, audio_s=seconds_of(source, data))
 
     async def send(self, call: Call, lab: AsyncClient) -> Answer:
         import asyncio
 
-        source, language = call.payload
+        source, options = call.payload
         data: bytes = source
         if is_path(source):
             data = await asyncio.to_thread(content_of, source, self._audio)
             if audio_digest(data) != call.parameters["audio"]:
                 raise AudioDecodeError(f"{source} was changed since the batch was planned; plan it again")
-        transcript = await lab.transcribe(data, language=language, **self._options)
+        transcript = await lab.transcribe(data, **options)
         response: dict[str, Any] = {
             "text": transcript.text,
             "language": transcript.language,
@@ -230,48 +300,42 @@ class TranslationStep(Step):
     def __init__(
         self,
         facts: Facts,
+        have: Sequence[Any],
         *,
         text: str = "text",
-        source_lang: str,
-        target_lang: str,
-        keywords: Sequence[str] = (),
-        context: str | None = None,
-        model: str | None = None,
+        source_lang: str | Column,
+        target_lang: str | Column,
+        keywords: Sequence[str] | str | Column = (),
+        context: str | Column | None = None,
+        model: str | Column | None = None,
         repeat: int = 0,
     ) -> None:
-        self.needs = (text,)
-        self._text, self._source, self._target, self._repeat = text, source_lang, target_lang, repeat
-        terms = (keywords,) if isinstance(keywords, str) else tuple(keywords or ())
-        self._options = {"keywords": terms, "context": context, "model": model}
-        self._service = facts.service
-        self.settings = {
-            "text": text,
+        given = {
             "source_lang": source_lang,
             "target_lang": target_lang,
-            "keywords": list(terms),
+            "keywords": keywords or (),
             "context": context,
             "model": model,
-            "repeat": repeat,
         }
+        self._text, self._repeat = _column(text, "text"), _number(repeat)
+        self._service = facts.service
+        self._parameters = read_parameters(given, have)
+        self.needs = (self._text, *self._parameters.columns.values())
+        self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
+        # what no row could have is refused before any work is done
+        self._request({"text": "a", "source_lang": "ja", "target_lang": "en", **self._parameters.same})
+
+    @staticmethod
+    def _request(fields: dict[str, Any]) -> TranslationRequest:
+        terms = tuple(fields.get("keywords") or ())
+        return TranslationRequest.parse({**fields, "keywords": terms}, limits=LIMITS)
 
     def call(self, row: Row) -> Call:
-        asked = TranslationRequest.parse(
-            {
-                "text": text_cell(row[self._text], self._text),
-                "source_lang": self._cell(row, self._source),
-                "target_lang": self._cell(row, self._target),
-                **self._options,
-            },
-            limits=LIMITS,
-        )
+        text = text_cell(row[self._text], self._text)
+        asked = self._request({"text": text, **self._parameters.of(row)})
         parameters = asked.model_dump(mode="json", exclude={"stream"})
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
         return Call(key, parameters, characters=len(asked.text))
-
-    @staticmethod
-    def _cell(row: Row, name: str) -> str:
-        """A language is a code, or the name of the column that holds one."""
-        return text_cell(row[name], name) if name in row else name
 
     async def send(self, call: Call, lab: AsyncClient) -> Answer:
         translation = await lab.translate(**call.parameters)

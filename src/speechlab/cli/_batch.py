@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -50,15 +52,7 @@ Prefix = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take.")]
 
 
-@app.command("tts")
-def tts(
-    source: Input,
-    out: Out,
-    text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
-    voice: Annotated[str, typer.Option(help="Column of the voices, by id or name.")] = "voice",
-    format: Annotated[str, typer.Option(help="flac, wav, mp3 or ogg.")] = "flac",
-    sample_rate: Annotated[int | None, typer.Option(help="Hz.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Variation, for voices that have it.")] = None,
+def _shared(
     concurrency: Concurrency = 8,
     rate: Rate = None,
     max_calls: MaxCalls = None,
@@ -70,65 +64,77 @@ def tts(
     prefix: Prefix = "",
     dry_run: DryRun = False,
 ) -> None:
+    """The options that all of these commands have."""
+
+
+def _command(name: str, *, without: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function, whose ``**shared`` are the options that all of them have but one."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        hints = {one: get_type_hints(one, include_extras=True) for one in (function, _shared)}
+        parameters = [
+            one.replace(kind=one.KEYWORD_ONLY, annotation=hints[where][one.name])
+            for where in hints
+            for one in inspect.signature(where).parameters.values()
+            if one.kind is not one.VAR_KEYWORD and one.name != without
+        ]
+
+        def command(**given: Any) -> None:
+            function(**given)
+
+        command.__doc__ = function.__doc__
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        app.command(name)(command)
+        return function
+
+    return register
+
+
+@_command("tts")
+def tts(
+    source: Input,
+    out: Out,
+    text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
+    voice: Annotated[str, typer.Option(help="Voice by id or name, or the column that holds it.")] = "voice",
+    format: Annotated[str, typer.Option(help="flac, wav, mp3 or ogg, or a column.")] = "flac",
+    sample_rate: Annotated[str | None, typer.Option(help="Hz, or a column.")] = None,
+    temperature: Annotated[
+        str | None, typer.Option(help="Variation, for voices that have it, or a column.")
+    ] = None,
+    **shared: Any,
+) -> None:
     """Speak each row's text."""
-    from speechlab import batch, connect
-
-    limits = _limits(max_calls, max_characters, max_audio_s)
-    how = _how(concurrency, rate, max_error_share, retry_failed, limits)
-    with connect() as lab:
-        plan = batch.plan_synthesis(
-            source,
-            lab,
-            text=text,
-            voice=voice,
-            format=format,
-            sample_rate=sample_rate,
-            temperature=temperature,
-            repeat=repeat,
-            store=out,
-            prefix=prefix,
-        )
-        _perform(plan, lab, out, how, dry_run)
+    asked = {
+        "text": text,
+        "voice": voice,
+        "format": format,
+        "sample_rate": _number(sample_rate),
+        "temperature": _number(temperature),
+    }
+    _perform("synthesis", source, out, asked, **shared)
 
 
-@app.command("asr")
+@_command("asr", without="max_characters")
 def asr(
     source: Input,
     out: Out,
     audio: Annotated[str, typer.Option(help="Column of the paths; relative ones from here.")] = "audio",
     language: Annotated[
-        str | None, typer.Option(help="ja, en, zh, or 'language' for that column. [default: identify]")
+        str | None, typer.Option(help="ja, en or zh, or the column that holds it. [default: identify]")
     ] = None,
     vad: Annotated[
         str, typer.Option(help="off, on or segments; the latter writes segments.parquet too.")
     ] = "off",
     hotword: Annotated[list[str] | None, typer.Option(help="Word to boost; may be repeated.")] = None,
-    concurrency: Concurrency = 8,
-    rate: Rate = None,
-    max_calls: MaxCalls = None,
-    max_audio_s: MaxAudio = None,
-    max_error_share: MaxErrors = 0.5,
-    retry_failed: Retry = True,
-    repeat: Repeat = 0,
-    prefix: Prefix = "",
-    dry_run: DryRun = False,
+    **shared: Any,
 ) -> None:
     """Transcribe each row's recording."""
-    from speechlab import batch, connect
-
-    limits = _limits(max_calls, None, max_audio_s)
-    how = _how(concurrency, rate, max_error_share, retry_failed, limits)
-    options: dict[str, Any] = {"vad": vad}
-    if hotword:
-        options["hotwords"] = hotword
-    with connect() as lab:
-        plan = batch.plan_transcription(
-            source, lab, audio=audio, language=language, repeat=repeat, store=out, prefix=prefix, **options
-        )
-        _perform(plan, lab, out, how, dry_run, segments=vad == "segments")
+    asked = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
+    _perform("transcription", source, out, asked, **shared)
 
 
-@app.command("translate")
+@_command("translate", without="max_audio_s")
 def translate(
     source: Input,
     out: Out,
@@ -136,85 +142,85 @@ def translate(
     target_lang: Annotated[str, typer.Option("--to", help="Language code, or the column that holds it.")],
     text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
     keyword: Annotated[list[str] | None, typer.Option(help="Term to preserve; may be repeated.")] = None,
-    context: Annotated[str | None, typer.Option(help="Helps to understand; not translated.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model id.")] = None,
-    concurrency: Concurrency = 8,
-    rate: Rate = None,
-    max_calls: MaxCalls = None,
-    max_characters: MaxCharacters = None,
-    max_error_share: MaxErrors = 0.5,
-    retry_failed: Retry = True,
-    repeat: Repeat = 0,
-    prefix: Prefix = "",
-    dry_run: DryRun = False,
+    context: Annotated[
+        str | None, typer.Option(help="Helps to understand, not translated; or a column.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id, or a column.")] = None,
+    **shared: Any,
 ) -> None:
     """Translate each row's text."""
-    from speechlab import batch, connect
-
-    limits = _limits(max_calls, max_characters, None)
-    how = _how(concurrency, rate, max_error_share, retry_failed, limits)
-    with connect() as lab:
-        plan = batch.plan_translation(
-            source,
-            lab,
-            text=text,
-            source_lang=source_lang,
-            target_lang=target_lang,
-            keywords=tuple(keyword or ()),
-            context=context,
-            model=model,
-            repeat=repeat,
-            store=out,
-            prefix=prefix,
-        )
-        _perform(plan, lab, out, how, dry_run)
-
-
-def _limits(calls: int | None, characters: int | None, audio_s: float | None) -> dict[str, float | None]:
-    return {"calls": calls, "characters": characters, "audio_s": audio_s}
-
-
-def _how(
-    concurrency: int, rate: float | None, share: float, retry: bool, limits: dict[str, Any]
-) -> dict[str, Any]:
-    from speechlab.batch import Budget
-
-    return {
-        "concurrency": concurrency,
-        "rate": rate,
-        "max_error_share": share,
-        "retry_failed": retry,
-        "budget": Budget(**limits),
+    asked = {
+        "source_lang": source_lang,
+        "target_lang": target_lang,
+        "text": text,
+        "keywords": tuple(keyword or ()),
+        "context": context,
+        "model": model,
     }
+    _perform("translation", source, out, asked, **shared)
+
+
+def _number(value: str | None) -> str | float | None:
+    """A number as such; what is none names a column."""
+    try:
+        plain = None if value is None else float(value)
+    except ValueError:
+        return value
+    return int(plain) if plain is not None and plain.is_integer() else plain
 
 
 def _perform(
-    plan: Plan, lab: Client, out: Path, how: dict[str, Any], dry_run: bool, *, segments: bool = False
+    operation: str,
+    source: Path,
+    out: Path,
+    asked: dict[str, Any],
+    *,
+    repeat: int,
+    prefix: str,
+    dry_run: bool,
+    max_calls: int | None,
+    max_characters: int | None = None,
+    max_audio_s: float | None = None,
+    **how: Any,
 ) -> None:
+    from speechlab import batch, connect
+
+    if out.exists() and not out.is_dir():
+        raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
+    budget = batch.Budget(max_calls, max_characters, max_audio_s)
+    plans: dict[str, Callable[..., Plan]] = {
+        "synthesis": batch.plan_synthesis,
+        "transcription": batch.plan_transcription,
+        "translation": batch.plan_translation,
+    }
+    with connect() as lab:
+        plan = plans[operation](source, lab, **asked, repeat=repeat, store=out, prefix=prefix)
+        if dry_run:
+            counts = plan.summary()
+            console.print(", ".join(f"{value:,g} {name.replace('_', ' ')}" for name, value in counts.items()))
+            return
+        run = _run(plan, lab, {**how, "budget": budget})
+        written = run.export(out / "results.parquet")
+        if asked.get("vad", "off") not in {"off", "on"}:
+            table = batch.segments(run.table(), out, prefix=plan.prefix)
+            table.to_parquet(out / "segments.parquet")
+    _tell(run, written)
+
+
+def _run(plan: Plan, lab: Client, how: dict[str, Any]) -> Run:
     import warnings
 
     from speechlab import batch
 
-    if dry_run:
-        counts = plan.summary()
-        console.print(", ".join(f"{value:,g} {name.replace('_', ' ')}" for name, value in counts.items()))
-        return
-    if out.exists() and not out.is_dir():
-        raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
     # a shell, a queue or a closing terminal ends a job with TERM: stop as with Ctrl+C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the reason is printed below
         try:
-            run = batch.run(plan, lab, **how)
+            return batch.run(plan, lab, **how)
         except KeyboardInterrupt:
             errors.print("stopped; what was finished is kept, and the same command again goes on from there")
             raise typer.Exit(130) from None
-    written = run.export(out / "results.parquet")
-    if segments:
-        table = batch.segments(run.table(), out, prefix=plan.prefix)
-        table.to_parquet(out / "segments.parquet")
-    _tell(run, written)
 
 
 def _tell(run: Run, written: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.evaluate._given import chosen_voices, need_columns
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.metrics import score
 from speechlab.text import language_code
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StageProgress", "recognition", "round_trip", "speaks", "voice_name"]
 
-StageProgress = bool | Callable[[str, int, int], None]
-"""True for bars, False for none, or a function of (stage, calls done, calls in all)."""
+StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
+"""True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one batch after the
+other."""
 
 _CODES = "speechlab: language codes"
 _NO_LANGUAGE = "the row has no language; give a code such as 'ja' or 'en'"
@@ -63,7 +65,7 @@ def voice_name(voice: Voice) -> str:
 def round_trip(
     lab: Client,
     frame: pd.DataFrame,
-    voices: Iterable[Voice | str] | None = None,
+    voices: Iterable[Voice | str] | Voice | str | None = None,
     *,
     text: str = "text",
     language: str = "language",
@@ -88,15 +90,17 @@ def round_trip(
         identify: Whether the recogniser must identify the language instead of being told.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
-        progress: True for bars, False for none, or a function of (stage, calls done, calls in all).
+        progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
+            as ``sl.widgets.BatchPreview()``, which is shown one batch after the other.
         title: Title of the report.
-        **options: Parameters of ``Client.transcribe``, the same for all rows.
+        **options: Parameters of ``Client.transcribe``.
 
     Raises:
-        InvalidRequestError: A column is missing, or there is no voice for any of the texts.
+        InvalidRequestError: A column is missing, an argument is not allowed, or there is no voice for any of the
+            texts.
         AuthenticationError: The service refuses the API key.
     """
-    _need(frame, text, language)
+    need_columns(frame, text, language)
     _keep_free(frame, RESULTS)
     pairs = _cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
@@ -158,7 +162,8 @@ def recognition(
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
-        progress: True for a bar, False for none, or a function of (calls done, calls in all).
+        progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
+            ``sl.widgets.BatchPreview()``.
         title: Title of the report.
         **options: Parameters of ``Client.transcribe``.
 
@@ -166,7 +171,7 @@ def recognition(
         InvalidRequestError: A column is missing.
         AuthenticationError: The service refuses the API key.
     """
-    _need(frame, audio, text, language, *([voice] if voice else []))
+    need_columns(frame, audio, text, language, *([voice] if voice else []))
     import pandas as pd
 
     _keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
@@ -179,7 +184,7 @@ def recognition(
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
         else [_seconds(one) for one in frame[audio]],
-        sample_rate=None,
+        sample_rate=pd.array([pd.NA] * len(frame), dtype="Int64"),
         tts_rtf=float("nan"),
         tts_status="cached",  # nothing had to be spoken
         tts_error=None,
@@ -271,15 +276,6 @@ def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     return table[[*given, *(name for name in (*fresh, *last) if name not in given)]]
 
 
-def _need(frame: pd.DataFrame, *columns: str) -> None:
-    for name in columns:
-        if name not in frame.columns:
-            message = (
-                f"the table has no column {name!r}; it has {', '.join(map(repr, frame.columns)) or 'none'}"
-            )
-            raise InvalidRequestError(message, parameter=name)
-
-
 def _keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
     taken = [str(name) for name in frame.columns if name in names]
     if taken:
@@ -297,19 +293,11 @@ def _code(language: object) -> str | None:
         return None
 
 
-def _cross(
-    frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: Iterable[Voice | str] | None, language: str
-) -> pd.DataFrame:
+def _cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, language: str) -> pd.DataFrame:
     """Every text with every voice that speaks its language; texts that none speaks stand alone, with the reason."""
     import pandas as pd
 
-    if isinstance(voices, str):
-        voices = [voices]
-    chosen = (
-        list(catalogue)
-        if voices is None
-        else [catalogue[voice] if isinstance(voice, str) else voice for voice in voices]
-    )
+    chosen = chosen_voices(catalogue, voices)
     # plain lists, because an index may hold a label twice
     codes = [_code(value) for value in frame[language]]
     parts = []
@@ -328,8 +316,14 @@ def _cross(
     return pd.concat([*parts, alone], ignore_index=True)
 
 
-def _stage(progress: StageProgress, stage: str) -> Progress:
-    if isinstance(progress, bool):
+def _stage(progress: object, stage: str) -> Progress:
+    if isinstance(progress, bool | batch.Watcher):
         return progress
+    if not callable(progress):
+        message = (
+            f"progress is {progress!r}; it must be True, False, a function of (stage, calls done, calls in all), "
+            "or a watcher such as BatchPreview()"
+        )
+        raise InvalidRequestError(message, parameter="progress")
     told = progress
     return lambda done, total: told(stage, done, total)

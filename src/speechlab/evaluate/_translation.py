@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.display import Html, element, table
-from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._given import need_columns
 from speechlab.evaluate._report import Report
 from speechlab.metrics import translation_score
 
@@ -109,18 +109,13 @@ def translation(
         InvalidRequestError: A column is missing.
         AuthenticationError: The service refuses the API key.
     """
-    for name in (text, reference, source_lang, target_lang):
-        if name not in frame.columns:
-            message = (
-                f"the table has no column {name!r}; it has {', '.join(map(repr, frame.columns)) or 'none'}"
-            )
-            raise InvalidRequestError(message, parameter=name)
+    need_columns(frame, text, reference, source_lang, target_lang)
     done = batch.translate(
         frame,
         lab,
         text=text,
-        source_lang=source_lang,
-        target_lang=target_lang,
+        source_lang=batch.Column(source_lang),
+        target_lang=batch.Column(target_lang),
         store=store,
         concurrency=concurrency,
         progress=progress,
