@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,20 +21,23 @@ from speechlab.client._version import package_version
 from speechlab.errors import APIConnectionError, ConfigurationError, ServiceStartError
 
 FAKE = """
-import http.server, json, sys
+import http.server, json, os, sys
+given = os.environ.get("SPEECHLAB_SERVICE_API_KEY")
+port = int(sys.argv[sys.argv.index("--port") + 1]) if "--port" in sys.argv else 0
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        good = self.headers["Authorization"] == "Bearer sl:fake"
+        good = self.headers["Authorization"] == "Bearer " + (given or "sl:fake")
         body = b'{"voices": []}'
         self.send_response(200 if good else 401)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
     def log_message(self, *args): pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
 base = "http://127.0.0.1:%d" % server.server_port
 print("loading things", flush=True)
-print("ready " + json.dumps({"base_url": base, "ws_base_url": "ws" + base[4:], "api_key": "sl:fake"}), flush=True)
+told = {"base_url": base, "ws_base_url": "ws" + base[4:]} | ({} if given else {"api_key": "sl:fake"})
+print("ready " + json.dumps(told), flush=True)
 server.serve_forever()
 """
 
@@ -142,17 +146,69 @@ def test_a_description_that_is_stale_is_replaced(fake, state, change):
         os.kill(first, signal.SIGKILL)
 
 
-def test_a_service_that_dies_is_told_of_and_replaced(fake, state):
-    with connect(max_retries=0) as lab:
+def killed(state):
+    pid = process_of(state / "service.json")
+    os.kill(pid, signal.SIGKILL)
+    wait_for(gone(pid))
+    return pid
+
+
+def test_a_service_that_dies_is_started_again_where_it_was(fake, state, caplog):
+    with connect(max_retries=0) as lab, connect() as other:
         lab.voices()
-        pid = process_of(state / "service.json")
-        os.kill(pid, signal.SIGKILL)
-        wait_for(gone(pid))
+        first = killed(state)
+        with ThreadPoolExecutor(8) as pool:
+            counts = list(
+                pool.map(lambda client: len(client.voices()), [lab, other.with_options(timeout=5)] * 4)
+            )
+        assert counts == [0] * 8
+        assert len(fake) == 2
+        assert process_of(state / "service.json") != first
+        assert len(locks(state)) == 1
+        assert other._async._settings.lease.service.base_url == lab.base_url
+    texts = [record.getMessage() for record in caplog.records if record.name == "speechlab.client"]
+    assert sum(f"(process {first}) has stopped; starting it again" in text for text in texts) == 1
+    assert "sl:fake" not in caplog.text
+
+
+def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):
+    with connect(max_retries=0) as lab:
+        killed(state)
+        lab.voices()
+        killed(state)
         with pytest.raises(APIConnectionError, match=r"has stopped; call connect\(\)"):
             lab.voices()
         with connect() as again:
             assert len(again.voices()) == 0
-    assert len(fake) == 2
+            assert len(fake) == 3
+            with pytest.raises(APIConnectionError):
+                lab.voices()
+            with pytest.raises(APIConnectionError, match=f"another one runs at {again.base_url}"):
+                lab.voices()
+    assert len(fake) == 3
+
+
+def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog):
+    with connect(max_retries=0) as lab:
+        killed(state)
+        monkeypatch.setattr(_launch, "_command", lambda _: [sys.executable, "-c", "import sys; sys.exit(3)"])
+        with pytest.raises(APIConnectionError, match="has stopped"):
+            lab.voices()
+        assert (
+            "could not be started again: the embedded service could not be started: it ended with status 3"
+            in (caplog.text)
+        )
+        with pytest.raises(APIConnectionError, match=r"was not started again: .* status 3"):
+            lab.voices()
+
+
+def test_a_client_that_is_closed_starts_nothing(fake, state):
+    with connect(max_retries=0) as lab:
+        child = lab.with_options(timeout=5)
+        killed(state)
+    with pytest.raises(ConfigurationError, match="closed"):
+        child.voices()
+    assert len(fake) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,7 +258,7 @@ def test_a_disk_that_is_full(fake, state, monkeypatch):
 def test_a_start_by_somebody_else_that_takes_too_long(fake, state, monkeypatch):
     from filelock import FileLock
 
-    monkeypatch.setattr(_embedded, "_LOCK_WAIT_S", 0.3)
+    monkeypatch.setattr(_embedded, "LOCK_WAIT_S", 0.3)
     state.mkdir(parents=True)
     with FileLock(state / "start.lock"), pytest.raises(ServiceStartError, match="another process"):
         connect()
@@ -290,3 +346,17 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
     wait_for(gone(pid))
+
+
+@pytest.mark.engines
+def test_a_real_service_that_is_killed_serves_calls_and_sessions_again(state):
+    with connect() as lab:
+        voice = lab.voices().find(language="ja", streaming=True)[0]
+        killed(state)
+        assert lab.synthesize("はい。", voice=voice).duration_s > 0.1
+        assert (Path(state) / "service.json").exists()
+    with connect() as lab, lab.realtime(voice=voice, format="pcm") as session:
+        first = session.say("はい。")
+        killed(state)
+        wait_for(lambda: not session.is_open)
+        assert session.say("はい。").frames == pytest.approx(first.frames, rel=0.5)

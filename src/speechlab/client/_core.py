@@ -223,9 +223,12 @@ class Core:
         )
         track = self.lane(call.service)
         while True:
+            pid = self.service_pid
             outcome = await self._attempt(call, progress, track, stream=stream)
             if not isinstance(outcome, Failure):
                 return outcome
+            if await self.revived(outcome, progress, pid):
+                continue
             delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
             if delay is None or not (outcome.status == 429 or track.spend_retry()):
                 return outcome
@@ -235,6 +238,28 @@ class Core:
                 progress.event("retry", status=outcome.status, delay_s=delay, error=name),
             )
             await progress.clock.sleep(delay)
+
+    @property
+    def service_pid(self) -> int:
+        """The process of the embedded service; 0 for other services."""
+        return 0 if self.settings.lease is None else self.settings.lease.service.pid
+
+    async def revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
+        """Whether the call failed because the embedded service had stopped, and it is there again.
+
+        Only what was not sent in full is sent again; the time that the start takes does not count as the call's.
+        """
+        lease = self.settings.lease
+        if lease is None or failure.status is not None or failure.sent or failure.timed_out:
+            return False
+        began = progress.clock.monotonic()
+        if not await asyncio.to_thread(lease.revive, pid):
+            return False
+        if progress.deadline is not None:
+            progress.deadline += progress.clock.monotonic() - began
+        name = type(failure.error).__name__
+        emit(self.settings.on_event, progress.event("retry", delay_s=0.0, error=name))
+        return True
 
     def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
         error = failure.error

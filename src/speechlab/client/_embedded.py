@@ -30,10 +30,20 @@ from speechlab.client._version import package_version
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
 
-__all__ = ["STATE_DIR_VARIABLE", "Lease", "Service", "StateDir", "embedded_settings", "take_lease"]
+__all__ = [
+    "LOCK_WAIT_S",
+    "STATE_DIR_VARIABLE",
+    "Lease",
+    "Service",
+    "StateDir",
+    "embedded_settings",
+    "found",
+    "process_runs",
+    "take_lease",
+]
 
 STATE_DIR_VARIABLE = "SPEECHLAB_STATE_DIR"
-_LOCK_WAIT_S = 180.0
+LOCK_WAIT_S = 180.0
 _PROBE_S = 5.0
 
 
@@ -86,6 +96,15 @@ class Service:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+    def keep(self, path: Path) -> None:
+        """Write the description of a service that this process has started, or end it."""
+        try:
+            self.write(path)
+        except BaseException:
+            # Nobody could find it; its process is our child, so that its number cannot be another's yet.
+            os.kill(self.pid, signal.SIGTERM)
+            raise
 
     def is_ours(self) -> bool:
         """Whether it runs the same code: another version, or another environment, may answer otherwise."""
@@ -183,10 +202,19 @@ _holds: dict[Path, _Hold] = {}
 
 @dataclass(eq=False)
 class Lease:
-    """One client's use of the embedded service."""
+    """One client's use of the embedded service.
+
+    Attributes:
+        service: The service.
+        state: Where its files are.
+        revived_at: When it was started again last, in seconds of ``time.monotonic``.
+        trouble: Why it could not be started again.
+    """
 
     service: Service
     state: StateDir
+    revived_at: float = field(default=float("-inf"), repr=False)
+    trouble: str = field(default="", repr=False)
     _open: bool = field(default=True, repr=False)
 
     @property
@@ -210,13 +238,29 @@ class Lease:
             self._open = False
             _let_go(self.state)
 
+    def revive(self, pid: int) -> bool:
+        """Start the service again if it has stopped.
+
+        Args:
+            pid: Its process when it could not be reached.
+
+        Returns:
+            Whether it is worth sending again.
+        """
+        if not self._open:
+            return False
+        from speechlab.client._revival import revived
+
+        return revived(self, pid)
+
     def explain(self) -> str:
         """Why no answer may have come, and what to do."""
         if process_runs(self.service.pid):
             return f"the embedded service (process {self.service.pid}) runs; see its log, {self.state.log}"
+        why = f" and was not started again: {self.trouble}" if self.trouble else ""
         return (
-            f"the embedded service (process {self.service.pid}) has stopped; call connect() for a new one, and "
-            f"see {self.state.log} for why"
+            f"the embedded service (process {self.service.pid}) has stopped{why}; call connect() for a new one, "
+            f"and see {self.state.log} for why"
         )
 
 
@@ -235,12 +279,12 @@ def take_lease() -> Lease:
         # Before looking: a service whose last user is leaving must see that there is another one.
         _take_hold(state)
         held = True
-        with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            lease = Lease(_found(state) or _started(state), state)
+        with FileLock(state.start_lock, timeout=LOCK_WAIT_S, mode=0o600):
+            lease = Lease(found(state) or _started(state), state)
             held = False
             return lease
     except Timeout:
-        reason = f"another process has been starting it for {_LOCK_WAIT_S:.0f} seconds; see {state.log}"
+        reason = f"another process has been starting it for {LOCK_WAIT_S:.0f} seconds; see {state.log}"
         failure = ServiceStartError(f"the embedded service could not be started: {reason}")
     except OSError as error:  # a full disk, say
         failure = ServiceStartError(state.advice(error.strerror or str(error)))
@@ -273,7 +317,8 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
         raise
 
 
-def _found(state: StateDir) -> Service | None:
+def found(state: StateDir) -> Service | None:
+    """The service that runs; a description that is stale is deleted. To be called with the start lock held."""
     service = Service.read(state.service_file)
     if service is not None and service.is_ours() and service.answers():
         return service
@@ -285,12 +330,7 @@ def _started(state: StateDir) -> Service:
     from speechlab.client._launch import launch
 
     service = launch(state)
-    try:
-        service.write(state.service_file)
-    except BaseException:
-        # Nobody could find it; its process is our child, so that its number cannot be another's yet.
-        os.kill(service.pid, signal.SIGTERM)
-        raise
+    service.keep(state.service_file)
     return service
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from speechlab._require import EXTRAS
 from speechlab.client._embedded import Service
@@ -34,41 +35,54 @@ _NEEDED = ("starlette", "uvicorn", "httptools")
 _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
-def launch(state: StateDir) -> Service:
+def launch(state: StateDir, before: Service | None = None) -> Service:
     """Start the service and wait until it can take requests.
 
     Args:
         state: Where its files are.
+        before: One that has stopped, whose address and key it is to have.
 
     Raises:
         ServiceStartError: It did not come up; the text holds the end of its log and what to do.
     """
     _check_installed()
     _cut_log(state)
-    environment = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+    command = _command(state)
+    if before is not None:
+        command += ["--port", str(urlsplit(before.base_url).port)]
+    problem = None
     log = os.open(state.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         log_start = os.fstat(log).st_size
         process = subprocess.Popen(
-            _command(state),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=environment,
+            env=_environment(before),
             start_new_session=True,  # an interrupt of the kernel is not meant for it
             cwd=state.path,
         )
     except OSError as error:
-        raise ServiceStartError(f"the embedded service could not be started: {error}") from error
+        problem = str(error)  # its frames hold the environment, and that may hold the key
     finally:
         os.close(log)
+    if problem is not None:
+        raise ServiceStartError(f"the embedded service could not be started: {problem}")
     try:
-        return _wait_ready(process, state, log_start)
+        return _wait_ready(process, state, log_start, before)
     except BaseException:
         _end(process)
         raise
     finally:
         _leave_alone(process)
+
+
+def _environment(before: Service | None) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+    if before is not None:
+        environment[_OWN_VARIABLES[0]] = before.api_key.reveal()
+    return environment
 
 
 def _command(state: StateDir) -> list[str]:
@@ -98,7 +112,9 @@ def _cut_log(state: StateDir) -> None:
         state.log.replace(state.log.with_suffix(".old.log"))
 
 
-def _wait_ready(process: subprocess.Popen[bytes], state: StateDir, log_start: int) -> Service:
+def _wait_ready(
+    process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: Service | None
+) -> Service:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # A thread, because a pipe cannot be waited for with a timeout on every system.
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
@@ -108,7 +124,7 @@ def _wait_ready(process: subprocess.Popen[bytes], state: StateDir, log_start: in
         while (line := lines.get(timeout=max(0.0, deadline - time.monotonic()))) != b"":
             word, _, rest = line.partition(b" ")
             if word == b"ready":
-                return _service(json.loads(rest), process.pid)
+                return _service(json.loads(rest), process.pid, before)
     except queue.Empty:
         reason = f"it was not ready within {_START_S:.0f} seconds"
     except (ValueError, KeyError) as error:
@@ -132,11 +148,11 @@ def _read_lines(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def _service(fields: dict[str, str], pid: int) -> Service:
+def _service(fields: dict[str, str], pid: int, before: Service | None) -> Service:
     return Service(
         fields["base_url"],
         fields["ws_base_url"],
-        Secret(fields["api_key"]),
+        Secret(fields["api_key"]) if before is None else before.api_key,
         pid,
         package_version(),
         sys.executable,

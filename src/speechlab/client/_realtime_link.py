@@ -29,7 +29,6 @@ from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequest
 
 if TYPE_CHECKING:
     from speechlab.client._core import Core
-    from speechlab.client._settings import Settings
 
 __all__ = ["OPEN_S", "RealtimeConfig", "configured_socket", "realtime_config"]
 
@@ -103,7 +102,7 @@ async def _dial(core: Core, within_s: float) -> Socket:
     limits = Timeouts(read=within_s, total=settings.timeout)
     progress = Progress(settings, Call("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
     try:
-        outcome = await _tries(settings, progress, within_s)
+        outcome = await _tries(core, progress, within_s)
     except BaseException as error:  # cancelled, above all
         emit(settings.on_event, progress.event("error", error=type(error).__name__))
         raise
@@ -113,19 +112,24 @@ async def _dial(core: Core, within_s: float) -> Socket:
     return outcome
 
 
-async def _tries(settings: Settings, progress: Progress, within_s: float) -> Socket | Failure:
-    deadline = None if settings.timeout is None else progress.began + settings.timeout
+async def _tries(core: Core, progress: Progress, within_s: float) -> Socket | Failure:
+    settings = core.settings
+    if settings.timeout is not None:
+        progress.deadline = progress.began + settings.timeout
     state = RetryState(
         max_retries=settings.max_retries, patience_s=settings.patience_s, free=True, rng=settings.rng
     )
     while True:
         progress.attempts += 1
         emit(settings.on_event, progress.event("request"))
+        pid = core.service_pid
         outcome = await open_socket(settings, within_s)
         if isinstance(outcome, Socket):
             emit(settings.on_event, progress.event("response", status=101))
             return outcome
-        delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=deadline)
+        if await core.revived(outcome, progress, pid):
+            continue
+        delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
         if delay is None:
             return outcome
         name = type(outcome.error).__name__

@@ -54,8 +54,8 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     Raises:
         StoreError: It cannot be read.
     """
-    settings = lab._async._settings if isinstance(lab, Client) else lab._settings  # noqa: SLF001 - of the same room
-    if settings.mode != "replay" or store is None:
+    core: Any = getattr(lab, "_async", lab)
+    if core._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
         return lab
     named = opened(store)
     return lab.with_options(store=named) if named.newest("voices") else lab
