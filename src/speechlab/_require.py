@@ -56,8 +56,8 @@ def require(module: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         top = module.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != top:
-            raise
+        if error.name is None or error.name.partition(".")[0] != top or top == "speechlab":
+            raise  # a package that needs another one, or a module of our own: no extra brings it
         extra = EXTRAS.get(top)
         command = (
             f"pip install 'speechlab[{extra}]' (in a checkout: '.[{extra}]')"

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from speechlab._require import require
 from speechlab.client import AsyncClient, Client, _embedded, _launch, aconnect, connect
 from speechlab.client._version import package_version
-from speechlab.errors import APIConnectionError, ConfigurationError, ServiceStartError
+from speechlab.errors import APIConnectionError, ConfigurationError, MissingDependencyError, ServiceStartError
 
 FAKE = """
 import http.server, json, os, sys
@@ -230,6 +231,19 @@ def test_a_start_that_fails_says_why_and_what_to_do(state, monkeypatch, script, 
     assert str(state / "service.log") in str(caught.value)
     assert locks(state) == []
     assert not (state / "service.json").exists()
+
+
+def test_no_extra_is_advised_for_a_module_of_our_own(state, monkeypatch):
+    script = "import speechlab.service._no_such_module"
+    monkeypatch.setattr(_launch, "_command", lambda _: [sys.executable, "-c", script])
+    with pytest.raises(
+        ServiceStartError, match=r"No module named 'speechlab.service._no_such_module'"
+    ) as caught:
+        connect()
+    assert "pip install" not in str(caught.value)
+    with pytest.raises(ModuleNotFoundError, match="_no_such_module") as missing:
+        require("speechlab.client._no_such_module")
+    assert not isinstance(missing.value, MissingDependencyError)
 
 
 def test_a_missing_extra_is_named(state, monkeypatch):

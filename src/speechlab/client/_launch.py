@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ _IDLE_EXIT_S = 20.0
 _START_S = 120.0
 _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
+_MISSING = re.compile(r"No module named '([^']+)'")
 _NEEDED = ("starlette", "uvicorn", "httptools")
 # A key from outside would not be on the ready line, and nobody but us needs one here.
 _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
@@ -133,8 +135,10 @@ def _wait_ready(
         reason = f"it ended with status {process.wait(10)}"
     log = _log_tail(state, log_start)
     advice = "set SPEECHLAB_BASE_URL to use a service that runs elsewhere"
-    if "No module named" in log:
-        advice = f"install what is missing with: pip install 'speechlab[local]', or {advice}"
+    missing = [name.partition(".")[0] for name in _MISSING.findall(log)]
+    if missing and missing[-1] != "speechlab":  # where a module of our own is missing, no extra brings it
+        extra = EXTRAS.get(missing[-1], "local")
+        advice = f"install {missing[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
     raise ServiceStartError(
         f"the embedded service could not be started: {reason}; {advice}. The end of its log ({state.log}):\n{log}"
     )
