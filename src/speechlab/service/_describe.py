@@ -212,6 +212,10 @@ def _narrow(schemas: dict[str, Any]) -> None:
         "description": form["stream"]["description"],
     }
     form["keywords"]["maxItems"] = _LIMITS.translation_keywords
+    # The limit is one of bytes; a term of more code points surely has more bytes.
+    form["keywords"]["items"] |= {"minLength": 1, "maxLength": _LIMITS.translation_keyword_bytes}
+    for name in ("source_lang", "target_lang"):
+        form[name]["minLength"] = 1
     form["context"]["maxLength"] = _LIMITS.translation_context_chars
     schemas["ErrorBody"]["properties"]["name"]["examples"] = list(c.ERRORS)
 
@@ -229,7 +233,7 @@ def _operation(
 
 def _voices() -> dict[str, Any]:
     return _operation(
-        "listVoices", "List the voices", {"200": _json(_ref(c.VoiceList)), **_errors("tts", 404, 500)}
+        "listVoices", "List the voices", {"200": _json(_ref(c.VoiceList)), **_errors("tts", 404, 500, 503)}
     )
 
 
@@ -254,8 +258,8 @@ def _recognition() -> dict[str, Any]:
 def _translation() -> dict[str, Any]:
     body = {"multipart/form-data": {"schema": _ref(c.TranslationRequest)}}
     done = _json(_ref(c.TranslationReply))
+    # Without a schema: before OpenAPI 3.2 tools do not agree whether it would be that of the body or of an event.
     done["content"]["text/event-stream"] = {
-        "schema": _STRING,
         "x-event-data": _ref(c.TranslationChunkReply),
         "x-last-event-data": c.STREAM_END,
     }
@@ -271,7 +275,7 @@ def _errors(service: str, *statuses: int) -> dict[str, Any]:
         408: "The request came too slowly.",
         413: "Larger than the settings allow.",
         429: "Rate limit exceeded, or the engine's queue is full; see Retry-After.",
-        503: "The rate limits cannot be checked.",
+        503: "The rate limits cannot be checked, or the service is stopping; see Retry-After.",
     }
     said = {}
     for status in statuses:
