@@ -461,19 +461,20 @@ def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"),
+    ("header", "engine_s", "queue_s"),
     [
-        ("queue;dur=3.1, engine;dur=250", 0.25),
-        ('engine;desc="x";dur="1.5"', 0.0015),
-        ("engine", None),
-        ("engine;dur=x", None),
-        ("total;dur=5", None),
-        ("engine;dur=nan", None),
+        ("queue;dur=3.5, engine;dur=250", 0.25, 0.0035),
+        ('engine;desc="x";dur="1.5"', 0.0015, None),
+        ("engine, queue;dur=0", None, 0.0),
+        ("engine;dur=x, queue;dur=-1", None, None),
+        ("total;dur=5", None, None),
+        ("engine;dur=nan", None, None),
     ],
 )
-def test_the_services_own_time(server, lab, http, wav, header, seconds):
+def test_the_services_own_time(server, lab, http, wav, header, engine_s, queue_s):
     server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
-    assert lab.transcribe(wav).timing.processing_s == seconds
+    timing = lab.transcribe(wav).timing
+    assert (timing.processing_s, timing.service_queued_s) == (engine_s, queue_s)
 
 
 def test_long_recordings_are_never_in_memory_as_a_whole(http, tmp_path):

@@ -11,7 +11,7 @@ import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.client._call import Call, RawResponse
-from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, processing_s
+from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, server_timing_s
 from speechlab.client._failures import error_from_reply, retry_after_s
 from speechlab.client._limiter import Slot, lane
 from speechlab.client._misses import nothing_is_sent
@@ -104,6 +104,7 @@ class Progress:
         self.queued_s = 0.0
         self.first_byte_s: float | None = None
         self.processing_s: float | None = None
+        self.service_queued_s: float | None = None
         self.deadline: float | None = None
 
     @property
@@ -111,7 +112,8 @@ class Progress:
         return self.clock.monotonic() - self.began
 
     def timing(self) -> Timing:
-        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, self.processing_s)
+        told = (self.processing_s, self.service_queued_s)
+        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
 
     def event(self, kind: str, **facts: object) -> CallEvent:
         return CallEvent(
@@ -308,7 +310,8 @@ class Core:
             async with asyncio.timeout(remaining):
                 reply = await wire.open(call, sent)
                 progress.first_byte_s = progress.clock.monotonic() - slot.started
-                progress.processing_s = processing_s(reply.headers)
+                progress.processing_s = server_timing_s(reply.headers, "engine")
+                progress.service_queued_s = server_timing_s(reply.headers, "queue")
                 emit(self.settings.on_event, progress.event("response", status=reply.status))
                 if stream and 200 <= reply.status < 300:
                     opened = True

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from speechlab.errors import SpeechLabError
 
-__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger", "processing_s"]
+__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger", "server_timing_s"]
 
 logger = logging.getLogger("speechlab.client")
 
@@ -25,8 +25,10 @@ class Timing:
         attempts: How often it was sent.
         latency_s: From the call to the end of the reply, with retries and waits.
         first_byte_s: From the last sending to the head of its reply, or None if none came.
-        queued_s: Waiting for a free place under the rate limit; part of ``latency_s``.
+        queued_s: Waiting here for a free place under the client's limit; part of ``latency_s``.
         processing_s: What the service says that its engine took (``Server-Timing: engine;dur=…``), or None.
+        service_queued_s: How long the call waited in the service's queue, as it says (``queue;dur=…``), or None; part
+            of ``first_byte_s``.
     """
 
     attempts: int = 1
@@ -34,19 +36,21 @@ class Timing:
     first_byte_s: float | None = None
     queued_s: float = 0.0
     processing_s: float | None = None
+    service_queued_s: float | None = None
 
 
-def processing_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of the service's own work, by its ``Server-Timing`` header; None where it does not tell.
+def server_timing_s(headers: Mapping[str, str], wanted: str) -> float | None:
+    """Seconds of a part of the service's work, by its ``Server-Timing`` header; None where it does not tell.
 
     Args:
         headers: Headers, names in lower case.
+        wanted: Name of the part.
     """
     for entry in headers.get("server-timing", "").split(","):
         name, *parameters = (part.strip() for part in entry.split(";"))
         for parameter in parameters:
             key, _, value = parameter.partition("=")
-            if name == "engine" and key.strip() == "dur":
+            if name == wanted and key.strip() == "dur":
                 try:
                     milliseconds = float(value.strip().strip('"'))
                 except ValueError:
