@@ -346,6 +346,7 @@ def test_the_bar_is_for_terminals(translator, tmp_path):
     assert process.wait(150) == 0
     assert b"translate: 100%" in shown
     assert b"errors=0" in shown
+    assert b"tokens=" in shown, shown
     assert b"call/s" in shown
     assert plain.communicate(timeout=150)[0] == b""
     assert plain.returncode == 0

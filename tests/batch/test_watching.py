@@ -79,7 +79,16 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
     assert preview.summary == "1 of 7,000 calls · 1 error · 0 cached · 0.3 calls/s · stopped after 3 s"
 
 
-@pytest.mark.parametrize("rows", [0, 51])
+def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
+    frame = pd.DataFrame({"text": ["one", "", None]})
+    first = "1 of 1 calls · 0 errors · 0 cached · 2 invalid rows"
+    for summary in (first, "no calls to make · 1 cached · 2 invalid rows"):
+        preview = BatchPreview()
+        batch.translate(frame, reverser, store=store, progress=preview, **EN_JA)
+        assert preview.summary.startswith(summary)
+
+
+@pytest.mark.parametrize("rows", [0, 51, None, "5", 2.5, True])
 def test_a_number_of_rows_that_makes_no_sense_is_refused(rows):
     with pytest.raises(InvalidRequestError, match="from 1 to 50"):
         BatchPreview(rows=rows)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab.batch._assemble import join_frames
 from speechlab.batch._options import Keeping, Options, split
 from speechlab.batch._pace import paced
-from speechlab.batch._plan import Plan, make_plan
+from speechlab.batch._plan import Plan, check_plan, make_plan
 from speechlab.batch._run import ATTRIBUTE, Execution
 from speechlab.batch._source import Source, Table, open_source
 from speechlab.client import remember_service, replaying_from
-from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,10 +72,7 @@ def make_execution(plan: object, given: Mapping[str, Any]) -> Execution:
         InvalidRequestError: An option is unknown, or not allowed.
     """
     (options,) = split("a run", given, Options)
-    if not isinstance(plan, Plan):
-        message = f"plan is {plan!r}; give what sl.batch.plan_synthesis and its like return"
-        raise InvalidRequestError(message, parameter="plan")
-    return Execution(plan, Options(**options), keep=False)
+    return Execution(check_plan(plan), Options(**options), keep=False)
 
 
 async def perform(execution: Execution, lab: AsyncClient, store: Store) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._columns import make_column, result_columns
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._plan import opened
+from speechlab.batch._plan import check_plan, opened
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def assemble(plan: Plan) -> pd.DataFrame:
         InvalidRequestError: The table comes from an iterator, which can be read only once.
         StoreError: The store cannot be read.
     """
+    check_plan(plan)
     if not plan.source.again:
         message = "an iterator can be read only once; load the run instead: speechlab.batch.load(run)"
         raise InvalidRequestError(message, parameter="source")
@@ -157,8 +158,8 @@ def segments(result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "")
     """
     import pandas as pd
 
-    column = prefix + "key"
-    if column not in result.columns:
+    column = f"{prefix}key"
+    if column not in getattr(result, "columns", ()):
         message = f"the table has no column {column!r}; give what transcribe returned, and its prefix"
         raise InvalidRequestError(message, parameter="prefix")
     keys = [key if isinstance(key, str) else None for key in result[column].tolist()]

@@ -21,6 +21,13 @@ __all__ = ["Column", "Parameters", "read_parameters"]
 _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
+_NUMBERS = frozenset(
+    {
+        *("sample_rate", "temperature", "top_p", "frequency_penalty", "repetition_penalty"),
+        *("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms"),
+        "min_segment_duration",
+    }
+)
 _TERMS = frozenset({"keywords", "hotwords"})
 
 
@@ -112,6 +119,13 @@ def _knows(name: str, value: str) -> bool:
     if name in _LANGUAGES:  # not any code: "to" and "id" are codes too, and columns more often
         return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
+
+
+def _needs(name: str, value: str) -> str | None:
+    """What a string should have been that is neither a value of the parameter nor a column."""
+    if name in _NUMBERS:
+        return "number"
+    return "language code such as 'ja'" if name in _LANGUAGES and not _TAG.fullmatch(value) else None
 
 
 def _listed(name: str, value: Any) -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from speechlab.batch._source import Source
     from speechlab.store import Stored
 
-__all__ = ["Chunk", "Plan", "make_plan", "opened"]
+__all__ = ["Chunk", "Plan", "check_plan", "make_plan", "opened"]
 
 
 @contextmanager
@@ -156,6 +156,18 @@ class Plan:
     def __repr__(self) -> str:
         what = f"{len(self.rows)} rows, {len(self._one().pending)} calls" if self._whole else "not read yet"
         return f"Plan({self.step.operation}: {what})"
+
+
+def check_plan(plan: object) -> Plan:
+    """Refuse what is no plan.
+
+    Raises:
+        InvalidRequestError: It is none.
+    """
+    if isinstance(plan, Plan):
+        return plan
+    message = f"plan is {plan!r}; give what sl.batch.plan_synthesis and its like return"
+    raise InvalidRequestError(message, parameter="plan")
 
 
 def make_plan(source: Source, step: Step, keeping: Keeping, *, service: str) -> Plan:

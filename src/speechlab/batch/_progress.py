@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "Display", "Progress", "Tally", "Watcher"]
 
+_WIDE = 100
+"""Columns of a terminal from which on there is room for more than counts of errors."""
 _RECENT = 100
 """Outcomes that wait for a watcher, at most; what comes between two looks beyond that is only counted."""
 
@@ -27,6 +31,7 @@ class Counts:
         errors: Those that failed.
         cached: Calls that the store answered; they are in neither ``done`` nor ``total``.
         elapsed_s: Seconds since the run began.
+        invalid: Rows that cannot be asked, and became error rows without a call.
     """
 
     done: int
@@ -34,6 +39,7 @@ class Counts:
     errors: int
     cached: int
     elapsed_s: float
+    invalid: int = 0
 
 
 @runtime_checkable
@@ -64,6 +70,7 @@ class Tally:
         self.started = False
         self.total = 0
         self.done = 0
+        self.invalid = 0
         self.statuses: Counter[str] = Counter()
         self.audio_s = 0.0
         self.characters = 0
@@ -71,9 +78,10 @@ class Tally:
         self._recent: deque[Outcome] = deque(maxlen=_RECENT)
         self._began = time.perf_counter()
 
-    def planned(self, calls: int, cached: int) -> None:
+    def planned(self, calls: int, cached: int, invalid: int = 0) -> None:
         """Add what a piece of the table takes."""
         self.total += calls
+        self.invalid += invalid
         self.statuses["cached"] += cached
         self.started = True
 
@@ -89,7 +97,8 @@ class Tally:
     def counts(self) -> Counts:
         """How far it is."""
         elapsed_s = time.perf_counter() - self._began
-        return Counts(self.done, self.total, self.statuses["error"], self.statuses["cached"], elapsed_s)
+        statuses = self.statuses
+        return Counts(self.done, self.total, statuses["error"], statuses["cached"], elapsed_s, self.invalid)
 
     def take(self) -> list[Outcome]:
         """Hand out, once, the last calls that ended."""
@@ -100,10 +109,16 @@ class Tally:
                 break
         return taken
 
-    def facts(self) -> dict[str, str]:
-        """What stands behind a bar, besides what tqdm itself tells."""
+    def facts(self, *, narrow: bool) -> dict[str, str]:
+        """What stands behind a bar, besides what tqdm itself tells; on a narrow screen the bar needs the room."""
         elapsed = time.perf_counter() - self._began
-        shown = {"errors": f"{self.statuses['error']}", "cached": f"{self.statuses['cached']}"}
+        shown = {"errors": f"{self.statuses['error']}"}
+        if self.statuses["cached"]:
+            shown["cached"] = f"{self.statuses['cached']}"
+        if self.invalid:
+            shown["invalid"] = f"{self.invalid}"
+        if narrow:
+            return shown
         if self.audio_s:
             shown["rtf"] = f"{elapsed / self.audio_s:.2f}"
             shown["audio"] = f"{self.audio_s:.0f}s"
@@ -151,15 +166,20 @@ class Display:
 
     def _draw(self) -> None:
         if self._bar is None:
-            from tqdm.auto import tqdm
+            from tqdm import tqdm
 
+            cell = _Cell() if _in_notebook() else None
             # disable=None: no bar where the output is not a terminal
-            self._bar = tqdm(total=self._tally.total, desc=self._label, unit="call", disable=None)
+            hidden = None if cell is None else False
+            self._bar = tqdm(
+                total=self._tally.total, desc=self._label, unit="call", file=cell, disable=hidden
+            )
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
         if self._tally.done > self._bar.n:
-            self._bar.set_postfix(self._tally.facts(), refresh=False)
+            narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _WIDE
+            self._bar.set_postfix(self._tally.facts(narrow=narrow), refresh=False)
             self._bar.update(self._tally.done - self._bar.n)
 
     def close(self) -> None:
@@ -171,3 +191,36 @@ class Display:
                 self._bar.close()
             if self._watched and isinstance(self._progress, Watcher):
                 self._progress.end()
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+class _Cell:
+    """A file whose last line is a cell's output.
+
+    It is plain text, so a notebook that is opened again or exported shows how the bar ended. A widget would be gone,
+    and tqdm's own for notebooks is one.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def write(self, text: str) -> None:
+        """Show a line in place of the one before."""
+        from IPython.display import display
+
+        line = {"text/plain": text.strip()}
+        if not line["text/plain"]:
+            return
+        if self._handle is None:
+            self._handle = display(line, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(line, raw=True)
+
+    def flush(self) -> None:
+        """Nothing waits."""

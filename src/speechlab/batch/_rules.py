@@ -45,6 +45,10 @@ class Budget:
                 raise InvalidRequestError(message, parameter="budget")
 
 
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
 class Stop:
     """The wish that a run stop; may be made by any thread, and is granted between calls."""
 
@@ -73,8 +77,8 @@ class Rules:
     """
 
     def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
-        if max_error_share is not None and not 0 <= max_error_share <= 1:
-            message = f"max_error_share {max_error_share!r} must be between 0 and 1, or None"
+        if max_error_share is not None and not _is_share(max_error_share):
+            message = f"max_error_share is {max_error_share!r}; it must be a number from 0 to 1, or None"
             raise InvalidRequestError(message, parameter="max_error_share")
         self._budget, self._share, self.stop = budget, max_error_share, stop
         self.calls = 0

@@ -110,7 +110,8 @@ class Execution:
             failed = store.failures([call.key for call in pending])
             outcomes |= {key: Outcome.failed_before(attempt, "skipped") for key, attempt in failed.items()}
             pending = [call for call in pending if call.key not in failed]
-        self.tally.planned(len(pending), len(chunk.found))
+        invalid = sum(isinstance(row, SpeechLabError) for row in chunk.rows)
+        self.tally.planned(len(pending), len(chunk.found), invalid)
         step = self.plan.step
         window = Window(send, step.operation, store, rules, self.tally, self._width())
         try:

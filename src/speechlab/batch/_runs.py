@@ -184,9 +184,12 @@ def load(run: str | Run | pd.DataFrame, store: StoreLike = None) -> Run:
     if isinstance(run, Run):
         return run
     if not isinstance(run, str):
-        name = run.attrs.get("speechlab_run")
+        name = getattr(run, "attrs", {}).get("speechlab_run")
         if not isinstance(name, str):
-            message = "the table's attrs have no 'speechlab_run' (CSV loses it); give the id of the run"
+            message = (
+                f"a {type(run).__name__} whose attrs have no 'speechlab_run' (CSV loses it) does not say which run "
+                "made it; give the id of the run"
+            )
             raise InvalidRequestError(message, parameter="run")
         run = name
     with opened(store) as open_store:

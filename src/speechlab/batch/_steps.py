@@ -15,6 +15,7 @@ from speechlab.contract import (
     RecognitionRequest,
     SpeechRequest,
     TranslationRequest,
+    VadMode,
     Voice,
     VoiceRules,
     audio_digest,
@@ -102,7 +103,7 @@ class SynthesisStep(Step):
         self._request({"voice_id": _STANDS_FOR_VOICE, "text": "a", "format": "flac", **same})
 
     def _request(self, fields: dict[str, Any]) -> SpeechRequest:
-        if fields["format"] not in _FORMATS:
+        if not isinstance(fields["format"], str) or fields["format"] not in _FORMATS:
             message = (
                 f"format {fields['format']!r} cannot be kept as a file that tells its own rate; use one of "
                 f"{', '.join(sorted(_FORMATS))}"
@@ -226,6 +227,9 @@ class TranscriptionStep(Step):
         self.settings = _settings({"audio": self._audio}, self._parameters, self._repeat)
         self._asked: dict[str, dict[str, Any]] = {}
         # what no row could have is refused before any work is done
+        self._filled(
+            {**self._parameters.same, "vad": VadMode.SEGMENTS}
+        )  # without which some count for nothing
         self._filled(dict(self._parameters.same))
 
     def _filled(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, number, plain_table
+from speechlab.cli._console import console, errors, plain_table
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -196,8 +196,7 @@ def _perform(
     with connect() as lab:
         plan = plans[operation](source, lab, **asked, repeat=repeat, store=out, prefix=prefix)
         if dry_run:
-            counts = plan.summary()
-            console.print(", ".join(f"{value:,g} {name.replace('_', ' ')}" for name, value in counts.items()))
+            _foretell(plan.summary())
             return
         run = _run(plan, lab, {**how, "budget": budget})
         written = run.export(out / "results.parquet")
@@ -223,13 +222,23 @@ def _run(plan: Plan, lab: Client, how: dict[str, Any]) -> Run:
             raise typer.Exit(130) from None
 
 
+def _foretell(counts: dict[str, float]) -> None:
+    rows = ("rows", "invalid", "calls", "cached", "duplicates")
+    console.print(", ".join(f"{counts[name]:,g} {name}" for name in rows))
+    console.print(
+        f"to send: {counts['characters']:,g} characters, {counts['audio_s']:,.0f} seconds of recordings"
+    )
+
+
 def _tell(run: Run, written: Path) -> None:
     counts = run.manifest["statuses"]
     table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
         table.add_row(name, f"{count:,}")
     console.print(table)
-    usage = ", ".join(f"{number(value, 0)} {name}" for name, value in run.manifest["usage"].items() if value)
+    units = {"audio_s": "seconds of audio"}
+    spent = run.manifest["usage"].items()
+    usage = ", ".join(f"{value:,.0f} {units.get(name, name)}" for name, value in spent if value)
     console.print(f"used: {usage or 'nothing'}")
     console.print(f"table: {escape(str(written))}", soft_wrap=True)
     if run.status != "finished":

@@ -171,11 +171,11 @@ def recognition(
         InvalidRequestError: A column is missing.
         AuthenticationError: The service refuses the API key.
     """
-    need_columns(frame, audio, text, language, *([voice] if voice else []))
+    need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
     import pandas as pd
 
     _keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
-    speaker = frame[voice] if voice else "recordings"
+    speaker = "recordings" if voice is None else frame[voice]
     heard = frame.assign(
         audio=frame[audio],
         voice=speaker,

@@ -1,0 +1,219 @@
+"""What the functions take: said by their signatures, and refused by type and in words before anything is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pandas as pd
+import pytest
+
+from speechlab import batch, evaluate
+from speechlab.batch import Column
+from speechlab.client import AsyncClient
+from speechlab.errors import InvalidRequestError
+
+PLANS = {
+    "synthesize": batch.plan_synthesis,
+    "transcribe": batch.plan_transcription,
+    "translate": batch.plan_translation,
+}
+WHOLE = {
+    "synthesize": batch.synthesize,
+    "transcribe": batch.transcribe,
+    "translate": batch.translate,
+}
+AWAITED = {
+    "synthesize": batch.asynthesize,
+    "transcribe": batch.atranscribe,
+    "translate": batch.atranslate,
+}
+NEEDED = {"translate": {"source_lang": "en", "target_lang": "ja"}}
+FRAME = pd.DataFrame({"text": ["a"], "audio": [b"x"], "voice": ["v"]})
+
+NUMBER = ["x", [1]]
+WRONG = {
+    "text": [0, None, ["text"], "gone", Column("gone")],
+    "audio": [0, None, "gone"],
+    "voice": [0, None, ["v"], "nobody", Column("gone"), Column(0)],
+    "format": [5, ["wav"], "pcm", "gone", Column("gone")],
+    "sample_rate": [*NUMBER, 1.5, True, -1, Column("gone")],
+    "temperature": [*NUMBER, -1],
+    "language": [5, ["en"], "xx", "the language"],
+    "hotwords": [5, [5]],
+    "vad": ["loud", 7, 0.5],
+    "min_silence_gap": [*NUMBER, -1],
+    "segment_padding": [*NUMBER, 5001],
+    "initial_segment_padding_ms": [*NUMBER, -1],
+    "speech_pad_ms": [*NUMBER, -1],
+    "min_segment_duration": [*NUMBER, -1],
+    "top_p": [*NUMBER, 2],
+    "frequency_penalty": [*NUMBER, 3],
+    "repetition_penalty": [*NUMBER, 0],
+    "session_id": [5, "x" * 200],
+    "source_lang": [5, None, "", "the language", ["en"], Column("gone")],
+    "target_lang": [5, None, " ", "tgt_lang", ["en"]],
+    "keywords": [5, [5], ["x"] * 21, [""]],
+    "context": [5, "x" * 2001],
+    "model": [5, ["m"]],
+    "repeat": [-1, "x", 1.5, True, None],
+    "store": [5, ["here"], b"here"],
+    "prefix": [5, None],
+    "chunk_rows": [0, "x", None, 1.5],
+    "concurrency": [0, -1, "x", None, 2.5, True],
+    "progress": [5, "x", None],
+    "on_error": ["ignore", None, 5, ["row"]],
+    "retry_failed": ["x", None, 1],
+    "max_error_share": ["x", 2, -0.1, float("nan"), True],
+    "budget": ["x", 5, {"calls": 5}],
+    "executor": ["cluster", 5],
+    "rate": [0, -1, "x", float("nan"), True],
+}
+TABLES = [None, 5, {"text": ["a"]}, ["a", "b"], FRAME["text"], b"rows.csv", "rows.csv", "rows", [5]]
+
+
+def parameters(function):
+    return {
+        name: one
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind is one.KEYWORD_ONLY
+    }
+
+
+CASES = [
+    pytest.param(operation, name, value, id=f"{operation}-{name}-{value!r:.30}")
+    for operation, function in WHOLE.items()
+    for name in parameters(function)
+    for value in WRONG[name]
+]
+
+
+@pytest.fixture
+def refused(reverser, translator, store):
+    """Whether a call is refused, by type and with words, before anything is asked."""
+
+    def check(function, *arguments, parameter=None, **options):
+        with pytest.raises(InvalidRequestError) as caught:
+            function(*arguments, **options)
+        assert not translator.calls
+        text = str(caught.value)
+        assert len(text) > 15
+        if parameter:
+            assert parameter in text or caught.value.parameter == parameter or "column" in text
+        return text
+
+    yield check
+    assert not batch.runs(store)["status"].eq("finished").any()
+
+
+@pytest.mark.parametrize(("operation", "name", "value"), CASES)
+def test_a_wrong_argument_is_refused(refused, reverser, store, operation, name, value):
+    given = {"store": store, "progress": False, **NEEDED.get(operation, {}), name: value}
+    if operation == "synthesize" and name != "voice":
+        # the small service has no voices; what is wrong besides is said first, or with the voice
+        given.setdefault("voice", Column("voice"))
+    refused(WHOLE[operation], FRAME, reverser, parameter=name, **given)
+
+
+@pytest.mark.parametrize("operation", WHOLE)
+@pytest.mark.parametrize("table", TABLES, ids=lambda value: f"{value!r:.20}".replace("\n", " "))
+def test_what_is_no_table_is_refused(refused, reverser, store, operation, table):
+    given = {"store": store, **NEEDED.get(operation, {})}
+    refused(WHOLE[operation], table, reverser, progress=False, **given)
+    refused(PLANS[operation], table, reverser, **given)
+
+
+@pytest.mark.parametrize("operation", WHOLE)
+def test_a_client_of_the_other_kind_is_refused(refused, reverser, store, operation):
+    given = {"store": store, **NEEDED.get(operation, {})}
+    for lab in (None, "http://127.0.0.1", AsyncClient(base_url="http://127.0.0.1:9")):
+        assert "give a Client" in refused(WHOLE[operation], FRAME, lab, **given)
+        assert "give a Client" in refused(PLANS[operation], FRAME, lab, **given)
+
+    def awaited():
+        return asyncio.run(AWAITED[operation](FRAME, reverser, **given))
+
+    assert "give an AsyncClient" in refused(awaited)
+
+
+@pytest.mark.parametrize("operation", WHOLE)
+def test_unknown_arguments_are_named_beside_those_that_exist(refused, reverser, operation):
+    for function in (PLANS[operation], WHOLE[operation], getattr(FRAME.speech, operation)):
+        arguments = (reverser,) if inspect.ismethod(function) else (FRAME, reverser)
+        text = refused(function, *arguments, spede=3, **NEEDED.get(operation, {}))
+        assert "'spede' is no option" in text
+        assert "repeat" in text
+
+
+def test_what_is_needed_is_named(refused, reverser):
+    assert "needs source_lang" in refused(batch.translate, FRAME, reverser, target_lang="ja")
+
+
+def test_other_doors_refuse_as_well(refused, reverser, store):
+    refused(batch.run, "plan", reverser)
+    refused(batch.assemble, "plan")
+    plan = batch.plan_translation(FRAME, reverser, store=store, **NEEDED["translate"])
+    refused(batch.run, plan, None)
+    refused(batch.run, plan, reverser, concurrency="x")
+    refused(batch.load, 5, store)
+    refused(batch.load, "x", 5)
+    refused(batch.runs, 5)
+    refused(batch.diff, 5, 6, store)
+    refused(batch.segments, 5)
+    refused(batch.segments, FRAME)
+
+
+STUDIES = [
+    (evaluate.round_trip, ["text", "language"]),
+    (evaluate.recognition, ["audio", "text", "language", "voice"]),
+    (evaluate.translation, ["text", "reference", "source_lang", "target_lang"]),
+]
+
+
+@pytest.mark.parametrize(("study", "columns"), STUDIES)
+def test_studies_refuse_the_same(refused, reverser, store, study, columns):
+    frame = pd.DataFrame({name: ["en"] for name in columns})
+    for table in (None, 5, ["a"], frame[columns[0]], {"text": ["a"]}):
+        refused(study, reverser, table, store=store)
+    for name in columns:
+        refused(study, reverser, frame, store=store, **{name: 0})
+        refused(study, reverser, frame, store=store, **{name: "gone"})
+    if study is evaluate.round_trip:
+        for voices in ([0], 0, [None], ["nobody"]):
+            refused(study, reverser, frame, voices, store=store)
+        return
+    for name in ("concurrency", "progress", "store"):
+        for value in WRONG[name]:
+            refused(study, reverser, frame, **{"store": store, name: value})
+
+
+@pytest.mark.parametrize("operation", WHOLE)
+def test_types_and_signatures_say_the_same(operation):
+    for function in (PLANS[operation], WHOLE[operation], AWAITED[operation]):
+        told = function.__annotations__["options"]
+        assert told.startswith("Unpack[")
+        typed = function.__globals__[told[7:-1]]
+        assert set(parameters(function)) == set(typed.__annotations__)
+        needed = {name for name, one in parameters(function).items() if one.default is one.empty}
+        required = {name for name, one in typed.__annotations__.items() if "Required[" in str(one)}
+        assert needed == set(NEEDED.get(operation, {})) == required
+    assert list(parameters(getattr(FRAME.speech, operation))) == list(parameters(WHOLE[operation]))
+    assert parameters(AWAITED[operation]) == parameters(WHOLE[operation])
+    documented = WHOLE[operation].__doc__
+    own = set(parameters(WHOLE[operation])) - set(parameters(batch.run))
+    assert {name for name in own if f"{name}: " not in documented} == set()
+    assert {name for name in parameters(batch.run) if f"{name}: " not in batch.run.__doc__} == set()
+
+
+def test_a_tab_completes_arguments(monkeypatch):
+    from IPython.core.completer import IPCompleter, provisionalcompleter
+
+    completer = IPCompleter(namespace={"batch": batch, "frame": FRAME})
+    for line, expected in (
+        ("batch.translate(frame, lab, source_l", "source_lang="),
+        ("batch.transcribe(frame, lab, max_e", "max_error_share="),
+        ("frame.speech.synthesize(lab, samp", "sample_rate="),
+    ):
+        with provisionalcompleter():
+            found = [one.text for one in completer.completions(line, len(line))]
+        assert any(expected.endswith(text) for text in found), (line, found)
