@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from speechlab.engines import RecognitionOptions, Synthesiser
+from speechlab.engines import ReadHere, RecognitionOptions, Synthesiser
 from speechlab.errors import EngineError, InvalidRequestError
 
 pytestmark = pytest.mark.engines
@@ -122,7 +122,7 @@ def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
     loaded, engine._model = engine._model, _kokoro.KokoroModel(Session(), kokoro._model.vocabulary)
     assert loaded is kokoro._model
     text = "志" * 85
-    read = [char for char in _kokoro.phonemes(text) if char in loaded.vocabulary]
+    read = [char for char in _kokoro.phonemes(text, ReadHere()) if char in loaded.vocabulary]
     list(engine.synthesise(text, "jf_alpha"))
     assert len(read) > _kokoro.TOKEN_LIMIT
     assert sum(spoken) == len(read)

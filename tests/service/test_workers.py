@@ -228,7 +228,7 @@ def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
 
         def left_alone() -> None:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                assert service.http.recognise(tone()).status == 500
+                assert service.http.recognise(tone()).status == 503
 
         thread = threading.Thread(target=left_alone)
         thread.start()

@@ -20,6 +20,7 @@ from speechlab.engines._protocols import (
     TranslationJob,
     Translator,
 )
+from speechlab.engines._reading import Reader, ReadHere
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
 from speechlab.engines._store import ModelStore
 
@@ -32,6 +33,8 @@ __all__ = [
     "EngineVoice",
     "ModelAdded",
     "ModelStore",
+    "ReadHere",
+    "Reader",
     "Recogniser",
     "Recognition",
     "RecognitionOptions",

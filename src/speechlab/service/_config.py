@@ -78,6 +78,9 @@ class ServiceConfig(BaseModel):
         decode_wall_s: How long the decoding of one recording may take.
         decode_cpu_s: How much processor time it may take.
         decode_memory_bytes: How much memory it may take, beside the decoders themselves.
+        read_workers: How many processes a language has that read texts for the voices; 0 reads in the service itself.
+        read_wall_s: How long the reading of one piece of a text may take, and how much processor time.
+        read_memory_bytes: How much memory it may take, beside the dictionaries.
         vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
         ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
         ws_connections: Realtime connections that a key may have at the same moment.
@@ -132,6 +135,9 @@ class ServiceConfig(BaseModel):
     decode_wall_s: float = Field(default=60.0, gt=0)
     decode_cpu_s: float = Field(default=60.0, gt=0)
     decode_memory_bytes: int = Field(default=2048 * _MIB, ge=256 * _MIB)
+    read_workers: int = Field(default=1, ge=0, le=16)
+    read_wall_s: float = Field(default=10.0, gt=0)
+    read_memory_bytes: int = Field(default=1024 * _MIB, ge=64 * _MIB)
     vendor: str = Field(default="speechlab", pattern=r"^[a-z0-9][a-z0-9._-]*$")
     ws_origins: tuple[str, ...] = ()
     ws_connections: int = Field(default=32, ge=1)

@@ -12,9 +12,11 @@ from speechlab.errors import ConfigurationError
 from speechlab.service._backend import REMOTE, Backend
 from speechlab.service._lanes import Lane, Threads
 from speechlab.service._providers import ServedEngine
+from speechlab.service._readers import Readers
 from speechlab.service._voices import Catalogue
 
 if TYPE_CHECKING:
+    from speechlab.engines import Reader
     from speechlab.service._config import ServiceConfig
 
 __all__ = ["Engines", "served_engines"]
@@ -29,6 +31,7 @@ class Engines:
         threads: Where blocking work runs.
         synthesisers: Lanes by provider.
         recogniser: The lane of the recogniser, or None.
+        readers: The processes that read texts, or None.
         backend: The recogniser of another deployment, to which that lane then leads, or None.
         translators: Lanes by name; the first is the default.
         lanes: All of them.
@@ -36,7 +39,8 @@ class Engines:
     """
 
     def __init__(self, config: ServiceConfig) -> None:
-        entries = served_engines(config)
+        self.readers = Readers(config) if config.read_workers else None
+        entries = served_engines(config, self.readers)
         self.backend = Backend(config) if config.recogniser_url else None
         if self.backend is not None:
             entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
@@ -65,7 +69,7 @@ class Engines:
         return "none" if self.recogniser is None else self.recogniser.entry.name
 
 
-def served_engines(config: ServiceConfig) -> list[ServedEngine]:
+def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
     """List the engines that are switched on: those given as objects, then those of the table.
 
     A synthesiser is on if it can run here or was given options; of recognisers and translators the chosen one is on,
@@ -95,6 +99,8 @@ def served_engines(config: ServiceConfig) -> list[ServedEngine]:
                     "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
                 )
         if wanted and name not in given:
+            if entry.reads and reader is not None:
+                options.setdefault("reader", reader)
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
     if config.recogniser_url:
         engines = [engine for engine in engines if engine.kind != "recogniser"]

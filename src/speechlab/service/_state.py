@@ -78,6 +78,8 @@ class Service:
     def close(self) -> None:
         """End its processes, and write what is not written yet. Blocks; called when the event loop has ended."""
         self.decoders.close()
+        if self.engines.readers is not None:
+            self.engines.readers.close()
         if self.database is not None:
             self.database.close()
 

@@ -80,7 +80,9 @@ class Upkeep:
         self._late_s = 0.0
         processes = Family("speechlab_decoders", "gauge", "Processes that decode recordings.")
         processes.set(self._decoders.running)
-        return [waiting, loaded, processes, late, *self._ledger(), *self._own()]
+        reading = Family("speechlab_readers", "gauge", "Processes that read texts for the voices.")
+        reading.set(0 if self._engines.readers is None else self._engines.readers.running)
+        return [waiting, loaded, processes, reading, late, *self._ledger(), *self._own()]
 
     def _ledger(self) -> list[Family]:
         if self._database is None:
@@ -117,7 +119,12 @@ class Upkeep:
             if self._idle_s and now - looked >= pause:
                 looked = now
                 await self._unload()
-                await self._engines.threads.run(lambda: self._decoders.close_idle(self._idle_s))
+                await self._engines.threads.run(self._close_idle)
+
+    def _close_idle(self) -> None:
+        self._decoders.close_idle(self._idle_s)
+        if self._engines.readers is not None:
+            self._engines.readers.close_idle(self._idle_s)
 
     async def _unload(self) -> None:
         for lane in self._engines.lanes:
