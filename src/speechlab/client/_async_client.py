@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
@@ -71,9 +72,10 @@ class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
             headers: Further headers; they replace those that would be sent.
 
         Raises:
-            InvalidRequestError: More than one body is given.
+            InvalidRequestError: More than one body is given, or something cannot be sent at all.
             APIConnectionError: No answer came.
         """
+        _check_request(method, path, form, content, headers)
         bodies: list[BytesBody] = []
         if json is not None:
             bodies.append(json_body(json))
@@ -97,3 +99,28 @@ class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
             raw=True,
         )
         return await self._core.send(call)
+
+
+def _check_request(method: object, path: object, form: object, content: object, headers: object) -> None:
+    texts = {"method": method, "path": path}
+    if isinstance(headers, Mapping):
+        texts.update((f"headers[{name!r}]", value) for name, value in headers.items())
+        texts.update((f"the name of a header, {name!r},", name) for name in headers)
+    elif headers is not None:
+        raise InvalidRequestError(f"headers is a {type(headers).__name__}; give a dict of texts")
+    for what, value in texts.items():
+        if not isinstance(value, str):
+            raise InvalidRequestError(f"{what} is a {type(value).__name__}; give a text")
+    if not str(method).isalpha():
+        raise InvalidRequestError(f"method is {method!r}; give one such as 'GET' or 'POST'")
+    if form is not None and not _is_form(form):
+        raise InvalidRequestError("form is not a list of pairs of texts; give [(name, value), …]")
+    if content is not None and not isinstance(content, bytes):
+        raise InvalidRequestError(f"content is a {type(content).__name__}; give bytes")
+
+
+def _is_form(form: object) -> bool:
+    return isinstance(form, (list, tuple)) and all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+        for pair in form
+    )

@@ -81,16 +81,16 @@ def read_recording(audio: AudioInput) -> Recording:
         return _from_clip(audio)
     if isinstance(audio, _DATA):
         return _from_bytes(bytes(audio))
+    if isinstance(audio, str) and not audio:
+        raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
         return _from_path(Path(audio))
     if isinstance(audio, tuple) and len(audio) == 2:
         return _from_clip(AudioClip(audio[0], audio[1]))
     if callable(getattr(audio, "read", None)):
         return _from_file(audio)
-    message = (
-        f"audio is a {type(audio).__name__}; give a path, bytes, a file opened in binary mode, "
-        "(samples, rate), or an AudioClip"
-    )
+    allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"
+    message = f"audio is a {type(audio).__name__}; give {allowed}"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 

@@ -10,7 +10,7 @@ import orjson
 
 from speechlab.client._events import Timing
 from speechlab.client._failures import error_from_reply
-from speechlab.errors import ContractError
+from speechlab.errors import ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -52,8 +52,18 @@ class BytesBody(Body):
 
 
 def json_body(value: object) -> BytesBody:
-    """A JSON body."""
-    return BytesBody(orjson.dumps(value), "application/json")
+    """A JSON body.
+
+    Raises:
+        InvalidRequestError: It cannot be written as JSON.
+    """
+    try:
+        return BytesBody(orjson.dumps(value), "application/json")
+    except TypeError as error:  # among them integers of more than 64 bits, and half a surrogate pair
+        problem = str(error)
+    raise InvalidRequestError(
+        f"the body cannot be written as JSON ({problem}); give dicts, lists, texts and numbers"
+    )
 
 
 def form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:

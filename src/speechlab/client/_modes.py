@@ -45,12 +45,15 @@ def opened(store: Store | str | os.PathLike[str] | None) -> Store:
     """A store, opened if it is a path; the user's own if none is named.
 
     Raises:
+        ConfigurationError: It is neither.
         StoreError: The folder cannot be written, or holds something else.
     """
     from speechlab.store import Store
 
     if isinstance(store, Store):
         return store
+    if store is not None and not isinstance(store, (str, os.PathLike)):
+        raise ConfigurationError(f"store is {store!r}; give a Store, the path of its folder, or None")
     path = Store.default_path() if store is None else Path(store).expanduser().absolute()
     with _lock:
         key = (os.getpid(), path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab.client._audio_input import Recording, recognition_body
 from speechlab.client._call import Call, Timeouts, form_body, json_body
@@ -22,10 +23,15 @@ from speechlab.contract import (
 )
 from speechlab.errors import InvalidRequestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-__all__ = ["checked_speech", "recognition_call", "sendable", "speech_call", "translation_call", "voices_call"]
+__all__ = [
+    "checked_speech",
+    "recognition_call",
+    "sendable",
+    "speech_call",
+    "translation_call",
+    "voices_call",
+    "words",
+]
 
 _SLACK_S = 120.0
 """A service that has been idle may first have to load its models."""
@@ -66,6 +72,25 @@ def sendable(fields: dict[str, Any]) -> dict[str, Any]:
                 message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
                 raise InvalidRequestError(message, parameter=name, rule="2") from None
     return plain
+
+
+def words(name: str, value: object, *, rule: str) -> list[Any]:
+    """The terms of a list; a single text is one term, and not its characters.
+
+    Args:
+        name: Name of the parameter.
+        value: Texts; None is none.
+        rule: Section of the contract that asks for them.
+
+    Raises:
+        InvalidRequestError: It is no list of texts.
+    """
+    if value is None or isinstance(value, str):
+        return [] if value is None else [value]
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
+        return list(value)
+    message = f"{name} is a {type(value).__name__}; give a list of texts"
+    raise InvalidRequestError(message, parameter=name, rule=rule)
 
 
 def _plain(value: Any) -> Any:
@@ -169,8 +194,7 @@ def translation_call(
     Raises:
         InvalidRequestError: A field breaks its rule.
     """
-    terms: Sequence[str] = (keywords,) if isinstance(keywords, str) else tuple(keywords)
-    checked = sendable({**fields, "keywords": terms})
+    checked = sendable({**fields, "keywords": tuple(words("keywords", keywords, rule="2.5"))})
     request = TranslationRequest.parse({**checked, "stream": stream})
     limits = _timeouts(timeout, _MT_S_PER_CHAR * len(request.text), stream=stream)
     return Call(

@@ -22,6 +22,7 @@ from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
     APITimeoutError,
     ConfigurationError,
+    InvalidRequestError,
     RealtimeError,
     SpeechLabError,
     StreamTruncatedError,
@@ -101,6 +102,10 @@ class AsyncRealtimeSession:
             InvalidRequestError: The text breaks a rule of the contract; nothing is sent.
             ConfigurationError: The session is closed.
         """
+        given: object = text
+        if not isinstance(given, str):
+            message = f"text is a {type(text).__name__}; give the text to speak, as a str"
+            raise InvalidRequestError(message, parameter="text", rule="4.3", code="invalid_message")
         text = sendable({"text": text})["text"]
         check_text(text)
         if self._closed:

@@ -59,7 +59,7 @@ def realtime_config(fields: dict[str, Any], voice: Voice | None) -> RealtimeConf
         InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
     """
     transport = fields.pop("audio_transport")
-    if transport not in set(AudioTransport):
+    if transport not in list(AudioTransport):
         message = (
             f"audio_transport is {transport!r}; it is {' or '.join(map(repr, map(str, AudioTransport)))}"
         )

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
+from speechlab.client._settings import check_number
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ class AsyncRealtimePool:
     """
 
     def __init__(self, make: Callable[..., AsyncRealtimeSession], size: int) -> None:
-        if size < 1:
-            raise ConfigurationError(f"size is {size!r}; it must be a whole number of at least 1")
+        check_number("size", size, least=1, whole=True)
         self._make = make
         self._size = size
         self._places = asyncio.Semaphore(size)

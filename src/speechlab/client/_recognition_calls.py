@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._audio_input import AudioInput, read_recording
 from speechlab.client._memory import answered
-from speechlab.client._operations import recognition_call
+from speechlab.client._operations import recognition_call, words
 from speechlab.client._transcript import Transcript, kept_transcript, read_transcript
 from speechlab.client._voice_calls import LARGE, VoiceCalls, beside
 
@@ -68,7 +68,7 @@ class RecognitionCalls(VoiceCalls):
         recording = await beside(0 if isinstance(audio, bytes) else LARGE, read_recording, audio)
         fields: dict[str, Any] = {
             "language": language,
-            "hotwords": None if hotwords is None else _words(hotwords),
+            "hotwords": None if hotwords is None else words("hotwords", hotwords, rule="2.3"),
             "vad": None if vad == "off" else vad,
             "min_silence_gap": min_silence_gap,
             "segment_padding": segment_padding,
@@ -89,7 +89,3 @@ class RecognitionCalls(VoiceCalls):
             self._core.ledger.add(calls=1, recognized_s=recording.duration_s if recording.exact else 0.0)
             await answer.keep(kept_transcript(transcript))
         return transcript
-
-
-def _words(values: Sequence[str]) -> list[str]:
-    return [values] if isinstance(values, str) else list(values)

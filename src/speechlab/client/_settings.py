@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ __all__ = [
     "WS_BASE_URL_VARIABLE",
     "Settings",
     "as_secret",
+    "check_number",
     "is_loopback",
     "plain_url",
     "resolve",
@@ -87,13 +89,24 @@ class Settings:
             url = getattr(self, name)
             _check_url(name, url, schemes)
             self._check_secrecy(name, url)
-        _check_number("max_retries", self.max_retries, least=0)
-        _check_number("max_concurrency", self.max_concurrency, least=1)
-        _check_number("patience_s", self.patience_s, least=0)
+        check_number("max_retries", self.max_retries, least=0, whole=True)
+        check_number("max_concurrency", self.max_concurrency, least=1, whole=True)
+        check_number("patience_s", self.patience_s, least=0)
         if self.pace not in PACES:
             raise ConfigurationError(f"pace is {self.pace!r}; it is {' or '.join(map(repr, PACES))}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ConfigurationError(f"timeout is {self.timeout!r}; give seconds above 0, or None")
+        if self.timeout is not None:
+            check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
+        if not isinstance(self.allow_insecure, bool):
+            # Any other value would count as yes, "no" among them.
+            raise ConfigurationError(f"allow_insecure is {self.allow_insecure!r}; give True or False")
+        if self.on_event is not None and not callable(self.on_event):
+            raise ConfigurationError(
+                f"on_event is {self.on_event!r}; give a function of one CallEvent, or None"
+            )
+        _check_methods("clock", self.clock, "monotonic", "time", "sleep")
+        _check_methods("rng", self.rng, "uniform")
+        if self.transport is not None:
+            _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
     def _check_secrecy(self, name: str, url: str) -> None:
         parts = urlsplit(url)
@@ -142,16 +155,48 @@ def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
         raise ConfigurationError(f"{name} {url!r} has a query or a fragment; give the part before it")
 
 
-def _check_number(name: str, value: object, *, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= least:
-        raise ConfigurationError(f"{name} is {value!r}; it must be a number of at least {least:g}")
+def check_number(
+    name: str, value: object, *, least: float, whole: bool = False, advice: str | None = None
+) -> None:
+    """Refuse what is no number, or too small a one.
+
+    Args:
+        name: What it is called.
+        value: The value.
+        least: The least that is allowed; a time of 0 seconds is none.
+        whole: Whether it must be a whole number.
+        advice: What to say of what is allowed.
+
+    Raises:
+        ConfigurationError: It is not usable.
+    """
+    kind = Integral if whole else Real
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    if right and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
+        return
+    allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
+    raise ConfigurationError(f"{name} is {value!r}; {allowed}")
 
 
-def as_secret(value: str | Secret | None) -> Secret | None:
-    """Wrap a key; an empty string counts as none."""
+def _check_methods(name: str, value: object, *methods: str) -> None:
+    missing = [method for method in methods if not callable(getattr(value, method, None))]
+    if missing:
+        raise ConfigurationError(
+            f"{name} is {value!r}, which has no {missing[0]}(); it needs {', '.join(methods)}"
+        )
+
+
+def as_secret(value: object) -> Secret | None:
+    """Wrap a key; an empty string counts as none.
+
+    Raises:
+        ConfigurationError: It is no text.
+    """
     if value is None or isinstance(value, Secret):
         return value
-    return Secret(value) if value else None
+    if isinstance(value, str):  # what is none may be a key all the same, so no text shows it
+        return Secret(value) if value else None
+    raise ConfigurationError(f"api_key is a {type(value).__name__}; give the key as text")
 
 
 def resolve(

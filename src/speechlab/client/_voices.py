@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.display import table
@@ -69,11 +69,14 @@ class VoiceCatalogue(Sequence[Voice]):
             return self.one(index)
         if isinstance(index, slice):
             return VoiceCatalogue(self._voices[index])
+        given: Any = index
+        if not hasattr(given, "__index__"):
+            raise _not_a_text("a voice", index, "give a position, an id, or part of a description")
         return self._voices[index]
 
     def get(self, id: str) -> Voice | None:  # noqa: A002
         """The voice with this id, or None."""
-        return self._by_id.get(_key(id))
+        return self._by_id.get(_key(id)) if isinstance(id, str) else None
 
     def one(self, name: str) -> Voice:
         """The one voice with this id, or with this text in its description (upper and lower case are the same).
@@ -81,6 +84,8 @@ class VoiceCatalogue(Sequence[Voice]):
         Raises:
             InvalidRequestError: None has it, or several have.
         """
+        if not isinstance(name, str):
+            raise _not_a_text("a voice", name, "give its id, or part of its description")
         voice = self.get(name)
         if voice is not None:
             return voice
@@ -118,7 +123,15 @@ class VoiceCatalogue(Sequence[Voice]):
             gender: ``"Male"``, ``"Female"`` or ``"Neutral"``, in any case.
             streaming: Whether at least one format streams.
             format: An output format.
+
+        Raises:
+            InvalidRequestError: What is given is no text, or, for streaming, neither True nor False.
         """
+        for what, value in (("language", language), ("gender", gender), ("format", format)):
+            if value is not None and not isinstance(value, str):
+                raise _not_a_text(what, value, "give a text, or None for all")
+        if streaming is not None and not isinstance(streaming, bool):
+            raise _not_a_text("streaming", streaming, "give True, False, or None for all")
         return VoiceCatalogue(
             voice
             for voice in self._voices
@@ -163,6 +176,11 @@ class VoiceCatalogue(Sequence[Voice]):
             for voice in self._voices
         ]
         return table(heads, rows, caption=f"{len(self)} voices")
+
+
+def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
+    message = f"{what} is asked for by a {type(value).__name__}; {advice}"
+    return InvalidRequestError(message, parameter="voice_id", rule="2.1")
 
 
 def _key(id: str) -> str:  # noqa: A002
