@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.display import table
@@ -69,8 +69,7 @@ class VoiceCatalogue(Sequence[Voice]):
             return self.one(index)
         if isinstance(index, slice):
             return VoiceCatalogue(self._voices[index])
-        given: Any = index
-        if not hasattr(given, "__index__"):
+        if not callable(getattr(index, "__index__", None)):
             raise _not_a_text("a voice", index, "give a position, an id, or part of a description")
         return self._voices[index]
 
