@@ -75,7 +75,8 @@ class VoiceCatalogue(Sequence[Voice]):
 
     def get(self, id: str) -> Voice | None:  # noqa: A002
         """The voice with this id, or None."""
-        return self._by_id.get(_key(id)) if isinstance(id, str) else None
+        given: object = id
+        return self._by_id.get(_key(given)) if isinstance(given, str) else None
 
     def one(self, name: str) -> Voice:
         """The one voice with this id, or with this text in its description (upper and lower case are the same).
