@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -35,3 +36,49 @@ def test_notebooks_run(path, tmp_path, live_service, monkeypatch):
     assert not [output for output in seen if output.output_type == "error"]
     assert live_service.api_key not in nbformat.writes(notebook)
     assert len(nbformat.writes(notebook)) < MOST_OUTPUT_BYTES
+    # published with its store, it runs again without a service and without a key, and always to the same
+    monkeypatch.delenv("SPEECHLAB_BASE_URL")
+    monkeypatch.delenv("SPEECHLAB_API_KEY")
+    monkeypatch.setenv("SPEECHLAB_MODE", "replay")
+    monkeypatch.setenv("SPEECHLAB_STATE_DIR", str(tmp_path / "state"))
+    first, second = (_replayed(path, tmp_path / name) for name in ("first", "second"))
+    assert first.count("text/html") > 5
+    assert first == second
+    assert not (tmp_path / "state").exists()
+    files = [path for path in (tmp_path / "first").rglob("*") if path.is_file()]
+    assert len(files) > 10
+    for one in files:
+        assert one.read_bytes() == (tmp_path / "second" / one.relative_to(tmp_path / "first")).read_bytes()
+
+
+def _replayed(path, folder):
+    """What the notebook shows, but for the ids that widgets get by chance."""
+    folder.mkdir()
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    shown = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return re.sub(r'"model_id": "\w+"', "", json.dumps(shown))
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(300)
+def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+    cells = (
+        "import pandas as pd, speechlab as sl\nlab = sl.connect()",
+        "frame = pd.DataFrame({'text': ['One.', '', 'Two.'], 'voice': 'heart'})",
+        "frame.speech.synthesize(lab, store='kept');",
+        "preview = sl.widgets.BatchPreview()\npreview",
+        "frame.speech.synthesize(lab, store='kept', repeat=1, progress=preview);",
+        "frame.speech.synthesize(lab, store='kept', repeat=2, progress=preview);",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    (bar,) = notebook.cells[2].outputs
+    assert "100%" in bar["data"]["text/plain"]
+    assert "2/2" in bar["data"]["text/plain"]
+    (left,) = notebook.cells[3].outputs
+    assert left["data"]["text/html"].count("<tr>") == 3
+    assert "2 of 2 calls · 0 errors · 0 cached · 1 invalid row · " in left["data"]["text/plain"]
+    assert "widget" not in str([bar["data"], left["data"]])

@@ -25,6 +25,14 @@ player = sl.widgets.Player(clip, segments=[{"start": 0.25, "end": 0.5, "text": "
 display(clip)
 player
 """
+PREVIEW = """
+from speechlab import widgets
+from speechlab.batch import Counts, Outcome
+preview = widgets.BatchPreview()
+display(preview)
+preview.begin("synthesize")
+preview.update([Outcome("error", error_text="<img src=x onerror=alert(1)>", latency_s=0.5)], Counts(1, 2, 1, 0, 1.0))
+"""
 RUN = """async () => {
   const app = window.jupyterapp;
   await app.restored;
@@ -80,7 +88,7 @@ def jupyterlab(tmp_path_factory):
         yield url, root / "work"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=30)
+        process.wait(timeout=90)
 
 
 @pytest.fixture
@@ -93,7 +101,7 @@ def lab_page(chromium):
 
 
 def open_notebook(page, url, name):
-    page.goto(f"{url}/lab/tree/{name}?token=test")
+    page.goto(f"{url}/lab/tree/{name}?token=test&reset")
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
 
 
@@ -134,3 +142,25 @@ def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(jupyterlab, lab_pag
     assert duration == pytest.approx(0.5, abs=0.1)
     assert lab_page.locator(".jp-OutputArea-output").get_by_text("<b>quiet</b>").count() == 1
     assert lab_page.locator(".jp-OutputArea-output img").count() == 1
+
+
+def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(PREVIEW)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "preview.ipynb")
+    open_notebook(lab_page, url, "preview.ipynb")
+    lab_page.evaluate(RUN)
+    lab_page.locator(".speechlab-preview").get_by_text("1 of 2 calls").first.wait_for()
+    lab_page.evaluate(ASK, "preview.end()")
+    output = lab_page.locator(".jp-OutputArea-output")
+    output.get_by_text("stopped after 1 s").wait_for()
+    assert lab_page.locator(".speechlab-preview").count() == 0
+    lab_page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.goto("about:blank")
+    (folder / "stranger2.ipynb").write_text((folder / "preview.ipynb").read_text())  # nobody trusts this one
+    for name in ("preview.ipynb", "stranger2.ipynb"):
+        lab_page.goto(f"{url}/lab/tree/{name}?token=test&reset")
+        output.get_by_text("1 of 2 calls · 1 error · 0 cached · 1.0 calls/s · stopped after 1 s").wait_for()
+        assert output.get_by_text("<img src=x onerror=alert(1)>").count() == 1
+        assert output.locator("img").count() == 0

@@ -75,3 +75,26 @@ def test_it_follows_the_model_says_the_end_and_lets_go(show_preview, preview):
     assert page.locator("[aria-live]").text_content() == "soon"
     page.evaluate("cleanup()")
     assert page.evaluate("model.listeners.length") == 0
+
+
+def test_a_bar_that_would_say_nothing_is_not_there(show_preview, preview):
+    page = show_preview(preview)
+    assert page.get_by_role("progressbar").is_visible()
+    page.evaluate("model.set('total', 0)")
+    assert not page.get_by_role("progressbar").is_visible()
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_in_a_narrow_place_nothing_is_cut_off(show_preview, preview):
+    page = show_preview(preview, body_style="width:240px")
+    page.wait_for_selector(".sl-narrow")
+    edge = page.locator(".speechlab-preview").bounding_box()
+    for cell in page.locator("tbody td").all():
+        box = cell.bounding_box()
+        assert box["width"] > 0
+        assert box["x"] + box["width"] <= edge["x"] + edge["width"]
+    text, latency = page.locator("tbody .sl-text").last, page.locator("tbody .sl-latency").last
+    assert text.bounding_box()["y"] > latency.bounding_box()["y"]
+    page.evaluate("document.body.style.width = '600px'")
+    page.wait_for_selector(".speechlab-preview:not(.sl-narrow)")
+    assert text.bounding_box()["x"] < latency.bounding_box()["x"]

@@ -2,6 +2,8 @@
 
 // Those who listen hear how far it is now and then, not five times a second.
 const SAY_MS = 10_000;
+// Below this a row's text stands under its status and latency.
+const NARROW_PX = 360;
 
 function make(parent, name, className, text) {
   const node = document.createElement(name);
@@ -69,7 +71,12 @@ function render({ model, el }) {
   ];
   for (const [name, listener] of listeners) model.on(name, listener);
   for (const show of [showTitle, showSummary, showBar, showRows]) show();
+  const sized = new ResizeObserver(([entry]) => {
+    root.classList.toggle("sl-narrow", entry.contentRect.width < NARROW_PX);
+  });
+  sized.observe(root);
   return () => {
+    sized.disconnect();
     for (const [name, listener] of listeners) model.off(name, listener);
   };
 }

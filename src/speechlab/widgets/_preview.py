@@ -6,17 +6,19 @@ import math
 import time
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
+from speechlab.display import element, join, table
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from speechlab.batch import Counts, Outcome
+    from speechlab.display import Html
 
 __all__ = ["BatchPreview"]
 
@@ -37,8 +39,11 @@ class BatchPreview(anywidget.AnyWidget):
         table = sl.batch.transcribe(frame, lab, progress=preview)
 
     A row tells its status, its text (what was spoken, heard or translated; of an error, what went wrong) and its
-    latency. Rows that the store knew are counted, not shown. The same preview may be given to one batch after
-    another.
+    latency. Rows that the store knew, and rows that cannot be asked, are counted, not shown. The same preview may be
+    given to one batch after another.
+
+    While a batch runs it is a widget. When the batch has ended, plain HTML takes its place, so that a notebook that
+    is opened again or exported still shows how it went.
 
     Args:
         rows: How many rows are shown: 1 to 50.
@@ -58,10 +63,12 @@ class BatchPreview(anywidget.AnyWidget):
     recent = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, rows: int = 5) -> None:
-        if not 1 <= rows <= _MOST_ROWS:
-            message = f"rows {rows!r} must be from 1 to {_MOST_ROWS}"
+        given: object = rows
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST_ROWS:
+            message = f"rows {rows!r} must be a whole number from 1 to {_MOST_ROWS}"
             raise InvalidRequestError(message, parameter="rows")
         super().__init__()
+        self._shown: list[Any] = []
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None
         self._pushed = -math.inf
@@ -69,13 +76,31 @@ class BatchPreview(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return f"BatchPreview({self.title!r}, {self.summary!r})"
 
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if handle is not None:  # where there is no kernel, there is nothing to put something else into
+            self._shown.append(handle)
+
+    def _bundle(self) -> dict[str, Any]:
+        """What is shown now: the widget, or what is left of it."""
+        if self._counts is not None and not self.running:
+            return {"text/html": str(_left(self)), "text/plain": repr(self)}
+        made: Any = self._repr_mimebundle_()
+        bundle: dict[str, Any] = made[0] if isinstance(made, tuple) else made
+        return bundle
+
     def begin(self, operation: str) -> None:
         """A run begins; the batch calls this."""
+        ended = self._counts is not None
         self._last.clear()
         self._counts = None
         self.title = _TITLES.get(operation, operation)
         self._push(running=True)
         self._pushed = -math.inf  # the first rows need not wait
+        if ended:
+            self._show_again()
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
         """Some calls ended; the batch calls this. The page is told five times a second at most."""
@@ -87,6 +112,11 @@ class BatchPreview(anywidget.AnyWidget):
     def end(self) -> None:
         """The run is over; the batch calls this."""
         self._push(running=False)
+        self._show_again()
+
+    def _show_again(self) -> None:
+        for handle in self._shown:
+            handle.update(self._bundle(), raw=True)
 
     def _push(self, *, running: bool) -> None:
         counts = self._counts
@@ -116,10 +146,31 @@ def _entry(outcome: Outcome) -> dict[str, str]:
     return {"status": outcome.status, "text": text, "lang": lang, "latency": latency}
 
 
+def _left(preview: BatchPreview) -> Html:
+    """The same as plain HTML, which needs no kernel."""
+    head = element("strong", preview.title), element("span", preview.summary, style="opacity:.74")
+    rows = [
+        (
+            row["status"],
+            element(
+                "span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"
+            ),
+            row["latency"],
+        )
+        for row in preview.recent
+    ]
+    body = table(("Status", "Text", "Latency"), rows, right=(2,)) if rows else None
+    return element("div", join(" ", head), body, style="max-width:760px;margin:4px 0")
+
+
 def _summary(counts: Counts, *, running: bool) -> str:
-    errors = f"{counts.errors:,} error{'' if counts.errors == 1 else 's'}"
-    calls = f"{counts.done:,} of {counts.total:,} calls"
-    parts = [calls, errors, f"{counts.cached:,} cached"]
+    parts = ["no calls to make"]
+    if counts.total:
+        errors = f"{counts.errors:,} error{'' if counts.errors == 1 else 's'}"
+        parts = [f"{counts.done:,} of {counts.total:,} calls", errors]
+    parts.append(f"{counts.cached:,} cached")
+    if counts.invalid:
+        parts.append(f"{counts.invalid:,} invalid row{'' if counts.invalid == 1 else 's'}")
     rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
     if rate:
         parts.append(f"{rate:.1f} calls/s")
