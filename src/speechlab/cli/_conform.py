@@ -49,9 +49,8 @@ def conform(
     listed: Annotated[bool, typer.Option("--list", help="List the checks and make no call.")] = False,
     voice: Annotated[str | None, typer.Option(help="Id of the voice to try with.")] = None,
     q_voice: Annotated[str | None, typer.Option(help='Id of a voice of "provider Q".')] = None,
-    restricted_key: Annotated[
-        str | None, typer.Option(help="A key that may use neither that voice nor recognition.")
-    ] = None,
+    restricted_key: Annotated[str | None, typer.Option(help="A key that may not use that voice.")] = None,
+    no_asr_key: Annotated[str | None, typer.Option(help="A key that may not use recognition.")] = None,
     expired_key: Annotated[str | None, typer.Option(help="A key that has expired.")] = None,
     legacy_key: Annotated[
         str | None, typer.Option(help="A key of a form that is not accepted any more.")
@@ -80,6 +79,7 @@ def conform(
             voice=voice,
             q_voice=q_voice,
             restricted_key=restricted_key,
+            no_asr_key=no_asr_key,
             expired_key=expired_key,
             legacy_key=legacy_key,
             text_limit=text_limit,

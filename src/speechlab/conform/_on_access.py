@@ -153,21 +153,28 @@ def _order(t: Target) -> None:
     t.require(reply.status == 401, "401 before 400", reply)
 
 
-@check("restricted", 8, title="a good key without access gives 403", needs="--restricted-key", metered=2)
+@check("restricted", 8, title="403 for a key without the voice", needs="--restricted-key", metered=2)
 def _restricted(t: Target) -> None:
     auth = f"Bearer {t.restricted()}"
-    for reply in (t.speak(auth=auth), _heard(t, auth)):
-        t.require(reply.status == 403, "403", reply)
-        body = reply.json()
-        t.require(isinstance(body, dict) and body.get("code") != 104, "another code than 104", reply)
+    for stream in (False, True):
+        _denied(t, t.speak(auth=auth, stream=stream))
 
 
-def _heard(t: Target, auth: str) -> Exchange:
+@check("no-asr", 8, title="403 for a key without recognition", needs="--no-asr-key", metered=1)
+def _no_asr(t: Target) -> None:
     import base64
 
     from speechlab.conform._sounds import silence
 
-    return t.post(RECOGNITION_PATH, {"audio": base64.b64encode(silence()).decode()}, auth=auth)
+    auth = f"Bearer {t.restricted('no_asr_key')}"
+    t.need_recognition()
+    _denied(t, t.post(RECOGNITION_PATH, {"audio": base64.b64encode(silence()).decode()}, auth=auth))
+
+
+def _denied(t: Target, reply: Exchange) -> None:
+    if t.require(reply.status == 403, "403", reply):
+        body = reply.json()
+        t.require(isinstance(body, dict) and body.get("code") != 104, "another code than 104", reply)
 
 
 @check("body", 9, title="errors are application/json with context, code, name and error")

@@ -24,6 +24,7 @@ def _handshake(
     auth: str | None = "",
     path: str = REALTIME_PATH,
     method: str = "GET",
+    version: str = "1.1",
     change: Iterable[tuple[str, str | None]] = (),
 ) -> Exchange:
     """Send a handshake; ``change`` replaces headers, None leaves one out."""
@@ -36,9 +37,10 @@ def _handshake(
         "Authorization": f"Bearer {t.options.api_key}" if auth == "" else auth,
     } | dict(change)
     lines = [f"{name}: {value}\r\n" for name, value in headers.items() if value is not None]
-    raw = f"{method} {t.ws.path}{path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode("latin-1")
+    raw = f"{method} {t.ws.path}{path} HTTP/{version}\r\n{''.join(lines)}\r\n".encode("latin-1")
     shown = ", ".join(line.strip() for line in lines)
-    return exchange(t.ws, raw, f"{method} {path} with {shown}", t.options.timeout_s)
+    said = f"{method} {path} HTTP/{version} with {shown}"
+    return exchange(t.ws, raw, said, t.options.timeout_s)
 
 
 def _named(reply: Exchange) -> str | None:
@@ -116,6 +118,11 @@ def _no_upgrade(t: Target) -> None:
         _refused(t, _handshake(t, change=[change]), HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
     reply = _handshake(t, method="POST", change=[("Content-Length", "0")])
     _refused(t, reply, HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
+
+
+@check("http-1.0", 119, title="a handshake of HTTP/1.0 is none", advisory=True)
+def _old_http(t: Target) -> None:
+    _refused(t, _handshake(t, version="1.0"), HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
 
 
 @check("tokens", 120, title="each fault of a token has its code", advisory=True)

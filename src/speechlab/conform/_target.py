@@ -43,7 +43,8 @@ class Options:
         ws_base_url: Base of its WebSocket path; None for the same host.
         voice: Id of the voice to try with; None for the first that speaks WAV.
         q_voice: Id of a voice whose provider is "provider Q".
-        restricted_key: A key that may use neither that voice nor recognition.
+        restricted_key: A key that may not use that voice.
+        no_asr_key: A key that may not use recognition.
         expired_key: A key that was good once.
         legacy_key: A key of a form that is not accepted any more.
         text_limit: Most code points of a text to speak, if that is not the contract's default.
@@ -56,15 +57,21 @@ class Options:
     voice: str | None = None
     q_voice: str | None = None
     restricted_key: str | None = field(default=None, repr=False)
+    no_asr_key: str | None = field(default=None, repr=False)
     expired_key: str | None = field(default=None, repr=False)
     legacy_key: str | None = field(default=None, repr=False)
     text_limit: int = 5_000
     timeout_s: float = 120.0
 
     def __post_init__(self) -> None:
-        keys = (self.api_key, self.restricted_key, self.expired_key, self.legacy_key)
-        if any(key is not None and not (key.isascii() and key.isprintable()) for key in keys):
+        if any(not (key.isascii() and key.isprintable()) for key in self.keys):
             raise ValueError("an API key has printable ASCII characters only")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that were given."""
+        further = (self.restricted_key, self.no_asr_key, self.expired_key, self.legacy_key)
+        return (self.api_key, *(key for key in further if key))
 
 
 class Target:
@@ -81,8 +88,7 @@ class Target:
         self.metered = 0
         self.findings: list[Finding] = []
         self._kept: dict[str, Any] = {}
-        keys = (options.api_key, options.restricted_key, options.expired_key, options.legacy_key)
-        self._secrets = [key for key in keys if key]
+        self._secrets = [key for key in options.keys if key]
 
     # Saying what is wrong
 
