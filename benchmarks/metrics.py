@@ -1,14 +1,15 @@
 """How fast error rates are, against other libraries, in one run: ``python benchmarks/metrics.py [--quick]``.
 
-All candidates get the same lists of texts. Each is run several times in turn and its best time counts. Times of
-different machines cannot be compared, so what is printed are ratios: to a bare loop over rapidfuzz, which any caller
-could write, and to jiwer. Candidates that are not installed are named.
+All candidates get the same lists of texts. They run in turn, several times, and the median of each one's processor
+time counts. Times of different machines cannot be compared, so what is printed are ratios: to a bare loop over
+rapidfuzz, which any caller could write, and to jiwer. Candidates that are not installed are named.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import statistics
 import sys
 import time
 import tracemalloc
@@ -178,19 +179,20 @@ def our_character_counts(said: Texts, heard: Texts) -> object:
 def measure(
     title: str, data: tuple[Texts, Texts], candidates: dict[str, Candidate], repeats: int, base: str
 ) -> None:
-    """Run all candidates in turn, and print their best times as ratios of speed."""
-    best = dict.fromkeys(candidates, float("inf"))
+    """Run all candidates in turn, and print the medians of their times as ratios of speed."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, run in candidates.items():
-            if best[name] > 8 and best[name] != float("inf"):
+            if times[name] and times[name][0] > 8:
                 continue  # once is enough for what takes that long
-            start = time.perf_counter()
+            start = time.process_time()
             run(*data)
-            best[name] = min(best[name], time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
+    middle = {name: statistics.median(found) for name, found in times.items()}
     print(f"\n{title}\n{'':34}{'x ' + base:>18}{'x jiwer':>12}")
-    for name, seconds in sorted(best.items(), key=lambda item: item[1]):
-        jiwer = f"{best['jiwer'] / seconds:12.2f}" if "jiwer" in best else ""
-        print(f"  {name:32}{best[base] / seconds:18.2f}{jiwer}")
+    for name, seconds in sorted(middle.items(), key=lambda item: item[1]):
+        jiwer = f"{middle['jiwer'] / seconds:12.2f}" if "jiwer" in middle else ""
+        print(f"  {name:32}{middle[base] / seconds:18.2f}{jiwer}")
 
 
 def memory(words: int) -> float:
@@ -216,7 +218,7 @@ def main() -> int:
     share = 10 if parser.parse_args().quick else 1
     missing = [name for name in ("jiwer", "kaldialign", "meeteval", "werx") if find_spec(name) is None]
     print("not installed:", ", ".join(missing) or "none of the candidates is missing")
-    repeats = 5
+    repeats = 7
     words = corpus(20_000 // share, 12, 0.12)
     measure(
         "20,000 pairs of 12 words: corpus rate only",

@@ -17,6 +17,9 @@ from speechlab.metrics._mapsswe import mapsswe, segments
 _spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
 nist = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(nist)
+_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
+adversarial = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(adversarial)
 
 
 def corrupt(said, rate, random_, words):
@@ -35,7 +38,7 @@ def corrupt(said, rate, random_, words):
 def systems(rates, *, n=200, seed=1, vocabulary=80):
     """References, and what each system makes of them."""
     random_ = random.Random(seed)
-    words = [f"w{i}" for i in range(vocabulary)]
+    words = [f"w{i}" for i in range(vocabulary)] if isinstance(vocabulary, int) else vocabulary
     said = [random_.choices(words, k=random_.randrange(1, 16)) for _ in range(n)]
     heard = [[" ".join(corrupt(words_, rate, random_, words)) for words_ in said] for rate in rates]
     return [" ".join(words_) for words_ in said], *heard
@@ -47,7 +50,14 @@ def scored(references, hypotheses):
 
 @pytest.mark.parametrize(
     ("rates", "seed", "vocabulary"),
-    [((0.1, 0.2), 1, 80), ((0.3, 0.31), 2, 6), ((0.6, 0.5), 3, 4), ((0.05, 0.05), 4, 200)],
+    [
+        ((0.1, 0.2), 1, 80),
+        ((0.3, 0.31), 2, 6),
+        ((0.6, 0.5), 3, 4),
+        ((0.05, 0.05), 4, 200),
+        ((0.2, 0.3), 5, adversarial.WORDS),
+        ((0.7, 0.6), 6, adversarial.WORDS),
+    ],
 )
 def test_sc_stats_agrees(tmp_path, rates, seed, vocabulary):
     nist.need_sctk()

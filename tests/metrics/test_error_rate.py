@@ -1,8 +1,10 @@
 """Error rates against jiwer, to the last digit, and the policies of our own."""
 
+import importlib.util
 import math
 import pickle
 import random
+from pathlib import Path
 
 import jiwer
 import numpy as np
@@ -14,25 +16,11 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics import alignment_html, alignment_text, error_rate
 from speechlab.text import normalizer
 
-# Emoji, combining marks, half-width kana, astral, right to left, joiners: all without white space.
-ODD = [
-    "a",
-    "b",
-    "c",
-    "é",
-    "e\u0301",
-    "ｶﾞ",
-    "が",
-    "か\u3099",
-    "😀",
-    "👨\u200d👩",
-    "𠮷",
-    "שלום",
-    "\u202eabc",
-    "ß",
-    "\x00",
-    "ー",
-]
+_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
+adversarial = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(adversarial)
+
+ODD = [*adversarial.WORDS, "\x00"]
 SENTENCE = st.lists(st.sampled_from(ODD), max_size=12).map(" ".join)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=6)
 
@@ -67,6 +55,28 @@ def check_against_jiwer(references, hypotheses, unit):
 @given(PAIRS, st.sampled_from(["word", "char"]))
 def test_jiwer_agrees_on_adversarial_text(pairs, unit):
     check_against_jiwer(*map(list, zip(*pairs, strict=True)), unit)
+
+
+@settings(deadline=None)
+@given(PAIRS, st.lists(st.sampled_from(adversarial.SPACES), min_size=11, max_size=11))
+def test_any_space_counts_as_jiwer_counts_the_plain_one(pairs, spaces):
+    def respaced(text):
+        gaps = [*spaces, *[" "] * len(text)]
+        return "".join(word + gap for word, gap in zip(text.split(" "), gaps, strict=False))
+
+    references, hypotheses = map(list, zip(*pairs, strict=True))
+    ours = error_rate([respaced(text) for text in references], hypotheses)
+    theirs = jiwer.process_words(references, hypotheses)
+    assert ours.rate == theirs.wer
+    assert (ours.hits, ours.substitutions, ours.deletions, ours.insertions) == (
+        theirs.hits,
+        theirs.substitutions,
+        theirs.deletions,
+        theirs.insertions,
+    )
+    # Inside a text a space of any kind is a character of its own.
+    inside = [respaced(text).strip() for text in references]
+    assert error_rate(inside, hypotheses, unit="char").rate == jiwer.cer(inside, hypotheses)
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])

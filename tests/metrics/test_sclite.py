@@ -15,8 +15,11 @@ from speechlab.metrics._sclite import sclite_blocks
 _spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
 nist = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(nist)
+_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
+adversarial = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(adversarial)
 
-ODD = ["é", "が", "😀", "𠮷", "שלום", "ß", "カ", "ー", "a1", "naïve"]
+ODD = adversarial.WORDS
 
 
 def random_pairs(vocabulary, n, length, seed):
@@ -44,6 +47,19 @@ def test_sclite_agrees_on_every_utterance(tmp_path, vocabulary, length, seed):
     assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(
         tmp_path, references, hypotheses
     )
+
+
+def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
+    nist.need_sctk()
+    random_ = random.Random(6)
+    texts = [[random_.choices(ODD, k=k) for k in (0, 1, 5, 30, 800)] for _ in range(2)]
+    # sclite knows the spaces of ASCII; to us an ideographic one parts words like any other.
+    ours = [
+        ["".join(w + random_.choice(adversarial.SPACES) for w in words) for words in side] for side in texts
+    ]
+    plain = [[" ".join(words) for words in side] for side in texts]
+    result = error_rate(*ours, counts="sclite")
+    assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(tmp_path, *plain)
 
 
 def test_sclite_agrees_on_speech_like_errors(tmp_path):

@@ -133,15 +133,48 @@ def test_summaries_are_repeatable(frame):
     [
         (lambda f: score(f, reference="txt"), "no column 'txt'"),
         (lambda f: score(f, language="lang"), "no column 'lang'"),
-        (lambda f: score(f.assign(language="jp")), "'jp'"),
+        (lambda f: score(f[["text", "hypothesis"]], language="jp"), "'jp'"),
+        (lambda f: score(pd.concat([f, f["text"]], axis=1)), "2 columns 'text'"),
+        (lambda f: score(pd.concat([f, f["voice"]], axis=1)), "2 columns 'voice'"),
         (summarize, "no column 'unit'"),
         (lambda f: summarize(score(f), by="speaker"), "no column 'speaker'"),
-        (lambda f: score(f, unit="word"), "unit='char'"),
+        (lambda f: score(f[["text", "hypothesis"]], language="ja", unit="word"), "unit='char'"),
     ],
 )
 def test_errors_name_the_value(frame, call, hint):
     with pytest.raises(InvalidRequestError, match=hint):
         call(frame)
+
+
+def test_a_bad_row_is_reported_and_stops_nothing():
+    frame = pd.DataFrame(
+        {
+            "text": ["a b", "a b", "三時", 5.0, None, "a", "{ a"],
+            "hypothesis": ["a c", "a c", "四時", "5", "x", ["a"], "a"],
+            "language": ["de", "jp", "ja", "de", "de", "de", 3],
+        }
+    )
+    scored = score(frame)
+    wrong = scored["score_error"]
+    assert wrong.isna().tolist() == [True, False, True, False, True, False, False]
+    assert "'jp' is not a language" in wrong[1]
+    assert "the reference is 5.0 (float)" in wrong[3]
+    assert "the hypothesis is ['a'] (list)" in wrong[5]
+    assert "the language is 3 (int)" in wrong[6]
+    assert scored["errors"].notna().tolist() == [True, False, True, False, False, False, False]
+    good = [0, 2]
+    alone = score(frame.iloc[good]).astype(scored.dtypes.to_dict())
+    pd.testing.assert_frame_equal(scored.iloc[good], alone)
+    table = summarize(scored)
+    assert table["n"].sum() == len(frame)
+    assert table["n_scored"].sum() == 2
+
+    words = score(frame.iloc[[0, 2]], unit="word")
+    assert words["score_error"].isna().tolist() == [True, False]
+    assert "unit='char'" in words["score_error"].iloc[1]
+    marked = score(frame.iloc[[0, 6]].assign(language="de"), counts="sclite")
+    assert "a { without its }" in marked["score_error"].iloc[1]
+    assert marked["errors"].iloc[0] == 1
 
 
 def test_import_stays_light():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from speechlab.display import Html, diff
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import check_text
 from speechlab.metrics._counting import Operation, Run, align_many, cheapest_runs
 from speechlab.metrics._edits import placed_words
 from speechlab.metrics._sclite import sclite_blocks
@@ -279,6 +280,8 @@ def align(
     reference: str, hypothesis: str, unit: str, language: str | None, normalize: Normalize
 ) -> Alignment:
     """Normalise and split two texts, and align them."""
+    check_text(reference, "reference")
+    check_text(hypothesis, "hypothesis")
     preparation = prepare(unit, language, normalize)
     return Alignment(
         preparation.tokens(reference),

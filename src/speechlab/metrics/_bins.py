@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._score import summarize
+from speechlab.metrics._arguments import check_draws, check_level, check_seed, require_columns
+from speechlab.metrics._summary import summarize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,10 +66,10 @@ def by_bins(
     """
     import pandas as pd
 
-    if column not in scored.columns:
-        have = ", ".join(map(repr, scored.columns)) or "none"
-        message = f"the table has no column {column!r}; it has {have}"
-        raise InvalidRequestError(message, parameter="column")
+    check_level(level)
+    check_draws(n)
+    check_seed(seed)
+    require_columns(scored, column, argument="scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
         message = f"the column {column!r} holds {kind}, no numbers; use summarize(scored, by={column!r})"
@@ -109,17 +110,20 @@ def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
 def _edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
 
     if isinstance(bins, int):
-        if bins < 1:
+        if bins < 1 or isinstance(bins, bool):
             message = f"bins={bins!r} is no number of bins; give 1 or more, or a list of edges"
             raise InvalidRequestError(message, parameter="bins")
         if not len(values):
             return np.array([0.0, 1.0])
         edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)))
         return edges if len(edges) > 1 else np.array([edges[0], edges[0]])
-    edges = np.asarray(bins, dtype=np.float64)
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.zeros(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         message = (
-            f"bins={list(bins)!r} are no edges; give at least two numbers, each greater than the one before"
+            f"bins={bins!r:.60} are no edges; give at least two numbers, each greater than the one before"
         )
         raise InvalidRequestError(message, parameter="bins")
     return edges

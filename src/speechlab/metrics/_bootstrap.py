@@ -11,21 +11,19 @@ blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bo
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import check_draws, check_level, check_seed, is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 __all__ = [
     "Interval",
-    "check_draws",
-    "check_level",
     "draw_sums",
     "percentiles",
     "ratio_interval",
@@ -69,6 +67,7 @@ def ratio_interval(
     """
     check_level(level)
     check_draws(n)
+    check_seed(seed)
     if len(errors) < 2:
         return Interval(math.nan, math.nan)
     sums = draw_sums(np.column_stack([errors, lengths]), n=n, seed=seed)
@@ -99,13 +98,24 @@ def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArr
     """Add up columns by block (speaker, file), in order of first appearance.
 
     Raises:
-        InvalidRequestError: There is not one block name for each utterance.
+        InvalidRequestError: There is not one block name for each utterance, or one is missing.
     """
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        message = f"groups is {groups!r:.60}; give a list with the name of a block for each utterance"
+        raise InvalidRequestError(message, parameter="groups")
     names = list(groups)
     if columns and len(names) != len(columns[0]):
         message = f"groups has {len(names)} entries for {len(columns[0])} utterances; give one for each"
         raise InvalidRequestError(message, parameter="groups")
     numbers: dict[Any, int] = {}
+    for position, name in enumerate(names):
+        # Two missing names may be two blocks or one: that would be a guess, and the interval depends on it.
+        if is_missing(name) or not isinstance(name, Hashable):
+            message = (
+                f"groups[{position}] is {name!r:.60}, which names no block; name the block of each utterance, or "
+                "leave out those without"
+            )
+            raise InvalidRequestError(message, parameter="groups")
     index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
     sums = []
     for column in columns:
@@ -113,17 +123,3 @@ def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArr
         np.add.at(total, index, column)
         sums.append(total)
     return sums
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not 0 < level < 1:
-        message = f"a confidence level lies between 0 and 1, not at {level!r}; use 0.95 for 95 %"
-        raise InvalidRequestError(message, parameter="level")
-
-
-def check_draws(n: int) -> None:
-    """Refuse a bootstrap without draws."""
-    if n < 1:
-        message = f"a bootstrap needs draws, not n={n!r}; use 1000 or more"
-        raise InvalidRequestError(message, parameter="n")

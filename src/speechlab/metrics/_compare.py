@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -11,19 +12,19 @@ import numpy as np
 
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._bootstrap import (
-    Interval,
+from speechlab.metrics._arguments import (
     check_draws,
     check_level,
-    draw_sums,
-    percentiles,
-    sum_blocks,
+    check_seed,
+    column_names,
+    require_columns,
 )
+from speechlab.metrics._bootstrap import Interval, draw_sums, percentiles, sum_blocks
 from speechlab.metrics._mapsswe import SegmentTest, mapsswe
 from speechlab.metrics._units import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare", "compare_all", "holm"]
 
 _NEEDED = ("unit", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
+_BLOCK = "speechlab block"
 _ENOUGH_SEGMENTS = 50  # below this the normal distribution is a poor guide (Gillick and Cox, 1989)
 
 
@@ -152,6 +154,8 @@ def compare(
     """
     check_level(level)
     check_draws(n)
+    check_seed(seed)
+    first_name, second_name = _names(names)
     both, excluded = _matched(frame_a, frame_b, on, groups)
     units = sorted({*both["unit_a"].astype(str), *both["unit_b"].astype(str)})
     if len(units) > 1:
@@ -160,11 +164,13 @@ def compare(
     first = both["errors_a"].to_numpy(dtype=np.int64)
     second = both["errors_b"].to_numpy(dtype=np.int64)
     lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
-    blocks = sum_blocks(both["block"], first, second, lengths) if groups else [first, second, lengths]
+    blocks = (
+        sum_blocks(both["block"], first, second, lengths) if groups is not None else [first, second, lengths]
+    )
     interval, p_bootstrap = _paired_bootstrap(np.column_stack(blocks), level=level, n=n, seed=seed)
     length = max(int(lengths.sum()), 1)
     return Comparison(
-        names=names,
+        names=(first_name, second_name),
         unit=units[0],
         n=len(both),
         n_excluded=excluded,
@@ -194,8 +200,15 @@ def compare_all(systems: Mapping[str, pd.DataFrame], level: float = 0.95, **opti
     """
     import pandas as pd
 
+    given: object = systems  # whatever the type says: it comes from outside
+    if not isinstance(given, Mapping):
+        message = (
+            f"systems is {systems!r:.60} ({type(systems).__name__}); give a dict from name to scored table"
+        )
+        raise InvalidRequestError(message, parameter="systems")
+    check_level(level)
     rows = [
-        compare(systems[a], systems[b], names=(a, b), level=level, **options).row()
+        compare(systems[a], systems[b], names=(str(a), str(b)), level=level, **options).row()
         for a, b in combinations(systems, 2)
     ]
     if not rows:
@@ -220,6 +233,13 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
+def _names(names: object) -> tuple[str, str]:
+    if isinstance(names, tuple | list) and len(names) == 2 and all(isinstance(name, str) for name in names):
+        return names[0], names[1]
+    message = f"names={names!r:.60} are not the names of two systems; give two texts, such as ('old', 'new')"
+    raise InvalidRequestError(message, parameter="names")
+
+
 def _tokens(both: pd.DataFrame, unit: str) -> Iterator[tuple[Tokens, Tokens, Tokens]]:
     split = prepare(unit, None, None).split
     names = ["reference_normalized_a", "hypothesis_normalized_a", "hypothesis_normalized_b"]
@@ -241,13 +261,18 @@ def _matched(
     frame_a: pd.DataFrame, frame_b: pd.DataFrame, on: str | Sequence[str] | None, groups: str | None
 ) -> tuple[pd.DataFrame, int]:
     """Rows of both tables side by side, scored in both, and how many were left out."""
-    keys = None if on is None else [on] if isinstance(on, str) else list(on)
+    keys = None if on is None else column_names(on, "on")
+    if keys == []:
+        message = (
+            "on=[] names no column; name those that tell utterances apart, or leave it out to go by the index"
+        )
+        raise InvalidRequestError(message, parameter="on")
     left = _keyed(frame_a, keys, "frame_a", extra=groups)
     right = _keyed(frame_b, keys, "frame_b")
     both = left.add_suffix("_a").join(right.add_suffix("_b"), how="outer")
     done = both[both["errors_a"].notna() & both["errors_b"].notna()]
     if groups is not None:
-        done = done.assign(block=done[f"{groups}_a"])
+        done = done.assign(block=done[f"{_BLOCK}_a"])
     if done.empty:
         message = (
             "the two tables have no scored utterance in common; check the index, or name the columns with on="
@@ -266,11 +291,12 @@ def _matched(
 
 
 def _keyed(frame: pd.DataFrame, keys: list[str] | None, name: str, extra: str | None = None) -> pd.DataFrame:
-    wanted = [*_NEEDED, *([extra] if extra else [])]
-    missing = [column for column in [*(keys or []), *wanted] if column not in frame.columns]
-    if missing:
-        message = f"{name} has no column {missing[0]!r}; pass tables that speechlab.metrics.score returned"
-        raise InvalidRequestError(message, parameter=name)
+    hint = "Pass tables that speechlab.metrics.score returned"
+    extras = [] if extra is None else [extra]
+    require_columns(frame, *(keys or []), *_NEEDED, *extras, argument=name, hint=hint)
+    # Under a name of its own: the block may also be a key, or one of the figures.
+    frame = frame if extra is None else frame.assign(**{_BLOCK: frame[extra]})
+    wanted = [*_NEEDED, *([] if extra is None else [_BLOCK])]
     keyed = frame if keys is None else frame.set_index(keys)
     if not keyed.index.is_unique:
         twice = keyed.index[keyed.index.duplicated()][0]

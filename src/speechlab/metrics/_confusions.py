@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment
+from speechlab.metrics._arguments import require_columns
 from speechlab.metrics._error_rate import ErrorRate
 from speechlab.metrics._units import prepare
 
@@ -75,10 +75,8 @@ def _alignments(scored: ErrorRate | pd.DataFrame) -> Iterable[tuple[str, Alignme
             yield scored.unit, alignment
         return
     wanted = ["unit", "reference_normalized", "hypothesis_normalized"]
-    missing = [name for name in wanted if name not in scored.columns]
-    if missing:
-        message = f"the table has no column {missing[0]!r}; pass one that speechlab.metrics.score returned"
-        raise InvalidRequestError(message, parameter="scored")
+    hint = "Pass what speechlab.metrics.score or error_rate returned"
+    require_columns(scored, *wanted, argument="scored", hint=hint)
     counted = scored[wanted].assign(counts=scored.get("counts", "levenshtein"))
     for unit, said, heard, counts in counted.dropna().itertuples(index=False):
         split = prepare(unit, None, None).split

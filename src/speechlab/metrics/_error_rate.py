@@ -18,6 +18,7 @@ import numpy as np
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment, align_as, alignments_of
+from speechlab.metrics._arguments import as_texts, check_draws, check_level, check_seed
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
 from speechlab.metrics._counting import count_many, errors_and_lengths
 from speechlab.metrics._edits import edit_table
@@ -247,6 +248,9 @@ class ErrorRate:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
         """
+        check_level(level)
+        check_draws(n)
+        check_seed(seed)
         errors, lengths = self.errors_by_utterance, self.lengths_by_utterance
         if groups is not None:
             errors, lengths = sum_blocks(groups, errors, lengths)
@@ -342,25 +346,12 @@ def error_rate(
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
     check_counts(counts)
-    spoken = _texts(references, "references")
-    heard = _texts(hypotheses, "hypotheses")
+    remedy = "leave such pairs out, or use speechlab.metrics.score, which passes over missing values"
+    spoken = as_texts(references, "references", remedy)
+    heard = as_texts(hypotheses, "hypotheses", remedy)
     if len(spoken) != len(heard):
         message = (
             f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
         )
         raise InvalidRequestError(message, parameter="hypotheses")
     return ErrorRate(spoken, heard, preparation, counts)
-
-
-def _texts(values: str | Iterable[str], name: str) -> list[str]:
-    texts: list[Any] = [values] if isinstance(values, str) else list(values)
-    if set(map(type, texts)) <= {str}:
-        return texts
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            message = (
-                f"{name}[{position}] is {text!r}, not a text; leave such pairs out, or use "
-                "speechlab.metrics.score, which passes over missing values"
-            )
-            raise InvalidRequestError(message, parameter=name)
-    return texts

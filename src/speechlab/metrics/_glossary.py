@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import as_texts, has_column, is_frame, is_missing, require_columns
 from speechlab.metrics._hotwords import finder
 from speechlab.metrics._units import auto_unit
 from speechlab.text import language_code, normalizer
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Glossary", "glossary_table", "glossary_terms"]
+__all__ = ["Glossary", "glossary_table", "glossary_terms", "sources_of"]
 
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
 """Terms that must stand in the translation, or for each source term its translation or translations."""
@@ -79,18 +80,17 @@ def glossary_terms(
         >>> table["missed"].tolist()
         [1, 0]
     """
-    if not isinstance(references, Sequence):
-        for name in (reference, hypothesis):
-            if name not in references.columns:
-                have = ", ".join(map(repr, references.columns)) or "none"
-                message = f"the table has no column {name!r}; it has {have}"
-                raise InvalidRequestError(message, parameter=name)
+    if is_frame(references):
+        require_columns(references, reference, hypothesis)
+        if hypotheses is not None:
+            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
         frame = references[references[reference].notna() & references[hypothesis].notna()]
-        if sources is None and source in frame.columns:
-            sources = frame[source].tolist()
+        if sources is None:
+            sources = sources_of(frame, source)
         table = glossary_table(
-            frame[reference].tolist(),
-            frame[hypothesis].tolist(),
+            as_texts(frame[reference].tolist(), reference),
+            as_texts(frame[hypothesis].tolist(), hypothesis),
             glossary,
             sources,
             language,
@@ -99,7 +99,11 @@ def glossary_terms(
         labels = frame.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
         return table
-    return glossary_table(references, hypotheses or (), glossary, sources, language, source_language)
+    said, heard = (
+        as_texts(references, "references"),
+        as_texts(() if hypotheses is None else hypotheses, "hypotheses"),
+    )
+    return glossary_table(said, heard, glossary, sources, language, source_language)
 
 
 def glossary_table(
@@ -114,6 +118,10 @@ def glossary_table(
     import pandas as pd
 
     targets = _targets(glossary)
+    if sources is not None:
+        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+    if source_language is not None:
+        language_code(source_language)
     by_source = isinstance(glossary, Mapping) and sources is not None
     originals = sources if by_source and sources is not None else references
     if not len(originals) == len(references) == len(hypotheses):
@@ -127,7 +135,7 @@ def glossary_table(
     expected, found = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
     missed: dict[str, list[int]] = {term: [] for term in targets}
     for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
-        wanted, there = said_terms(str(original)), heard_terms(str(hypothesis))
+        wanted, there = said_terms(original), heard_terms(hypothesis)
         for term in dict.fromkeys(wanted):
             n, kept = wanted.count(term), min(wanted.count(term), there.count(term))
             expected[term] += n
@@ -149,16 +157,24 @@ def glossary_table(
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
 
 
+def sources_of(frame: pd.DataFrame, source: str) -> list[str] | None:
+    """The column of sources, if there is one; a missing source holds no term."""
+    if not has_column(frame, source, "source"):
+        return None
+    return as_texts(["" if is_missing(text) else text for text in frame[source]], source)
+
+
 def _targets(glossary: Glossary) -> dict[str, list[str]]:
     if isinstance(glossary, str):
         message = f"glossary is one text, {glossary!r}; give a list of terms, or source terms with their translations"
         raise InvalidRequestError(message, parameter="glossary")
     if isinstance(glossary, Mapping):
+        terms = as_texts(list(glossary), "glossary", "give texts only")
         return {
-            term: [targets] if isinstance(targets, str) else list(targets)
-            for term, targets in glossary.items()
+            term: as_texts(targets, f"translations of {term!r}", "give texts only")
+            for term, targets in zip(terms, glossary.values(), strict=True)
         }
-    return {term: [term] for term in glossary}
+    return {term: [term] for term in as_texts(glossary, "glossary", "give texts only")}
 
 
 def _finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:

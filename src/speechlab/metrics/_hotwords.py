@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import as_texts, require_columns
 from speechlab.metrics._units import prepare
 from speechlab.text import normalizer
 
@@ -62,10 +63,7 @@ def hotword_recall(
     """
     import pandas as pd
 
-    missing = [name for name in _NEEDED if name not in scored.columns]
-    if missing:
-        message = f"the table has no column {missing[0]!r}; pass one that speechlab.metrics.score returned"
-        raise InvalidRequestError(message, parameter="scored")
+    require_columns(scored, *_NEEDED, argument="scored", hint="Pass what speechlab.metrics.score returned")
     aliases = _aliases(hotwords)
 
     @cache
@@ -91,8 +89,12 @@ def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str,
         message = f"hotwords is one text, {hotwords!r}; give a list of words"
         raise InvalidRequestError(message, parameter="hotwords")
     if isinstance(hotwords, Mapping):
-        return {word: [word, *others] for word, others in hotwords.items()}
-    return {word: [word] for word in hotwords}
+        words = as_texts(list(hotwords), "hotwords", "give texts only")
+        return {
+            word: [word, *as_texts(others, f"aliases of {word!r}", "give texts only")]
+            for word, others in zip(words, hotwords.values(), strict=True)
+        }
+    return {word: [word] for word in as_texts(hotwords, "hotwords", "give texts only")}
 
 
 def finder(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab.metrics._arguments import check_text
 from speechlab.text import morphemes, normalizer, reading_key
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
         ... ]
         [('notation', '明日', 'あす'), ('homophone', '精度', '制度')]
     """
+    check_text(reference, "reference")
+    check_text(hypothesis, "hypothesis")
     rules = normalizer("ja")
     one, other = rules(reference), rules(hypothesis)
     if one == other:

@@ -9,6 +9,7 @@ Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator fo
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["STEP_S", "fundamental"]
+__all__ = ["STEP_S", "check_pitches", "fundamental"]
 
 STEP_S = 0.01
 _WINDOW_S = 0.025
@@ -45,12 +46,7 @@ def fundamental(
     Raises:
         InvalidRequestError: The range of pitches is none, or beyond the sample rate.
     """
-    if not 0 < low_hz < high_hz <= sample_rate / 4:
-        message = (
-            f"F0 is looked for between {low_hz!r} and {high_hz!r} Hz at {sample_rate} Hz; give a lower and a higher "
-            "pitch, at most a quarter of the sample rate"
-        )
-        raise InvalidRequestError(message, parameter="f0_range_hz")
+    check_pitches((low_hz, high_hz), sample_rate)
     window, step = round(_WINDOW_S * sample_rate), round(STEP_S * sample_rate)
     longest = int(sample_rate / low_hz) + 2
     size = window + longest
@@ -66,6 +62,18 @@ def fundamental(
         pitch[start : start + len(part)] = _yin(part, window, longest, sample_rate, high_hz)
     pitch[power <= power.max() * _QUIET] = np.nan
     return _without_jumps(pitch)
+
+
+def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
+    """Refuse what is no range of pitches, or one that the sample rate cannot hold."""
+    pair = f0_range_hz if isinstance(f0_range_hz, tuple | list) else ()
+    numbers = [float(value) for value in pair if isinstance(value, Real)]
+    if len(pair) != 2 or len(numbers) != 2 or not 0 < numbers[0] < numbers[1] <= sample_rate / 4:
+        message = (
+            f"F0 is looked for in f0_range_hz={f0_range_hz!r:.60} at {sample_rate} Hz; give a lower and a higher "
+            "pitch in Hz, at most a quarter of the sample rate"
+        )
+        raise InvalidRequestError(message, parameter="f0_range_hz")
 
 
 def _yin(

@@ -1,38 +1,36 @@
-"""Scores of tables: one row for each utterance, then one for each group."""
+"""Scores of tables: one row for each utterance."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, get_args
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment import Alignment, align_as, unmarked
-from speechlab.metrics._bootstrap import ratio_interval, sum_blocks
+from speechlab.metrics._arguments import check_text, has_column, is_missing, require_columns
+from speechlab.metrics._chinese import ChineseDifferenceClass, compare_chinese
 from speechlab.metrics._counting import count_edits
 from speechlab.metrics._japanese import DifferenceClass, compare_japanese
 from speechlab.metrics._units import Preparation, auto_unit, check_counts, prepare
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from speechlab.metrics._units import Counts, Normalize
 
-__all__ = ["score", "summarize"]
+__all__ = ["COUNTS", "KINDS", "RATES", "score"]
 
-_COUNTS = ("hits", "substitutions", "deletions", "insertions")
-_RATES = {
+COUNTS = ("hits", "substitutions", "deletions", "insertions")
+RATES = {
     "wer": "word",
     "cer": "char",
     "reading_cer": "reading",
     "pinyin_error_rate": "pinyin",
     "toneless_error_rate": "toneless",
 }
-_KINDS: tuple[DifferenceClass, ...] = ("notation", "homophone", "recognition")
+KINDS = ("notation", "homophone", "tone", "recognition")
+"""Classes of differences: of Japanese all but ``tone``, of Chinese all but ``notation``."""
 _COLUMNS: dict[str, str] = {
     "unit": "category",
     "normalizer": "category",
@@ -41,14 +39,15 @@ _COLUMNS: dict[str, str] = {
     "hypothesis_normalized": "string",
     "error_rate": "Float64",
     "errors": "Int64",
-    **dict.fromkeys(_COUNTS, "Int64"),
+    **dict.fromkeys(COUNTS, "Int64"),
     "reference_length": "Int64",
-    **{f"{kind}_{part}": "Int64" for kind in _RATES.values() for part in ("errors", "length")},
-    **dict.fromkeys(_RATES, "Float64"),
+    **{f"{kind}_{part}": "Int64" for kind in RATES.values() for part in ("errors", "length")},
+    **dict.fromkeys(RATES, "Float64"),
     "tolerant_cer": "Float64",
     "tolerant_errors": "Int64",
-    **{f"{kind}_differences": "Int64" for kind in _KINDS},
+    **{f"{kind}_differences": "Int64" for kind in KINDS},
     "alignment": "string",
+    "score_error": "string",
 }
 """Columns that :func:`score` adds, and their types."""
 
@@ -91,26 +90,72 @@ def score(
           with and without tone, if the package pypinyin is installed.
         - ``tolerant_cer`` and ``tolerant_errors``: characters of Japanese with spellings forgiven, over
           ``char_length``; ``notation_differences``, ``homophone_differences``, ``recognition_differences``: how many
-          of each (see :func:`compare_japanese`).
+          of each (see :func:`compare_japanese`). For Chinese ``homophone_differences``, ``tone_differences`` and
+          ``recognition_differences`` (see :func:`compare_chinese`).
         - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
-
-        A row without reference, hypothesis or language has missing scores, and stops nothing.
+        - ``score_error``: why a row could not be scored: its language does not exist, or does not have that unit,
+          or a cell holds no text, or sclite's markings in it cannot be understood. Such a row has missing scores, as
+          has one without reference, hypothesis or language (which is no error), and none of them stops the others.
 
     Raises:
-        InvalidRequestError: A column is missing, a language or a way of counting does not exist, or markings of
-            sclite cannot be understood.
+        InvalidRequestError: What is wrong with the call: a column is missing or there twice, or there is no such
+            unit, normaliser, way of counting, or language of all rows, or that language does not have the unit.
     """
     check_counts(counts)
-    _require_columns(frame, reference, hypothesis)
+    prepare("char" if str(unit) == "auto" else unit, None, normalize)
+    hint = "Name the right one, as in reference='text'"
+    require_columns(frame, reference, hypothesis, hint=hint)
+    require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
-    plans = {
-        code: _Plan(code, unit, normalize, counts) for code in dict.fromkeys(languages) if code is not None
-    }
+    plans = _Plans(unit, normalize, counts)
+    if not has_column(frame, language, "language"):
+        plans.of(language)  # what is wrong for all rows is wrong with the call
     rows = [
-        plans[code].row(said, heard) if code is not None else {}
-        for said, heard, code in zip(frame[reference], frame[hypothesis], languages, strict=True)
+        plans.row(said, heard, tag)
+        for said, heard, tag in zip(frame[reference], frame[hypothesis], languages, strict=True)
     ]
     return _attach(frame, rows)
+
+
+class _Plans:
+    """How rows are scored, language by language; what is wrong with a row becomes its ``score_error``."""
+
+    def __init__(self, unit: str, normalize: Normalize, counts: Counts) -> None:
+        self._how = unit, normalize, counts
+        self._plans: dict[str, _Plan | InvalidRequestError] = {}
+
+    def row(self, said: object, heard: object, tag: object) -> dict[str, Any]:
+        if is_missing(tag):
+            return {}
+        try:
+            plan = self.of(tag)
+        except InvalidRequestError as error:
+            return {"score_error": str(error)}
+        for name, cell in (("reference", said), ("hypothesis", heard)):
+            if not isinstance(cell, str) and not is_missing(cell):
+                message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
+                return plan.labels | {"score_error": message}
+        if is_missing(said) or is_missing(heard):
+            return dict(plan.labels)
+        try:
+            return plan.row(str(said), str(heard))
+        except InvalidRequestError as error:
+            return plan.labels | {"score_error": str(error)}
+
+    def of(self, tag: object) -> _Plan:
+        """The way to score rows of a language, or an error that says why there is none."""
+        if not isinstance(tag, str):
+            message = f"the language is {tag!r:.60} ({type(tag).__name__}), not a code such as 'ja'"
+            raise InvalidRequestError(message, parameter="language")
+        if tag not in self._plans:
+            try:
+                self._plans[tag] = _Plan(language_code(tag), *self._how)
+            except InvalidRequestError as error:
+                self._plans[tag] = error
+        plan = self._plans[tag]
+        if isinstance(plan, InvalidRequestError):
+            raise plan
+        return plan
 
 
 class _Plan:
@@ -126,25 +171,26 @@ class _Plan:
             kinds.extend(kind for kind in ("char", "reading") if kind not in kinds)
         if language == "zh" and find_spec("pypinyin") is not None:
             kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
-        # The classes are defined on texts in the normal form for Japanese.
-        self.classes = "reading" in kinds and normalize == "auto"
+        # The classes are defined on texts in the normal form of their language.
+        automatic = isinstance(normalize, str) and normalize == "auto"
+        self.japanese = automatic and "reading" in kinds
+        self.chinese = automatic and language == "zh" and "pinyin" in kinds
         self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
 
-    def row(self, said: object, heard: object) -> dict[str, Any]:
+    @property
+    def labels(self) -> dict[str, Any]:
+        """Columns that say what would be counted, of rows without scores too."""
+        return {"unit": self.main.unit, "normalizer": self.main.normalizer, "counts": self.counts}
+
+    def row(self, said: str, heard: str) -> dict[str, Any]:
         """All new columns of one row that have a value."""
-        values: dict[str, Any] = {
-            "unit": self.main.unit,
-            "normalizer": self.main.normalizer,
-            "counts": self.counts,
-        }
-        if not isinstance(said, str) or not isinstance(heard, str):
-            return values
+        values = self.labels
         one, other = self.main.normalize(said), self.main.normalize(heard)
         aligned = self._align(self.main, (said, heard), (one, other))
         if aligned.places is not None:
             one, other = unmarked(aligned)
         values["reference_normalized"], values["hypothesis_normalized"] = one, other
-        for column, kind in _RATES.items():
+        for column, kind in RATES.items():
             if kind in self.kinds:
                 way = self.kinds[kind]
                 if kind == self.main.unit:
@@ -155,12 +201,19 @@ class _Plan:
                 else:
                     alignment = self._align(way, (one, other), (one, other))
                 self._fill(values, column, kind, alignment)
-        if self.classes:
-            compared = compare_japanese(said, heard)
-            values["tolerant_errors"] = compared.tolerant_errors
-            values["tolerant_cer"] = compared.tolerant_errors / max(values["char_length"], 1)
-            values |= {f"{kind}_differences": compared.count(kind) for kind in _KINDS}
-        return values
+        return values | self._differences(said, heard, values.get("char_length", 0))
+
+    def _differences(self, said: str, heard: str, length: int) -> dict[str, Any]:
+        if self.japanese:
+            japanese = compare_japanese(said, heard)
+            return {
+                "tolerant_errors": japanese.tolerant_errors,
+                "tolerant_cer": japanese.tolerant_errors / max(length, 1),
+            } | {f"{kind}_differences": japanese.count(kind) for kind in get_args(DifferenceClass)}
+        if self.chinese:
+            chinese = compare_chinese(said, heard)
+            return {f"{kind}_differences": chinese.count(kind) for kind in get_args(ChineseDifferenceClass)}
+        return {}
 
     def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
         one, other = normalized
@@ -176,7 +229,7 @@ class _Plan:
         rate = errors / max(length, 1)
         values |= {column: rate, f"{kind}_errors": errors, f"{kind}_length": length}
         if kind == self.main.unit:
-            values |= dict(zip(_COUNTS, counts, strict=True))
+            values |= dict(zip(COUNTS, counts, strict=True))
             values |= {"error_rate": rate, "errors": errors, "reference_length": length}
             values["alignment"] = alignment.text
 
@@ -201,123 +254,16 @@ def _attach(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.concat([kept, added], axis=1)
 
 
-def _require_columns(frame: pd.DataFrame, *names: str) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        have = ", ".join(map(repr, frame.columns)) or "none"
-        message = f"the table has no column {missing[0]!r}; it has {have}. Name the right one, as in reference='text'"
-        raise InvalidRequestError(message, parameter=missing[0])
-
-
-def _languages(frame: pd.DataFrame, language: str) -> list[str | None]:
-    if language not in frame.columns:
-        try:
-            return [language_code(language)] * len(frame)
-        except InvalidRequestError:
-            message = (
-                f"the table has no column {language!r}, and {language!r} is no language either; name the column "
-                "(language='lang') or the language of all rows (language='ja')"
-            )
-            raise InvalidRequestError(message, parameter="language") from None
-    codes = {value: language_code(value) for value in frame[language].dropna().unique()}
-    return [codes.get(value) if isinstance(value, str) else None for value in frame[language]]
-
-
-def summarize(
-    scored: pd.DataFrame,
-    by: str | Sequence[str] = (),
-    level: float = 0.95,
-    n: int = 2_000,
-    seed: int = 0,
-    groups: str | None = None,
-) -> pd.DataFrame:
-    """Corpus rates of groups of scored rows.
-
-    Args:
-        scored: What :func:`score` returned.
-        by: Columns to group by, such as ``["voice"]``; none for all rows together. Units are never mixed: there is
-            one row for each group and unit.
-        level: Confidence level of the intervals.
-        n: Bootstrap draws of each interval.
-        seed: The same seed gives the same table.
-        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes; None to draw utterances.
-
-    Returns:
-        A table, sorted by group, with the columns of ``by`` and ``unit``, ``n`` (rows), ``n_scored`` (rows with
-        scores), ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``, ``mean_error_rate``
-        (mean of the rows' rates), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
-        ``reference_length``, ``wer``, ``cer``, ``reading_cer``, ``tolerant_cer`` and the
-        counts of Japanese differences. Rates are fractions, lengths tokens. Rates of
-        groups without any score are missing.
-
-    Raises:
-        InvalidRequestError: A column is missing.
-    """
-    import pandas as pd
-
-    keys = [by] if isinstance(by, str) else list(by)
-    _require_columns(scored, *keys, "unit", "errors", "reference_length", *([groups] if groups else []))
-    rows = []
-    names = [*keys, *([] if "unit" in keys else ["unit"])]
-    for values, part in scored.groupby(names, observed=True, sort=True, dropna=False):
-        figures = _figures(part, level=level, n=n, seed=seed, groups=groups)
-        rows.append(dict(zip(names, values, strict=True)) | figures)
-    columns = [*names, *_SUMMARY]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.astype(_SUMMARY | {"unit": "string"})
-
-
-_SUMMARY: dict[str, str] = {
-    "n": "Int64",
-    "n_scored": "Int64",
-    "empty_references": "Int64",
-    "error_rate": "Float64",
-    "error_rate_low": "Float64",
-    "error_rate_high": "Float64",
-    "mean_error_rate": "Float64",
-    "errors": "Int64",
-    **dict.fromkeys(_COUNTS, "Int64"),
-    "reference_length": "Int64",
-    **dict.fromkeys(_RATES, "Float64"),
-    "tolerant_cer": "Float64",
-    **{f"{kind}_differences": "Int64" for kind in _KINDS},
-}
-
-
-def _figures(part: pd.DataFrame, *, level: float, n: int, seed: int, groups: str | None) -> dict[str, Any]:
-    done = part[part["errors"].notna()]
-    errors = done["errors"].to_numpy(dtype=np.int64)
-    lengths = done["reference_length"].to_numpy(dtype=np.int64)
-    figures: dict[str, Any] = {
-        "n": len(part),
-        "n_scored": len(done),
-        "empty_references": int((lengths == 0).sum()),
-    }
-    if not len(done):
-        return figures
-    blocks = sum_blocks(done[groups], errors, lengths) if groups else [errors, lengths]
-    low, high = ratio_interval(*blocks, level=level, n=n, seed=seed)
-    figures |= {
-        "error_rate": errors.sum() / max(lengths.sum(), 1),
-        "error_rate_low": low,
-        "error_rate_high": high,
-        "mean_error_rate": float((errors / np.maximum(lengths, 1)).mean()),
-        "errors": errors.sum(),
-        "reference_length": lengths.sum(),
-    }
-    figures |= {name: done[name].sum() for name in _COUNTS}
-    for column, kind in _RATES.items():
-        known = done[done[f"{kind}_errors"].notna()]
-        if len(known):
-            figures[column] = known[f"{kind}_errors"].sum() / max(int(known[f"{kind}_length"].sum()), 1)
-    return figures | _japanese_figures(done)
-
-
-def _japanese_figures(done: pd.DataFrame) -> dict[str, Any]:
-    known = done[done["tolerant_errors"].notna()]
-    if not len(known):
-        return {}
-    rate = known["tolerant_errors"].sum() / max(int(known["char_length"].sum()), 1)
-    return {"tolerant_cer": rate} | {
-        f"{kind}_differences": known[f"{kind}_differences"].sum() for kind in _KINDS
-    }
+def _languages(frame: pd.DataFrame, language: str) -> list[object]:
+    if has_column(frame, language, "language"):
+        return frame[language].tolist()
+    try:
+        check_text(language, "language")
+        language_code(language)
+    except InvalidRequestError:
+        message = (
+            f"the table has no column {language!r:.60}, and that is no language either; name the column "
+            "(language='lang') or the language of all rows (language='ja')"
+        )
+        raise InvalidRequestError(message, parameter="language") from None
+    return [language] * len(frame)

@@ -8,14 +8,24 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from speechlab.audio import AudioClip, resample, rms_dbfs
-from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.metrics._pitch import fundamental
+from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.metrics._arguments import (
+    as_texts,
+    check_number,
+    check_text,
+    has_column,
+    is_frame,
+    is_missing,
+    require_columns,
+)
+from speechlab.metrics._pitch import check_pitches, fundamental
 from speechlab.metrics._signal import (
     WINDOW_S,
     clipped_ratio,
@@ -27,7 +37,7 @@ from speechlab.metrics._signal import (
 from speechlab.text import language_code, mora_count, normalizer, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -149,43 +159,50 @@ def speech_measures(
         - ``repeated_ending``: the end sounds like what came right before, and the text does not say it twice.
         - ``truncated_ending``: the clip stops in the middle of a sound.
         - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for.
-        - ``measure_error``: why a clip could not be measured; its measures are missing, and stop nothing.
+        - ``measure_error``: why a clip could not be measured, or why its words could not (its language does not
+          exist); those measures are missing, and stop nothing.
 
     Raises:
-        InvalidRequestError: A column is missing, or lists differ in length, or a language does not exist.
+        InvalidRequestError: A column is missing or there twice, or lists differ in length, or the language of all
+            rows or a range does not exist, or samples come without their rate.
     """
     import pandas as pd
 
-    if isinstance(clips, pd.DataFrame):
-        if audio not in clips.columns:
-            have = ", ".join(map(repr, clips.columns)) or "none"
-            message = (
-                f"the table has no column {audio!r}; it has {have}. Name the right one, as in audio='path'"
-            )
-            raise InvalidRequestError(message, parameter="audio")
+    check_number(silence_db, "silence_db", 0, 200, "decibels")
+    check_pitches(f0_range_hz, _PITCH_RATE)
+    if is_frame(clips):
+        require_columns(clips, audio, hint="Name the right one, as in audio='path'")
         values = clips[audio].tolist()
-        said = clips[text].tolist() if text in clips.columns else [None] * len(values)
-        languages = clips[language].tolist() if language in clips.columns else [language] * len(values)
+        said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(values)
+        known = has_column(clips, language, "language")
+        languages = clips[language].tolist() if known else [language] * len(values)
         index, kept = clips.index, clips
+        if texts is not None:
+            message = (
+                f"texts stand in a column of the table; name it (text={text!r:.60}) instead of giving texts"
+            )
+            raise InvalidRequestError(message, parameter="texts")
     else:
-        values = [clips] if isinstance(clips, AudioClip | str | bytes | os.PathLike) else list(clips)
-        said = [None] * len(values) if texts is None else list(texts)
+        values = _clips(clips)
+        said = (
+            [None] * len(values)
+            if texts is None
+            else as_texts(texts, "texts", "give '' where nothing was said")
+        )
         languages = [language] * len(values)
         index, kept = pd.RangeIndex(len(values)), pd.DataFrame(index=pd.RangeIndex(len(values)))
+    if not has_column(kept, language, "language") and language != "language":
+        check_text(language, "language")
+        language_code(language)
     if len(said) != len(values):
         message = f"there are {len(values)} clips and {len(said)} texts; give one text for each clip"
         raise InvalidRequestError(message, parameter="texts")
-    # The name of a column that is not there stands for no language at all.
-    codes = {
-        value: None if value == "language" else language_code(value)
-        for value in languages
-        if isinstance(value, str)
-    }
     rows = []
     for value, line, tag in zip(values, said, languages, strict=True):
-        code = codes.get(tag) if isinstance(tag, str) else None
+        code, problem = _language(tag)
         words_said = line if isinstance(line, str) else None
-        rows.append(_row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos))
+        row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
+        rows.append(row if problem is None else {"measure_error": problem} | row)
     return _assemble(kept, rows, index, with_dnsmos=with_dnsmos)
 
 
@@ -202,7 +219,7 @@ def _row(
         return {}
     try:
         clip = _clip(value)
-    except (SpeechLabError, OSError) as error:
+    except SpeechLabError as error:
         return {"measure_error": str(error)}
     row = _sound(clip, text, silence_db, f0_range_hz)
     if text is not None and row["speech_s"] > 0:
@@ -321,12 +338,45 @@ def _mono(clip: AudioClip) -> AudioClip:
     return AudioClip(clip.samples.mean(axis=1, dtype=np.float32), clip.sample_rate)
 
 
+def _clips(clips: Any) -> list[Any]:
+    if isinstance(clips, AudioClip | str | bytes | os.PathLike):
+        return [clips]
+    if isinstance(clips, np.ndarray) and clips.dtype != object:
+        message = (
+            f"clips is an array of shape {clips.shape}, whose sample rate is not known; give "
+            "AudioClip(samples, sample_rate), or a list of them"
+        )
+        raise InvalidRequestError(message, parameter="clips")
+    if not isinstance(clips, Iterable) or isinstance(clips, Mapping):
+        message = f"clips is {clips!r:.60} ({type(clips).__name__}); give clips, paths or bytes, or a table with them"
+        raise InvalidRequestError(message, parameter="clips")
+    return list(clips)
+
+
+def _language(tag: object) -> tuple[str | None, str | None]:
+    """The code of a row's language, or what is wrong with it."""
+    # The name of a column that is not there stands for no language at all.
+    if is_missing(tag) or (isinstance(tag, str) and tag == "language"):
+        return None, None
+    try:
+        check_text(tag, "language")
+        return language_code(str(tag)), None
+    except InvalidRequestError as error:
+        return None, str(error)
+
+
 def _clip(value: Any) -> AudioClip:
     if isinstance(value, AudioClip):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         return AudioClip.from_bytes(value)
     if isinstance(value, str | os.PathLike):
-        return AudioClip.from_file(value)
+        try:
+            return AudioClip.from_file(value)
+        except (OSError, ValueError) as error:
+            if isinstance(error, SpeechLabError):
+                raise
+            message = f"the file {value!r:.200} cannot be read: {error}"
+            raise AudioError(message) from error
     message = f"{value!r:.80} is no clip; give an AudioClip, the path of a file, or its bytes"
     raise InvalidRequestError(message, parameter="clips")

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from speechlab.errors import InvalidRequestError
-from speechlab.metrics._bootstrap import (
-    Interval,
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.metrics._arguments import (
+    as_texts,
+    check_choice,
     check_draws,
     check_level,
-    draw_sums,
-    percentiles,
-    sum_blocks,
+    check_seed,
+    column_names,
+    has_column,
+    is_frame,
+    require_columns,
 )
-from speechlab.metrics._glossary import glossary_table
+from speechlab.metrics._bootstrap import Interval, draw_sums, percentiles, sum_blocks
+from speechlab.metrics._glossary import glossary_table, sources_of
 from speechlab.metrics._units import auto_unit
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -33,6 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["TranslationScore", "score_translations", "translation_score"]
 
 Metric = Literal["chrf", "bleu"]
+# Those of sacrebleu that fetch nothing: its others load a model from elsewhere when they are first used.
+_TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
+_NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +89,8 @@ class TranslationScore:
         """
         check_level(level)
         check_draws(n)
-        if metric not in get_args(Metric):
-            message = f"there is no metric {metric!r}; use 'chrf' or 'bleu'"
-            raise InvalidRequestError(message, parameter="metric")
+        check_seed(seed)
+        check_choice(metric, get_args(Metric), "metric", "there is no metric")
         if self._statistics is None:
             return Interval(math.nan, math.nan)
         rows = self._statistics[get_args(Metric).index(metric)]
@@ -109,7 +117,7 @@ class TranslationScore:
 
 
 def translation_score(
-    references: Sequence[str] | pd.DataFrame,
+    references: Sequence[str | Sequence[str]] | pd.DataFrame,
     hypotheses: Sequence[str] | None = None,
     *,
     language: str | None = None,
@@ -124,14 +132,16 @@ def translation_score(
     """Score translations with chrF and BLEU.
 
     Args:
-        references: Reference translations; or a table, whose rows without a text on either side are passed over.
+        references: Reference translations, each a text or a list of texts that would all be right (their number may
+            vary, and the signature says so); or a table, whose rows without a text on either side are passed over.
         hypotheses: Translations, as many; not for a table.
         language: Code of the language translated into. sacrebleu's default takes a Japanese sentence for one word,
             and gives 0.00 without a warning.
         tokenize: sacrebleu's tokeniser for BLEU. ``"auto"``: for ``ja``, ``ja-mecab`` if MeCab and its dictionary
             are installed (``pip install 'sacrebleu[ja]'``) and else ``char``; ``zh`` for Chinese, ``char`` for other
-            languages without spaces, and ``13a`` for the rest. The signature says which.
-        glossary: Terms that must be kept, as for :func:`glossary_terms`.
+            languages without spaces, and ``13a`` for the rest. Or one of sacrebleu's that need no download. The
+            signature says which.
+        glossary: Terms that must be kept, as for :func:`glossary_terms`; of several references the first is asked.
         sources: The texts that were translated, for a glossary with source terms.
         source_language: Code of their language.
         reference: Column of the references of a table.
@@ -143,6 +153,7 @@ def translation_score(
 
     Raises:
         InvalidRequestError: There are none, or the two differ in number, or a language or tokeniser does not exist.
+        MissingDependencyError: The tokeniser that was asked for needs MeCab.
 
     Example:
         >>> score = translation_score(
@@ -151,26 +162,41 @@ def translation_score(
         >>> round(score.bleu), score.segments
         (56, 1)
     """
-    if not isinstance(references, list | tuple) and hasattr(references, "columns"):
-        frame = cast("pd.DataFrame", references)
-        _require(frame, reference, hypothesis)
+    if is_frame(references):
+        frame = references
+        require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
+        if hypotheses is not None:
+            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
         frame = frame[frame[reference].notna() & frame[hypothesis].notna()]
-        if sources is None and source in frame.columns:
-            sources = frame[source].tolist()
+        if sources is None:
+            sources = sources_of(frame, source)
         references, hypotheses = frame[reference].tolist(), frame[hypothesis].tolist()
-    said, heard = list(references), list(hypotheses or ())
+    if source_language is not None:
+        language_code(source_language)
+    if sources is not None:
+        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+    said = _references(references)
+    heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
     if len(said) != len(heard) or not said:
         message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
         raise InvalidRequestError(message, parameter="references")
+    if sources is not None and len(sources) != len(said):
+        message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
+        raise InvalidRequestError(message, parameter="sources")
     metrics = _metrics(_tokenizer(tokenize, language), single=len(said) == 1)
+    # sacrebleu wants a list of first references, one of second ones, and so on, with None where there is none.
+    streams = list(zip_longest(*said))
     scores, statistics = {}, []
     for name, metric in metrics.items():
-        rows = metric._extract_corpus_statistics(heard, [said])  # noqa: SLF001 - sums of these are the corpus score
+        rows = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
         scores[name] = metric._aggregate_and_compute(rows).score  # noqa: SLF001
         statistics.append(np.array(rows, dtype=np.int64))
     table = None
     if glossary is not None:
-        table = glossary_table(said, heard, glossary, sources, language, source_language)
+        table = glossary_table(
+            [texts[0] for texts in said], heard, glossary, sources, language, source_language
+        )
     return TranslationScore(
         scores["chrf"],
         scores["bleu"],
@@ -219,13 +245,17 @@ def score_translations(
     """
     import pandas as pd
 
-    keys = [by] if isinstance(by, str) else list(by)
-    _require(frame, reference, hypothesis, *keys, *([groups] if groups else []))
-    codes = (
-        frame[language].map(language_code, na_action="ignore")
-        if language in frame.columns
-        else pd.Series(language_code(language), index=frame.index)
-    )
+    check_level(level)
+    check_draws(n)
+    check_seed(seed)
+    keys = column_names(by, "by")
+    hint = "Name the right one, as in reference='text'"
+    require_columns(frame, reference, hypothesis, *keys, *([] if groups is None else [groups]), hint=hint)
+    _tokenizer(tokenize, None)
+    if has_column(frame, language, "language"):
+        codes = frame[language].map(language_code, na_action="ignore")
+    else:
+        codes = pd.Series(language_code(language), index=frame.index)
     keyed = frame.assign(language=codes.astype(object))
     names = [*[key for key in keys if key != "language"], "language"]
     rows = []
@@ -240,7 +270,7 @@ def score_translations(
                 tokenize=tokenize,
             )
             figures |= {"signature": score.signature, "bleu_signature": score.bleu_signature}
-            blocks = done[groups].tolist() if groups else None
+            blocks = done[groups].tolist() if groups is not None else None
             for metric in get_args(Metric):
                 low, high = score.confidence_interval(metric, level, n, seed, blocks)
                 figures |= {metric: getattr(score, metric), f"{metric}_low": low, f"{metric}_high": high}
@@ -257,12 +287,18 @@ _SUMMARY = {
 }
 
 
-def _require(frame: pd.DataFrame, *names: str) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        have = ", ".join(map(repr, frame.columns)) or "none"
-        message = f"the table has no column {missing[0]!r}; it has {have}. Name the right one, as in reference='text'"
-        raise InvalidRequestError(message, parameter=missing[0])
+def _references(references: Any) -> list[list[str]]:
+    """For each segment all its references; the first kind of argument, one text alone, stays what it was."""
+    if isinstance(references, str) or not isinstance(references, Iterable):
+        return [[text] for text in as_texts(references, "references")]
+    said = []
+    for position, entry in enumerate(references):
+        texts = as_texts(entry, f"references[{position}]")
+        if not texts:
+            message = f"references[{position}] is empty; give at least one reference for each translation"
+            raise InvalidRequestError(message, parameter="references")
+        said.append(texts)
+    return said
 
 
 def _metrics(tokenize: str, *, single: bool) -> dict[str, Any]:
@@ -276,13 +312,14 @@ def _metrics(tokenize: str, *, single: bool) -> dict[str, Any]:
 
 
 def _tokenizer(tokenize: str, language: str | None) -> str:
-    from sacrebleu.metrics.bleu import BLEU
-
+    check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
     if tokenize != "auto":
-        known = sorted(BLEU.TOKENIZERS)
-        if tokenize not in known:
-            message = f"sacrebleu has no tokeniser {tokenize!r}; use 'auto' or one of {', '.join(known)}"
-            raise InvalidRequestError(message, parameter="tokenize")
+        module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))
+        if find_spec(module) is None:
+            message = (
+                f"the tokeniser {tokenize!r} needs MeCab; install it with: pip install 'sacrebleu[{extra}]'"
+            )
+            raise MissingDependencyError(message)
         return tokenize
     code = None if language is None else language_code(language)
     if code == "ja" and find_spec("MeCab") is not None and find_spec("ipadic") is not None:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Literal, TypeAlias, get_args
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import check_choice
 from speechlab.text import Normalizer, language_code, normalizer, pinyin, reading_key
 
 __all__ = [
@@ -99,15 +100,13 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
     Raises:
         InvalidRequestError: An unknown unit, language or normaliser, or a unit that the language does not have.
     """
-    if unit not in _UNITS:
-        message = f"there is no unit {unit!r}; use one of {', '.join(map(repr, _UNITS))}"
-        raise InvalidRequestError(message, parameter="unit")
+    check_choice(unit, _UNITS, "unit", "there is no unit")
     code = None if language is None else language_code(language)
     spoken = _SPOKEN.get(unit)
     if spoken and code not in {None, spoken}:
         message = f"unit={unit!r} is there for {_NAMES[spoken]}, not for {language!r}; use unit='char' or unit='word'"
         raise InvalidRequestError(message, parameter="unit")
-    if unit == "word" and code in {"ja", "zh"} and normalize == "auto":
+    if unit == "word" and code in {"ja", "zh"} and _is_auto(normalize):
         message = (
             f"{language!r} does not put spaces between words, so a word error rate would count sentences; use "
             "unit='char' (or 'reading' for Japanese), or split both texts into words first and pass normalize=None"
@@ -119,9 +118,7 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
 
 def check_counts(counts: str) -> None:
     """Refuse a way of counting that does not exist."""
-    if counts not in get_args(Counts):
-        message = f"there are no counts {counts!r}; use one of {', '.join(map(repr, get_args(Counts)))}"
-        raise InvalidRequestError(message, parameter="counts")
+    check_choice(counts, get_args(Counts), "counts", "there are no counts")
 
 
 def auto_unit(language: str) -> Unit:
@@ -130,7 +127,7 @@ def auto_unit(language: str) -> Unit:
 
 
 def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:
-    if normalize == "auto":
+    if _is_auto(normalize):
         # Nothing is known about a text whose language is not given: it is compared as it is, as in jiwer.
         normalize = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}.get(unit, code)
     if normalize is None:
@@ -141,10 +138,16 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
         return normalize, normalize.signature
     function: object = normalize  # whatever the type says: it comes from outside
     if not callable(function):
-        message = f"normalize={normalize!r} is no 'auto', None, name, Normalizer or function from str to str"
+        message = (
+            f"normalize={normalize!r:.60} is no 'auto', None, name, Normalizer or function from str to str"
+        )
         raise InvalidRequestError(message, parameter="normalize")
     name = getattr(normalize, "__qualname__", type(normalize).__qualname__)
     return normalize, f"custom:{name}"
+
+
+def _is_auto(normalize: object) -> bool:
+    return isinstance(normalize, str) and normalize == "auto"
 
 
 @cache

@@ -11,6 +11,7 @@ import re
 import threading
 from typing import Any, NamedTuple
 
+from speechlab.text._normalizer import check_text
 from speechlab.text._quiet import encodable, load
 
 __all__ = ["Morpheme", "morphemes"]
@@ -49,12 +50,14 @@ def morphemes(text: str) -> list[Morpheme]:
         text: Any text; the words cover all of it, white space and symbols included.
 
     Raises:
+        InvalidRequestError: ``text`` is not a str.
         MissingDependencyError: The extra ``ja`` is not installed.
 
     Example:
         >>> [word.normal for word in morphemes("サーバの打合せ")]
         ['サーバー', 'の', '打ち合わせ']
     """
+    check_text(text)
     tokenizer = _tokenizer()
     found: list[Morpheme] = []
     for piece in _PIECE.finditer(encodable(text)):

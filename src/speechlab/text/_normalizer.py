@@ -19,7 +19,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Normalizer", "Spans", "Step"]
+__all__ = ["Normalizer", "Spans", "Step", "check_text"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Normalizer:
         Raises:
             InvalidRequestError: ``text`` is not a str.
         """
-        _check(text)
+        check_text(text)
         for step in self.steps:
             text = step.apply(text)
         return text
@@ -118,7 +118,7 @@ class Normalizer:
         Returns:
             One ``(step, before, after)`` for each step, in order, those that change nothing included.
         """
-        _check(text)
+        check_text(text)
         trail = []
         for step in self.steps:
             after = step.apply(text)
@@ -137,7 +137,7 @@ class Normalizer:
             of characters by another (``"fifty five"`` by ``"55"``), each new character gets the range of the whole
             run.
         """
-        _check(text)
+        check_text(text)
         spans = [(i, i + 1) for i in range(len(text))]
         for _, before, after in self.explain(text):
             if before != after:
@@ -159,11 +159,12 @@ class Normalizer:
         return f"<Normalizer {self.id}: {', '.join(step.name for step in self.steps) or 'no steps'}>"
 
 
-def _check(text: object) -> None:
+def check_text(text: object) -> None:
+    """Refuse what is no text."""
     if not isinstance(text, str):
         kind = type(text).__name__
         message = (
-            f"only text can be normalised, not {text!r} ({kind}); drop or fill missing values first, "
+            f"only text will do here, not {text!r:.60} ({kind}); drop or fill missing values first, "
             "or use speechlab.metrics.score, which passes over them"
         )
         raise InvalidRequestError(message, parameter="text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from speechlab.text._normalizer import check_text
 from speechlab.text._quiet import load
 
 __all__ = ["pinyin"]
@@ -17,6 +18,7 @@ def pinyin(text: str, *, tone: bool = True) -> list[str]:
         tone: Whether to put the tone behind each syllable, 1 to 4, and 5 for the neutral tone.
 
     Raises:
+        InvalidRequestError: ``text`` is not a str.
         MissingDependencyError: The package pypinyin is not installed.
 
     Example:
@@ -25,6 +27,7 @@ def pinyin(text: str, *, tone: bool = True) -> list[str]:
         >>> pinyin("银行", tone=False)
         ['yin', 'hang']
     """
+    check_text(text)
     package = load("pypinyin")
     style = package.Style.TONE3 if tone else package.Style.NORMAL
     syllables = package.lazy_pinyin(text, style=style, neutral_tone_with_five=tone)

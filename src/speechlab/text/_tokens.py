@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from speechlab.text._normalizer import check_text
+
 __all__ = ["characters", "words"]
 
 
@@ -12,6 +14,7 @@ def words(text: str) -> list[str]:
         >>> words("one\u00a0two\u3000three")
         ['one', 'two', 'three']
     """
+    check_text(text)
     return text.split()
 
 
@@ -21,4 +24,5 @@ def characters(text: str) -> list[str]:
     White space inside counts, as in jiwer; the normalisers for Japanese and Chinese have removed it by then.
     Characters are code points: a flag or a family emoji is several of them.
     """
+    check_text(text)
     return list(text.strip())

@@ -1,0 +1,111 @@
+"""BLEU and chrF on text that breaks scorers: sacrebleu's to the last digit, with all tokenisers that fetch nothing."""
+
+import importlib.util
+import itertools
+import logging
+import random
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.errors import MissingDependencyError
+from speechlab.metrics import score_translations, translation_score
+
+_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
+adversarial = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(adversarial)
+
+TOKENIZERS = ["13a", "char", "intl", "none", "zh", *(["ja-mecab"] if find_spec("MeCab") else [])]
+TEXT = st.lists(
+    st.tuples(st.sampled_from(adversarial.WORDS), st.sampled_from(adversarial.SPACES)), max_size=9
+).map(lambda parts: "".join(itertools.chain.from_iterable(parts)))
+SEGMENTS = st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), TEXT), min_size=1, max_size=5)
+# sacrebleu advises those who pass text that looks tokenised.
+logging.getLogger("sacrebleu").setLevel(logging.ERROR)
+
+
+def theirs(references, hypotheses, tokenize):
+    """Scores and signatures of sacrebleu's own public interface."""
+    streams = [list(stream) for stream in itertools.zip_longest(*references)]
+    bleu = sacrebleu.BLEU(tokenize=tokenize, effective_order=len(hypotheses) == 1)
+    chrf = sacrebleu.CHRF()
+    if len(hypotheses) == 1:
+        scores = [metric.sentence_score(hypotheses[0], references[0]).score for metric in (bleu, chrf)]
+    else:
+        scores = [metric.corpus_score(hypotheses, streams).score for metric in (bleu, chrf)]
+    return scores, [str(bleu.get_signature()), str(chrf.get_signature())]
+
+
+def check(segments, tokenize):
+    references, hypotheses = (list(side) for side in zip(*segments, strict=True))
+    ours = translation_score(references, hypotheses, tokenize=tokenize)
+    scores, signatures = theirs(references, hypotheses, tokenize)
+    assert [ours.bleu, ours.chrf] == scores
+    assert [ours.bleu_signature, ours.signature] == signatures
+    assert ours.segments == len(hypotheses)
+
+
+@pytest.mark.parametrize("tokenize", TOKENIZERS)
+@settings(deadline=None, max_examples=40)
+@given(SEGMENTS)
+def test_sacrebleu_agrees_on_adversarial_text(tokenize, segments):
+    check(segments, tokenize)
+
+
+@pytest.mark.parametrize("tokenize", TOKENIZERS)
+@settings(deadline=None, max_examples=40)
+@given(st.lists(TEXT, min_size=1, max_size=4), TEXT)
+def test_sacrebleu_agrees_on_sentences(tokenize, references, hypothesis):
+    check([(references, hypothesis)], tokenize)
+
+
+@pytest.mark.parametrize("tokenize", TOKENIZERS)
+def test_sacrebleu_agrees_on_a_corpus_of_likenesses(tokenize):
+    """Texts that share most of their words, so that n-grams of all orders match."""
+    random_ = random.Random(4)
+    segments = []
+    for _ in range(80):
+        words = random_.choices(adversarial.WORDS[:-1], k=random_.randrange(5, 40))
+        versions = [
+            "".join(
+                (random_.choice(adversarial.WORDS) if random_.random() < 0.1 else word)
+                + random_.choice(adversarial.SPACES)
+                for word in words
+            )
+            for _ in range(4)
+        ]
+        segments.append((versions[1 : random_.randrange(2, 5)], versions[0]))
+    check(segments, tokenize)
+    ours = translation_score(*zip(*segments, strict=True), tokenize=tokenize)
+    assert ours.bleu > 5
+    assert "nrefs:var" in ours.signature
+    low, high = ours.confidence_interval("bleu", n=200)
+    assert low < ours.bleu < high
+
+
+def test_sacrebleu_agrees_on_a_very_long_text():
+    random_ = random.Random(5)
+    said, heard = (" ".join(random_.choices([*"abcdef", *adversarial.WORDS[:-1]], k=4_000)) for _ in range(2))
+    check([([said], heard), ([""], ""), ([""], "a"), (["a"], "")], "13a")
+
+
+def test_several_references_help():
+    one = translation_score([["the cat sat"]], ["a cat sat"])
+    two = translation_score([["the cat sat", "a cat sat"]], ["a cat sat"])
+    assert one.chrf < two.chrf == 100
+    assert "nrefs:2" in two.signature
+    assert translation_score(["the cat sat"], ["a cat sat"]) == one
+    rows = pd.DataFrame({"reference": [["the cat sat", "a cat sat"]], "translation": ["a cat sat"]})
+    assert translation_score(rows).chrf == 100
+    assert score_translations(rows, language="en", n=10)["chrf"].tolist() == [100]
+
+
+@pytest.mark.skipif(find_spec("MeCab") is not None, reason="MeCab is installed")
+def test_a_tokenizer_that_is_not_installed_says_how():
+    with pytest.raises(MissingDependencyError, match=r"sacrebleu\[ja\]"):
+        translation_score(["a"], ["a"], tokenize="ja-mecab")
