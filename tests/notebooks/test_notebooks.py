@@ -28,6 +28,7 @@ def test_notebooks_run(path, tmp_path, live_service, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("SPEECHLAB_MODE", "auto")
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     seen = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
