@@ -177,7 +177,7 @@ def segments(result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "")
     for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         values = [row[number] for row in rows]
         if kind == "row":
-            made[name] = pd.Series(values, index=empty, dtype=result.index.dtype if values else "object")
+            made[name] = pd.Series(values, index=empty, dtype=result.index.dtype)
         else:
             made[name] = make_column(values, kind, empty)
     return pd.DataFrame(made)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab.batch._columns import make_column
 from speechlab.batch._plan import opened
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
+    import pyarrow as pa
 
     from speechlab.batch._options import StoreLike
     from speechlab.store import RunRecord, Store
@@ -30,6 +32,20 @@ _CONTENT = {
     "translate": ("translation", "model"),
 }
 _DONE = ("ok", "cached")
+_CATEGORIES = ("status", "error_type", "model", "hypothesis_language")
+_DIFF = {"change": "category", "column": "string", "a": "string", "b": "string"}
+_RUNS = {
+    "run": "string",
+    "operation": "category",
+    "status": "category",
+    "started": "datetime64[us, UTC]",
+    "seconds": "float64",
+    "rows": "Int64",
+    "ok": "Int64",
+    "cached": "Int64",
+    "error": "Int64",
+    "reason": "string",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +111,6 @@ class Run:
         Raises:
             StoreError: There is none, because the process was killed, or a piece of it is missing.
         """
-        from speechlab.batch._columns import make_column
-
         frames = list(self.parts())
         if not frames:
             message = (
@@ -105,14 +119,19 @@ class Run:
             )
             raise StoreError(message)
         import pandas as pd
+        from pandas.api.types import union_categoricals
 
         table = frames[0] if len(frames) == 1 else pd.concat(frames)
+        own = {self._column(name) for name in _CATEGORIES}
         for name in table.columns:
             # files lose the type of categories, and pieces differ in theirs
-            if isinstance(frames[0][name].dtype, pd.CategoricalDtype):
+            if name in own:
                 kind = "status" if name == self._column("status") else "category"
                 values = [value for frame in frames for value in frame[name].tolist()]
                 table[name] = make_column(values, kind, table.index)
+            elif isinstance(frames[0][name].dtype, pd.CategoricalDtype) and len(frames) > 1:
+                joined = union_categoricals([frame[name] for frame in frames])  # a column of the input
+                table[name] = pd.Series(joined, index=table.index)
         table.attrs["speechlab_run"] = self.id
         return table
 
@@ -141,7 +160,7 @@ class Run:
         writer = None
         try:
             for frame in self.parts():
-                table = pa.Table.from_pandas(_without_categories(frame))
+                table = _with_wide_categories(pa.Table.from_pandas(frame))
                 if writer is None:
                     schema = table.schema.with_metadata(
                         {**(table.schema.metadata or {}), b"speechlab_run": about}
@@ -219,8 +238,14 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")
         lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
-    names = ["run", "operation", "status", "started", "seconds", "rows", "ok", "cached", "error", "reason"]
-    return pd.DataFrame(lines, columns=names)
+    columns = list(zip(*lines, strict=True)) or [()] * len(_RUNS)
+    index = pd.RangeIndex(len(lines))
+    return pd.DataFrame(
+        {
+            name: make_column(list(values), kind, index)
+            for (name, kind), values in zip(_RUNS.items(), columns, strict=True)
+        }
+    )
 
 
 def diff(
@@ -263,8 +288,18 @@ def diff(
             after = right[label][name] if label in right else before
             if before != after:
                 lines.append((label[0], "changed", name, before, after))
-    frame = pd.DataFrame(lines, columns=["row", "change", "column", "a", "b"])
-    return frame.astype({"change": "category", "column": "str", "a": "str", "b": "str"})
+    cells = list(zip(*lines, strict=True)) or [()] * 5
+    index = pd.RangeIndex(len(lines))
+    made: dict[str, Any] = {"row": pd.Series(list(cells[0]), index=index, dtype=_label_type(one, other))}
+    for (column, kind), told in zip(_DIFF.items(), cells[1:], strict=True):
+        made[column] = make_column(list(told), kind, index)
+    return pd.DataFrame(made)
+
+
+def _label_type(*runs: Run) -> Any:
+    """The type of index labels, if the runs agree on it."""
+    kinds = {next(run.parts()).index.dtype for run in runs}
+    return kinds.pop() if len(kinds) == 1 else "object"
 
 
 def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
@@ -290,12 +325,18 @@ def _text(value: object) -> str | None:
     return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
 
 
-def _without_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Pieces of one file must agree on their types, and dictionaries of categories do not."""
-    import pandas as pd
+def _with_wide_categories(table: pa.Table) -> pa.Table:
+    """Pieces of one file must agree on their types, and how wide the codes of categories are depends on the piece."""
+    import pyarrow as pa
 
-    text = {name: "str" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
-    return frame.astype(text)
+    for at, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            kind = column.type.value_type
+            if pa.types.is_null(kind) or pa.types.is_large_string(kind):
+                kind = pa.string()
+            wide = pa.dictionary(pa.int32(), kind, ordered=column.type.ordered)
+            table = table.set_column(at, column.with_type(wide), table.column(at).cast(wide))
+    return table
 
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:

@@ -1,0 +1,266 @@
+"""Columns: which parameters may be one, and what those of the results are made of."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from tests.batch.test_keys import CHANGES, MADE, VOICES, Plans, key_of
+
+from speechlab import batch
+from speechlab.batch import Column
+from speechlab.errors import InvalidRequestError
+
+EN_JA = {"source_lang": "en", "target_lang": "ja"}
+
+
+@pytest.fixture
+def plans():
+    return Plans(base_url="http://127.0.0.1:9")
+
+
+def rows(plans, operation, frame, **options):
+    plan, row, given = MADE[operation]
+    whole = pd.DataFrame([{**row, **dict.fromkeys(frame)}] * len(next(iter(frame.values()))))
+    for name, values in frame.items():
+        whole[name] = pd.Series(values, dtype=object)
+    return plan(whole, plans, **{**given, **options}).rows
+
+
+BY_ROW = [
+    pytest.param(operation, change, id=f"{operation}-{change}")
+    for operation, change in CHANGES
+    if "cell" not in change and "repeat" not in change and change != {"language": None}
+]
+
+
+@pytest.mark.parametrize(("operation", "change"), BY_ROW)
+def test_each_parameter_may_be_a_column(plans, operation, change):
+    name, value = next(iter(change.items()))
+    others = {key: item for key, item in change.items() if key != name}
+    by_value = key_of(plans, operation, **change)
+    assert rows(plans, operation, {"mine": [value]}, **{name: "mine"}, **others) == [by_value]
+    assert rows(plans, operation, {"mine": [value]}, **{name: Column("mine")}, **others) == [by_value]
+
+
+@pytest.mark.parametrize(("operation", "change"), BY_ROW)
+def test_an_empty_cell_leaves_a_parameter_out(plans, operation, change):
+    name, value = next(iter(change.items()))
+    others = {key: item for key, item in change.items() if key != name}
+    left_out = key_of(plans, operation, **{"language": None} if name == "language" else {}, **others)
+    for empty in (None, float("nan"), pd.NA):
+        first, second = rows(plans, operation, {"mine": [value, empty]}, **{name: "mine"}, **others)
+        assert isinstance(first, str)
+        if name in EN_JA:
+            assert isinstance(second, InvalidRequestError)
+            assert "'mine' is empty in this row" in str(second)
+        else:
+            assert second == left_out
+
+
+def test_whole_numbers_beside_an_empty_cell_stay_whole(plans):
+    column = pd.Series([16000, None])
+    assert column.dtype == "float64"
+    first, second = rows(plans, "synthesize", {"hz": column.tolist()}, sample_rate="hz")
+    assert first == key_of(plans, "synthesize", sample_rate=16000)
+    assert second == key_of(plans, "synthesize")
+
+
+def test_a_language_that_is_a_column_too_is_the_language(plans):
+    corpus = {"en": ["Hello."], "ja": ["こんにちは。"], "to": ["zh"]}
+    plain = key_of(plans, "translate", cell=("text", "こんにちは。"), source_lang="ja", target_lang="en")
+    assert rows(plans, "translate", corpus, text="ja", source_lang="ja", target_lang="en") == [plain]
+    by_row = key_of(plans, "translate", cell=("text", "こんにちは。"), source_lang="ja", target_lang="zh")
+    assert rows(plans, "translate", corpus, text="ja", source_lang="ja", target_lang="to") == [by_row]
+    (error,) = rows(plans, "translate", corpus, text="ja", source_lang=Column("ja"), target_lang="en")
+    assert "column 'ja' holds 'こんにちは。' in this row, which is no language code" in str(error)
+
+
+def test_a_format_and_a_mode_are_known_by_their_names(plans):
+    plain = key_of(plans, "synthesize", format="wav")
+    assert rows(plans, "synthesize", {"wav": ["here.wav"]}, format="wav") == [plain]
+    assert rows(plans, "transcribe", {"on": ["off"]}, vad="on") == [key_of(plans, "transcribe", vad="on")]
+    assert rows(plans, "transcribe", {"on": ["off"]}, vad=Column("on")) == [key_of(plans, "transcribe")]
+
+
+def test_a_voice_may_be_the_same_for_all_rows(plans):
+    plain = key_of(plans, "synthesize")
+    frame = pd.DataFrame({"text": ["hello"]})
+    for voice in (VOICES[0]["id"], "Voice A", plans.voices()[0]):
+        plan = batch.plan_synthesis(frame, plans, voice=voice)
+        assert plan.rows == [plain]
+    assert plan.step.settings["voice"] == VOICES[0]["id"]
+    assert plan.step.settings["columns"] == {"text": "text"}
+    with pytest.raises(
+        InvalidRequestError, match=r"no column 'Nobody'; it has 'text'; and voice 'Nobody' fits"
+    ):
+        batch.plan_synthesis(frame, plans, voice="Nobody")
+    with pytest.raises(InvalidRequestError, match=r"no column 'voice'; it has 'text'$"):
+        batch.plan_synthesis(frame, plans)
+
+
+def test_wrong_cells_are_errors_of_their_rows(plans):
+    found = rows(plans, "transcribe", {"mine": ["a", 5, ["x"], True]}, temperature="mine")
+    assert all(isinstance(one, InvalidRequestError) for one in found[:1] + found[2:])
+    assert isinstance(found[1], InvalidRequestError)  # above 2
+    found = rows(plans, "synthesize", {"mine": ["wav", "pcm", 5, "nothing"]}, format="mine")
+    assert [isinstance(one, str) for one in found] == [True, False, False, False]
+
+
+def test_files_know_their_columns_before_they_are_worked_on(reverser, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b"], "to": ["ja", "zh"]}, index=pd.Index([7, 8], name="id"))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    sources = {
+        **{path.suffix: path for path in tmp_path.iterdir()},
+        "list": [frame.iloc[:1], frame.iloc[1:]],
+        "iterator": iter([frame.iloc[:1], frame.iloc[1:]]),
+    }
+    keys = set()
+    for number, source in enumerate(sources.values()):
+        table = batch.translate(
+            source,
+            reverser,
+            source_lang="en",
+            target_lang="to",
+            store=tmp_path / f"s{number}",
+            progress=False,
+        )
+        assert table["status"].tolist() == ["ok", "ok"]
+        keys.add(tuple(table["key"]))
+    assert len(keys) == 1
+    for kind in ("csv", "parquet", "jsonl"):
+        with pytest.raises(InvalidRequestError, match="'gone'; it has 'text', 'to'"):
+            batch.plan_translation(
+                tmp_path / f"rows.{kind}", reverser, target_lang=Column("gone"), source_lang="en"
+            )
+
+
+KINDS = {
+    "status": "category",
+    "error_type": "category",
+    "model": "category",
+    "hypothesis_language": "category",
+    "error": "str",
+    "key": "str",
+    "audio": "str",
+    "hypothesis": "str",
+    "translation": "str",
+    **dict.fromkeys(
+        ["sample_rate", "http_status", "attempts", "prompt_tokens", "completion_tokens"], "Int64"
+    ),
+    **dict.fromkeys(["usage_characters", "usage_tokens"], "Int64"),
+    **dict.fromkeys(["duration_s", "confidence", "processing_s", "latency_s"], "float64"),
+    **dict.fromkeys(["first_byte_s", "usage_audio_s"], "float64"),
+}
+
+
+def typed(table, prefix=""):
+    new = {name: table[prefix + name].dtype for name in KINDS if prefix + name in table.columns}
+    assert len(new) >= 15
+    for name, dtype in new.items():
+        kind = KINDS[name]
+        if kind == "str":
+            assert isinstance(dtype, pd.StringDtype), (name, dtype)
+            assert dtype.storage == "pyarrow", name
+        elif kind == "category":
+            assert isinstance(dtype, pd.CategoricalDtype), (name, dtype)
+            # no categories at all have no type in a Parquet file
+            kinds = dtype.categories
+            assert kinds.empty or isinstance(kinds.dtype, pd.StringDtype), (name, kinds.dtype)
+        else:
+            assert dtype == kind, (name, dtype)
+    assert not [name for name in table.columns if table[name].dtype == object]
+
+
+def round_trips(table, plan, store, tmp_path, prefix=""):
+    """A table, what the store knows of it, and what came back from files have the same types."""
+    run = batch.load(table, store)
+    typed(table, prefix)
+    typed(batch.assemble(plan), prefix)
+    typed(run.table(), prefix)
+    assert run.table().dtypes.equals(table.dtypes)
+    typed(pd.read_parquet(run.export(tmp_path / "exported.parquet")), prefix)
+    table.to_parquet(tmp_path / "plain.parquet")
+    back = pd.read_parquet(tmp_path / "plain.parquet")
+    typed(back, prefix)
+    assert back.attrs["speechlab_run"] == run.id
+    pd.testing.assert_frame_equal(batch.load(back, store).table(), table)
+    return run
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_translations_keep_their_types(reverser, translator, store, tmp_path, count):
+    translator.faults = {"number 3": 400}
+    frame = pd.DataFrame({"text": pd.Series([f"number {n}" for n in range(count)], dtype="str")})
+    given = {"store": store, "prefix": "mt_", "chunk_rows": 2, **EN_JA}
+    pieces = [frame.iloc[at : at + 2] for at in range(0, max(count, 1), 2)]
+    for source in (frame, pieces):
+        table = batch.translate(source, reverser, progress=False, **given)
+        run = round_trips(
+            table, batch.plan_translation(source, reverser, **given), store, tmp_path, prefix="mt_"
+        )
+        assert len(list(run.parts())) == (1 if source is frame else max(1, -(-count // 2)))
+        assert run.verify()
+    exported = pd.read_parquet(tmp_path / "exported.parquet")
+    assert exported["mt_status"].astype(str).tolist() == table["mt_status"].astype(str).tolist()
+    assert exported["mt_error_type"].dropna().tolist() == (["BadRequestError"] if count > 3 else [])
+
+
+def test_columns_of_the_input_stay_what_they_are(reverser, store, tmp_path):
+    frame = pd.DataFrame(
+        {
+            "text": list("abcd"),
+            "level": pd.Categorical([3, 1, 3, 2], categories=[1, 2, 3], ordered=True),
+            "model_of_mine": pd.Categorical(["x", None, "y", "x"]),
+            "when": pd.to_datetime(["2026-01-01"] * 4, utc=True),
+            "count": pd.array([1, None, 3, 4], dtype="Int64"),
+        }
+    )
+    frame.to_parquet(tmp_path / "in.parquet")
+    for source in (frame, tmp_path / "in.parquet", [frame.iloc[:2], frame.iloc[2:]]):
+        table = batch.translate(source, reverser, store=store, chunk_rows=2, progress=False, **EN_JA)
+        run = batch.load(table, store)
+        exported = pd.read_parquet(run.export(tmp_path / "out.parquet"))
+        for made in (table, run.table(), exported):
+            pd.testing.assert_frame_equal(
+                made[frame.columns], frame, check_categorical=False, check_dtype=False, check_index_type=False
+            )
+            assert made["level"].tolist() == [3, 1, 3, 2]
+            assert made["level"].dtype != object
+
+
+@pytest.mark.engines
+def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
+    frame = pd.DataFrame({"text": ["One two three.", None]}, index=pd.Index(["a", "b"], dtype="str"))
+    given = {"voice": "heart", "store": store}
+    said = batch.synthesize(frame, lab, progress=False, **given)
+    round_trips(said, batch.plan_synthesis(frame, lab, **given), store, tmp_path)
+    spoken = said[["text", "audio"]]
+    given = {"language": "en", "vad": "segments", "store": store}
+    heard = batch.transcribe(spoken, lab, progress=False, **given)
+    round_trips(heard, batch.plan_transcription(spoken, lab, **given), store, tmp_path)
+    for part in (heard, heard.iloc[1:], heard.iloc[:0]):
+        pieces = batch.segments(part, store)
+        assert isinstance(pieces["text"].dtype, pd.StringDtype)
+        assert pieces["row"].dtype == frame.index.dtype
+        assert pieces.dtypes.drop(["text", "row"]).astype(str).to_dict() == {
+            "position": "int64",
+            "segment": "int64",
+            "start": "float64",
+            "end": "float64",
+        }
+    assert len(batch.segments(heard, store)) > 0
+
+
+def test_lists_of_runs_and_of_differences_keep_their_types(reverser, store):
+    empty = batch.runs(store)
+    frame = pd.DataFrame({"text": ["a", "b"]})
+    one = batch.translate(frame, reverser, store=store, progress=False, **EN_JA)
+    other = batch.translate(frame.iloc[:1], reverser, store=store, progress=False, **EN_JA)
+    full = batch.runs(store)
+    none, some = batch.diff(one, one, store), batch.diff(one, other, store)
+    assert (len(empty), len(full), len(none), len(some)) == (0, 2, 0, 1)
+    for left, right in ((empty, full), (none, some)):
+        assert not [name for name in left.columns if object in {left[name].dtype, right[name].dtype}]
+        assert [str(kind) for kind in left.dtypes] == [str(kind) for kind in right.dtypes]
