@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from speechlab import errors
-from speechlab.datasets import prompts
+from speechlab.datasets import datasheet, prompts
 from speechlab.datasets._registry import CATEGORIES, LANGUAGES
 
 REQUIRED = ("numbers", "names", "dates", "homophones", "loanwords", "questions", "short", "long")
@@ -155,3 +155,17 @@ def test_unknown_values_are_refused_with_the_allowed_ones(arguments, parameter, 
         prompts(**arguments)
     assert caught.value.parameter == parameter
     assert all(name in str(caught.value) for name in named)
+
+
+@pytest.mark.parametrize("parameter", ["language", "category", "quick"])
+@pytest.mark.parametrize("wrong", ["no", 1, 0.0, [True], {}, b"en", float("nan"), object()])
+def test_what_is_not_allowed_is_refused_and_never_an_empty_table(parameter, wrong):
+    with pytest.raises(errors.InvalidRequestError, match=f"{parameter} must be one of") as caught:
+        prompts(**{parameter: wrong})
+    assert caught.value.parameter == parameter
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "nothing", ["prompts"], {}])
+def test_a_data_sheet_of_nothing_is_refused(wrong):
+    with pytest.raises(errors.InvalidRequestError, match="name must be one of 'prompts', 'zh-speech'"):
+        datasheet(wrong)

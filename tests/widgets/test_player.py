@@ -12,7 +12,7 @@ from traitlets import TraitError
 
 from speechlab import widgets
 from speechlab.audio import AudioClip, decode, sniff
-from speechlab.errors import AudioError
+from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets import Player
 
 ROWS = [(0.0, 0.5, "a"), (0.5, 1.02, "b")]
@@ -73,6 +73,8 @@ def test_files_and_bytes_will_do(clip, tmp_path):
         ({"format": "ogg"}, "'flac', 'wav' or 'mp3'"),
         ({"audio": AudioClip(np.zeros(0), 24_000)}, "is empty"),
         ({"segments": [(1.0, 0.5, "x")]}, "0 <= start <= end"),
+        ({"segments": {"start": 0.0, "end": 0.5}}, "segments are a dict"),
+        ({"segments": b"0 0.5"}, "segments are a bytes"),
         ({"segments": [(0.0, float("inf"), "x")]}, "0 <= start <= end"),
         ({"segments": [{"text": "x"}]}, "needs start and end"),
         ({"segments": "text"}, "give a DataFrame"),
@@ -108,3 +110,25 @@ def test_the_module_never_writes_markup():
     for name in ("innerhtml", "outerhtml", "insertadjacenthtml", "document.write", "eval("):
         assert name not in source
     assert "textcontent" in source
+
+
+@pytest.mark.parametrize("wrong", [5, True, ["x"], float("nan"), object()])
+def test_a_name_that_is_no_text_is_refused(clip, wrong):
+    with pytest.raises(InvalidRequestError, match=r"title .* must be a text"):
+        Player(clip, title=wrong)
+    with pytest.raises(InvalidRequestError, match=r"lang .* must be a text"):
+        Player(clip, lang=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["1", True, [1], float("nan"), object()])
+def test_a_time_that_is_no_number_is_refused(clip, wrong):
+    player = Player(clip)
+    for call in (player.seek, player.play, lambda time: player.play(0, time)):
+        with pytest.raises(InvalidRequestError, match="must be a time in seconds"):
+            call(wrong)
+    with pytest.raises(InvalidRequestError):
+        player.seek(None)
+    player.seek(np.float32(0.5))
+    assert player.current_time == 0.5
+    player.seek(float("inf"))
+    assert player.current_time == 1.0

@@ -39,7 +39,7 @@ def prompts(
         filtering, so that parts can be put together again.
 
     Raises:
-        InvalidRequestError: There is no such language or category.
+        InvalidRequestError: There is no such language or category, or ``quick`` is something else.
         ConfigurationError: A file is missing or is not the one that was published.
 
     Examples:
@@ -51,6 +51,7 @@ def prompts(
 
     _check("language", language, LANGUAGES)
     _check("category", category, CATEGORIES)
+    _check("quick", quick, (True, False))
     dataset = DATASETS["prompts"]
     parts = [
         pd.read_csv(verified(dataset, f"{one}.csv"), dtype="string", keep_default_na=False, na_values=[""])
@@ -122,11 +123,14 @@ def datasheet(name: str) -> str:
         InvalidRequestError: There is no such data set.
         ConfigurationError: The file is missing or is not the one that was published.
     """
-    _check("name", name, DATASETS)
+    _check("name", name, DATASETS, needed=True)
     return verified(DATASETS[name], "DATASHEET.md").read_text(encoding="utf-8")
 
 
-def _check(parameter: str, value: str | None, allowed: Collection[str]) -> None:
-    if value is not None and value not in allowed:
+def _check(parameter: str, value: object, allowed: Collection[object], *, needed: bool = False) -> None:
+    if value is None and not needed:
+        return
+    # by type as well: 1 is no True, and what cannot be hashed is in no dict
+    if not any(isinstance(value, type(one)) and value == one for one in allowed):
         names = ", ".join(repr(one) for one in allowed)
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)

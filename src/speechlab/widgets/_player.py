@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import traitlets
 
 from speechlab.audio import AudioClip
-from speechlab.errors import AudioError
+from speechlab.errors import AudioError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.contract import AudioFormat
@@ -47,7 +48,9 @@ class Player(anywidget.AnyWidget):
         format: Format in which the sound travels to the browser: ``"flac"`` (exact), ``"wav"`` or ``"mp3"``.
 
     Raises:
-        AudioError: No usable sound, or segments without times.
+        AudioError: No usable sound, segments without times, or a format that players do not take.
+        FileNotFoundError: There is no such file.
+        InvalidRequestError: ``title`` or ``lang`` is no text.
     """
 
     _esm = _HERE / "_player.js"
@@ -75,6 +78,9 @@ class Player(anywidget.AnyWidget):
         title: str | None = None,
         format: AudioFormat | str = "flac",  # noqa: A002
     ) -> None:
+        for name, given in (("title", title), ("lang", lang)):
+            if given is not None and not isinstance(given, str):
+                raise InvalidRequestError(f"{name} {given!r} must be a text, or None", parameter=name)
         if segments is None and hasattr(audio, "segments"):
             segments = audio.segments
         clip = _clip_of(audio)
@@ -104,16 +110,28 @@ class Player(anywidget.AnyWidget):
         return f"Player({name}{self.duration:.2f} s, {len(self.segments)} segments)"
 
     def play(self, start: float | None = None, end: float | None = None) -> None:
-        """Play from ``start`` (seconds; by default where it stands) to ``end`` (by default the end)."""
-        self.send({"type": "play", "start": start, "end": end})
+        """Play from ``start`` (seconds; by default where it stands) to ``end`` (by default the end).
+
+        Raises:
+            InvalidRequestError: A time is no number.
+        """
+        first, last = (
+            None if given is None else _seconds(name, given)
+            for name, given in (("start", start), ("end", end))
+        )
+        self.send({"type": "play", "start": first, "end": last})
 
     def pause(self) -> None:
         """Pause where it is."""
         self.send({"type": "pause"})
 
     def seek(self, seconds: float) -> None:
-        """Move to a time in seconds; beyond the ends is the nearer end."""
-        self.current_time = min(max(float(seconds), 0.0), self.duration)
+        """Move to a time in seconds; beyond the ends is the nearer end.
+
+        Raises:
+            InvalidRequestError: The time is no number.
+        """
+        self.current_time = min(max(_seconds("seconds", seconds), 0.0), self.duration)
 
     @traitlets.validate("selection")
     def _ordered(self, proposal: Any) -> tuple[float, ...]:
@@ -139,6 +157,12 @@ def _clip_of(audio: Any) -> AudioClip:
     )
 
 
+def _seconds(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        raise InvalidRequestError(f"{name} {value!r} must be a time in seconds", parameter=name)
+    return float(value)
+
+
 def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
     """Plain dicts with start, end and text, which is what crosses to the browser."""
     if segments is None:
@@ -148,7 +172,7 @@ def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
         return []
     if hasattr(inner, "to_dict") and hasattr(inner, "columns"):
         inner = inner.to_dict("records")
-    if isinstance(inner, str) or not isinstance(inner, Iterable):
+    if isinstance(inner, str | bytes | Mapping) or not isinstance(inner, Iterable):
         raise AudioError(
             f"segments are a {type(inner).__name__}; give a DataFrame, or (start, end, text) for each"
         )
