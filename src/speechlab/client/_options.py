@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     patience_s: float
     allow_insecure: bool
     on_event: Callable[[CallEvent], None] | None
-    transport: httpx2.AsyncBaseTransport | None
+    transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
     clock: Clock
     rng: Random
     store: Store | str | os.PathLike[str] | None

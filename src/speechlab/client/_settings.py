@@ -9,7 +9,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._fast import FAST
 from speechlab.client._found_keys import API_KEY_VARIABLE, found_key
 from speechlab.client._modes import NOWHERE, PACES, with_mode
 from speechlab.client._options import check_names
@@ -56,7 +58,7 @@ class Settings:
         patience_s: Seconds for which a call goes on being repeated while the answer is 429.
         allow_insecure: Whether a key may travel over plain HTTP to another machine.
         on_event: Called with each :class:`CallEvent`.
-        transport: An httpx2 transport to send through, instead of the network.
+        transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
         clock: Time.
         rng: Jitter.
         store: Where calls are kept, or None.
@@ -74,7 +76,7 @@ class Settings:
     patience_s: float = 60.0
     allow_insecure: bool = False
     on_event: Callable[[CallEvent], None] | None = None
-    transport: httpx2.AsyncBaseTransport | None = field(default=None, repr=False)
+    transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=default_random, repr=False)
     store: Store | None = field(default=None, repr=False)
@@ -105,7 +107,13 @@ class Settings:
             )
         _check_methods("clock", self.clock, "monotonic", "time", "sleep")
         _check_methods("rng", self.rng, "uniform")
-        if self.transport is not None:
+        if isinstance(self.transport, str):
+            if self.transport != FAST:
+                raise ConfigurationError(
+                    f"transport is {self.transport!r}; give {FAST!r}, a transport, or None"
+                )
+            require("httpx_aiohttp.httpx2")
+        elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
     def _check_secrecy(self, name: str, url: str) -> None:

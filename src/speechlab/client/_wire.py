@@ -28,6 +28,7 @@ __all__ = ["Reply", "Sent", "Wire", "WireError", "shared_ssl_context", "without_
 
 _KEEPALIVE_S = 20.0
 _ERROR_BYTES = 1 << 20
+_URLS = 100
 
 
 class WireError(Exception):
@@ -128,6 +129,7 @@ class Wire:
         install_log_filter()
         self._settings = settings
         self._http = _http_client(settings)
+        self._urls: dict[str, httpx2.URL] = {}
         self._auth = _bearer(settings.api_key) if settings.api_key else None
 
     async def open(self, call: Call, sent: Sent) -> Reply:
@@ -141,18 +143,7 @@ class Wire:
             WireError: None came.
             SpeechLabError: The body could not be made.
         """
-        import httpx2
-
-        timeouts = call.timeouts
-        request = self._http.build_request(
-            call.method,
-            join_url(self._settings.base_url, call.path),
-            headers=_headers(call),
-            content=None if call.body is None else _upload(call.body.open(), sent),
-            timeout=httpx2.Timeout(
-                connect=timeouts.connect, read=timeouts.read, write=timeouts.write, pool=None
-            ),
-        )
+        request = self._request(call, sent)
         failure: Exception
         try:
             response = await self._http.send(request, auth=self._auth, stream=True, follow_redirects=False)
@@ -165,6 +156,25 @@ class Wire:
             raise without_trace(error)  # noqa: B904
         raise without_trace(failure)
 
+    def _request(self, call: Call, sent: Sent) -> httpx2.Request:
+        import httpx2
+
+        url = self._urls.get(call.path)
+        if url is None:
+            url = httpx2.URL(join_url(self._settings.base_url, call.path))
+            if len(self._urls) < _URLS:
+                self._urls[call.path] = url
+        limits = call.timeouts
+        waits = {"connect": limits.connect, "read": limits.read, "write": limits.write, "pool": None}
+        # Made here and not by the library's client, whose merging of defaults takes as long as all of our own work.
+        return httpx2.Request(
+            call.method,
+            url,
+            headers=_headers(call),
+            content=None if call.body is None else _upload(call.body.open(), sent),
+            extensions={"timeout": waits},
+        )
+
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
@@ -174,12 +184,21 @@ class Wire:
 
 
 def _headers(call: Call) -> dict[str, str]:
-    headers = {"Accept": call.accept}
+    from speechlab.client._version import user_agent
+
+    headers = {
+        "Accept": call.accept,
+        "Accept-Encoding": "gzip, deflate",
+        "Connection": "keep-alive",
+        "User-Agent": user_agent(),
+    }
     if call.body is not None:
         headers["Content-Type"] = call.body.content_type
         headers["Content-Length"] = str(call.body.length)
-    headers.update(call.headers)
-    return headers
+    if call.headers:
+        given = {name.lower() for name in call.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in given}
+    return {**headers, **call.headers}
 
 
 def _translated(error: Exception, *, sent: bool, cut: bool = False) -> WireError:
@@ -212,22 +231,24 @@ def shared_ssl_context() -> ssl.SSLContext:
 def _http_client(settings: Settings) -> httpx2.AsyncClient:
     import httpx2
 
-    from speechlab.client._version import user_agent
-
     parts = urlsplit(settings.base_url)
     options: dict[str, Any] = {}
-    if settings.transport is not None:
+    verify = shared_ssl_context() if parts.scheme == "https" else False
+    # A proxy that is meant for the internet must not see what stays on this machine.
+    trust_env = not is_loopback(parts.hostname or "")
+    if isinstance(settings.transport, str):
+        from speechlab.client._fast import fast_transport
+
+        options["transport"] = fast_transport(verify, keepalive_s=_KEEPALIVE_S, trust_env=trust_env)
+    elif settings.transport is not None:
         options["transport"] = settings.transport
     else:
-        options["verify"] = shared_ssl_context() if parts.scheme == "https" else False
-        # A proxy that is meant for the internet must not see what stays on this machine.
-        options["trust_env"] = not is_loopback(parts.hostname or "")
+        options["verify"], options["trust_env"] = verify, trust_env
         # The limiter bounds the calls, so the pool must not: waiting there would count as a timeout.
         options["limits"] = httpx2.Limits(
             max_connections=None, max_keepalive_connections=64, keepalive_expiry=_KEEPALIVE_S
         )
-    headers = {"User-Agent": user_agent(), "Accept-Encoding": "gzip, deflate"}
-    return httpx2.AsyncClient(headers=headers, follow_redirects=False, **options)
+    return httpx2.AsyncClient(follow_redirects=False, **options)
 
 
 def _bearer(key: Secret) -> httpx2.Auth:
