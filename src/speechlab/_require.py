@@ -62,7 +62,7 @@ def require(module: str) -> ModuleType:
             raise  # a package that needs another one, or a module of our own: no extra brings it
         extra = EXTRAS.get(top)
         command = (
-            f"pip install 'speechlab[{extra}]' (in a checkout: '.[{extra}]')"
+            f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"
             if extra
             else f"pip install {top}"
         )

@@ -149,18 +149,17 @@ def _entry(outcome: Outcome) -> dict[str, str]:
 def _left(preview: BatchPreview) -> Html:
     """The same as plain HTML, which needs no kernel."""
     head = element("strong", preview.title), element("span", preview.summary, style="opacity:.74")
-    rows = [
-        (
-            row["status"],
-            element(
-                "span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"
-            ),
-            row["latency"],
-        )
-        for row in preview.recent
-    ]
-    body = table(("Status", "Text", "Latency"), rows, right=(2,)) if rows else None
-    return element("div", join(" ", head), body, style="max-width:760px;margin:4px 0")
+    body = table(("Status", "Text", "Latency"), map(_left_of, preview.recent), right=(2,))
+    style = "max-width:760px;margin:4px 0;font-size:13px"
+    return element("div", join(" ", head), body if preview.recent else None, style=style)
+
+
+def _left_of(row: dict[str, str]) -> tuple[Html, ...]:
+    return (
+        element("span" if row["status"] == "ok" else "strong", row["status"]),
+        element("span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"),
+        element("span", row["latency"], style="white-space:nowrap"),
+    )
 
 
 def _summary(counts: Counts, *, running: bool) -> str:
