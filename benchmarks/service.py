@@ -1,18 +1,21 @@
 """What the service adds to its engines, and how late its event loop is under load.
 
-    python benchmarks/service.py [--budget 15] [--json FILE]
+    python benchmarks/service.py [--budget 20] [--only kokoro] [--json FILE]
 
 Each request is made to the engine itself, in this process, and through a service in a process of its own, in turns.
-The best time of each is compared, which others on the machine disturb least. What counts are the ratios of one run:
-times differ between machines and days. Takes some three minutes and 2 GB of memory: every model is there twice.
+What counts is the median of the ratios of neighbours, with its interval, and the processor seconds of both sides
+(of the service with its children), which others on the machine disturb least. Times differ between machines and days.
+Takes some four minutes and 2 GB of memory: every model is there twice.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import http.client
 import json
+import os
 import tempfile
 import threading
 import time
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 
 from speechlab.audio import encode, resample
 from speechlab.engines import RecognitionOptions, TranslationJob, create
@@ -86,88 +90,135 @@ def timed(task: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def in_turns(raw: Callable[[], float], served: Callable[[], float], budget_s: float) -> tuple[float, float]:
-    """Run both in turns, once without counting, and return the best time of each."""
+class Cpu:
+    """Processor time of processes, in seconds; counted by the system in ticks of 10 ms."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+
+    def spent(self) -> float:
+        """What the process and its children have taken so far."""
+        total = 0.0
+        for process in [self._process, *self._process.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
+
+
+def in_turns(
+    what: str,
+    raw: Callable[[], float],
+    served: Callable[[], float],
+    budget_s: float,
+    cpu: tuple[Cpu, Cpu] | None,
+) -> dict[str, Any]:
+    """Run both in turns, once without counting.
+
+    Returns:
+        Medians of both, the median of the ratios of neighbours with its 95% interval (by resampling), the median of
+        the differences, and the processor seconds of each for one request.
+    """
     raw(), served()
-    until, pairs = time.monotonic() + budget_s, []
-    while len(pairs) < 3 or time.monotonic() < until:
+    until, pairs, spent = time.monotonic() + budget_s, [], [0.0, 0.0]
+
+    def one(side: int, task: Callable[[], float]) -> float:
+        if cpu is None:
+            return task()
+        before = cpu[side].spent()
+        seconds = task()
+        spent[side] += cpu[side].spent() - before
+        return seconds
+
+    while len(pairs) < 5 or time.monotonic() < until:
         # Each goes first half of the time, so that neither always finds the caches warm.
         if len(pairs) % 2:
-            second = served()
-            pairs.append((raw(), second))
+            second = one(1, served)
+            pairs.append((one(0, raw), second))
         else:
-            pairs.append((raw(), served()))
-    return min(a for a, _ in pairs), min(b for _, b in pairs)
+            pairs.append((one(0, raw), one(1, served)))
+    both = np.array(pairs)
+    ratios, more = both[:, 1] / both[:, 0], (both[:, 1] - both[:, 0]) * 1000
+    again = np.random.default_rng(0).choice(ratios, (4_000, len(ratios)))
+    low, high = np.percentile(np.median(again, axis=1), [2.5, 97.5])
+    return {
+        "what": what,
+        "pairs": len(pairs),
+        "engine_s": float(np.median(both[:, 0])),
+        "service_s": float(np.median(both[:, 1])),
+        "ratio": float(np.median(ratios)),
+        "ratio_low": float(low),
+        "ratio_high": float(high),
+        "more_ms": float(np.median(more)),
+        "engine_cpu_s": spent[0] / len(pairs) if cpu else None,
+        "service_cpu_s": spent[1] / len(pairs) if cpu else None,
+    }
 
 
-def overheads(client: Client, budget_s: float) -> Iterator[dict[str, Any]]:
+def overheads(client: Client, budget_s: float, pid: int, only: str = "") -> Iterator[dict[str, Any]]:
     """Compare whole requests, and first pieces."""
+    cpu = Cpu(os.getpid()), Cpu(pid)
     for name, text in (("kokoro", SHORT), ("hibari", TEXT)):
+        if only not in name:
+            continue
         engine = create(name)
         voice = engine.voices[0].name
         fields = {"voice_id": voice_uuid(name, voice), "text": text, "format": "wav"}
         body = json.dumps(fields).encode()
-        yield row(
+        yield in_turns(
             f"speech, {name}",
-            *in_turns(
-                lambda e=engine, v=voice, t=text: timed(lambda: list(e.synthesise(t, v))),
-                lambda b=body: client.post("/tts", b)[2],
-                budget_s,
-            ),
+            lambda e=engine, v=voice, t=text: timed(lambda: list(e.synthesise(t, v))),
+            lambda b=body: client.post("/tts", b)[2],
+            budget_s,
+            cpu,
         )
         stream = json.dumps({**fields, "format": "pcm", "stream": True}).encode()
-        yield row(
+        yield in_turns(
             f"speech, {name}: first audio",
-            *in_turns(
-                lambda e=engine, v=voice, t=text: first_piece(e, v, t),
-                lambda b=stream: client.post("/tts", b)[1],
-                budget_s,
-            ),
+            lambda e=engine, v=voice, t=text: first_piece(e, v, t),
+            lambda b=stream: client.post("/tts", b)[1],
+            budget_s,
+            None,  # the service goes on to the end of the text, and the engine here does not
         )
-        spoken = resample(np.concatenate(list(engine.synthesise(text, voice))), engine.sample_rate, ASR_RATE)
         engine.close()
-    ears, options = create("whisper"), RecognitionOptions(language="en")
-    recording = base64.b64encode(encode(spoken, "flac", ASR_RATE)).decode()
-    body = json.dumps({"audio": recording, "language": "en"}).encode()
-    yield row(
-        f"recognition, whisper, {len(spoken) / ASR_RATE:.0f} s",
-        *in_turns(
+    if only in "whisper":
+        speaker, ears = create("hibari"), create("whisper")
+        spoken = resample(np.concatenate(list(speaker.synthesise(TEXT, "heart"))), 24_000, ASR_RATE)
+        recording = base64.b64encode(encode(spoken, "flac", ASR_RATE)).decode()
+        body = json.dumps({"audio": recording, "language": "en"}).encode()
+        options = RecognitionOptions(language="en")
+        yield in_turns(
+            f"recognition, whisper, {len(spoken) / ASR_RATE:.0f} s",
             lambda: timed(lambda: ears.recognise(spoken, options)),
             lambda: client.post("/asr/srt/audio_llm", body)[2],
             budget_s,
-        ),
-    )
-    ears.close()
-    translator, job = create("gemma"), TranslationJob(SOURCE, "en", "ja")
-    data, kind = form(text=SOURCE, source_lang="en", target_lang="ja")
-    yield row(
-        "translation, gemma",
-        *in_turns(
+            cpu,
+        )
+        ears.close()
+    if only in "gemma":
+        translator, job = create("gemma"), TranslationJob(SOURCE, "en", "ja")
+        data, kind = form(text=SOURCE, source_lang="en", target_lang="ja")
+        yield in_turns(
+            "translation, gemma",
             lambda: timed(lambda: list(translator.translate(job))),
             lambda: client.post("/translate/", data, kind)[2],
             budget_s,
-        ),
-    )
-    translator.close()
+            cpu,
+        )
+        translator.close()
+
+
+def seconds(value: float | None) -> str:
+    """A cell of the table."""
+    return f"{'-':>8}" if value is None else f"{value:>8.3f}"
 
 
 def first_piece(engine: Any, voice: str, text: str) -> float:
     """Return the seconds until an engine's first piece."""
     pieces = engine.synthesise(text, voice)
-    seconds = timed(lambda: next(pieces))
+    took = timed(lambda: next(pieces))
     pieces.close()
-    return seconds
-
-
-def row(what: str, raw_s: float, served_s: float) -> dict[str, Any]:
-    """One comparison."""
-    return {
-        "what": what,
-        "engine_s": raw_s,
-        "service_s": served_s,
-        "ratio": served_s / raw_s,
-        "more_ms": (served_s - raw_s) * 1000,
-    }
+    return took
 
 
 @contextmanager
@@ -231,7 +282,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--budget", type=float, default=15.0, help="seconds for each comparison")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds for each comparison")
+    parser.add_argument("--only", default="", help="only the engine of this name, and no loads")
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds under each load")
     parser.add_argument("--json", type=Path, help="write the figures to a file")
     options = parser.parse_args()
@@ -239,16 +291,26 @@ def main() -> None:
         config = ServiceConfig(port=0, data_dir=Path(folder))
         with running(config, process=True) as service:
             compared, late = [], []
-            print(f"{'':<34}{'engine s':>10}{'service s':>11}{'ratio':>8}{'more ms':>9}")
-            for found in overheads(Client(service.base_url, service.api_key), options.budget):
+            print(
+                f"{'':<30}{'pairs':>6}{'engine s':>10}{'service s':>10}{'ratio':>7}{'95%':>15}{'more ms':>9}"
+                f"{'CPU s':>8}{'CPU s':>8}"
+            )
+            client = Client(service.base_url, service.api_key)
+            for found in overheads(client, options.budget, service.pid, options.only):
                 compared.append(found)
                 print(
-                    f"{found['what']:<34}{found['engine_s']:>10.3f}{found['service_s']:>11.3f}"
-                    f"{found['ratio']:>8.3f}{found['more_ms']:>9.1f}",
+                    f"{found['what']:<30}{found['pairs']:>6}{found['engine_s']:>10.3f}{found['service_s']:>10.3f}"
+                    f"{found['ratio']:>7.3f}{found['ratio_low']:>8.3f}{found['ratio_high']:>7.3f}"
+                    f"{found['more_ms']:>9.1f}{seconds(found['engine_cpu_s'])}{seconds(found['service_cpu_s'])}",
                     flush=True,
                 )
+            loads = (
+                ()
+                if options.only
+                else lateness(lambda: Client(service.base_url, service.api_key), options.seconds)
+            )
             print(f"\n{'GET /healthz while':<44}{'p50 ms':>8}{'p95 ms':>8}{'max ms':>8}")
-            for found in lateness(lambda: Client(service.base_url, service.api_key), options.seconds):
+            for found in loads:
                 late.append(found)
                 print(
                     f"{found['while']:<44}{found['p50_ms']:>8.1f}{found['p95_ms']:>8.1f}{found['max_ms']:>8.1f}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import numpy as np
 import pytest
 import soundfile
 
@@ -60,6 +61,21 @@ def test_s43_s48_streamed_audio_in_each_format(live, hibari, reference_s, kind):
     if kind == "wav":
         assert reply.body[4:8] == reply.body[40:44] == b"\xff\xff\xff\xff"
     assert duration_s(reply.body, kind) == pytest.approx(reference_s, abs=0.1)
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("text", ["!!!", "\U0001f389 \U0001f44d\U0001f3fd", "…", "\u200b"])
+@pytest.mark.parametrize(
+    ("provider", "voice"),
+    [("hibari", "heart"), ("openjtalk", "mei"), ("kokoro", "jf_alpha"), ("q", "q_tebukuro")],
+)
+def test_s28_a_text_with_nothing_to_say_is_a_short_silence(live, provider, voice, text):
+    for options in ({"format": "wav"}, {"format": "mp3", "stream": True}):
+        reply = live.speak(voice_id=voice_uuid(provider, voice), text=text, **options)
+        assert reply.status == 200
+        clip = decode(reply.body)
+        assert 0.25 < clip.duration_s < 0.45
+        assert np.abs(clip.samples).max() < 1e-3
 
 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 24_000, 44_100, 48_000])
