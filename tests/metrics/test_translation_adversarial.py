@@ -1,4 +1,4 @@
-"""BLEU and chrF on text that breaks scorers: sacrebleu's to the last digit, with all tokenisers that fetch nothing."""
+"""BLEU and chrF on text that breaks scorers: sacrebleu's to the last digit, by all tokenisers that fetch nothing."""
 
 import importlib.util
 import itertools

@@ -72,7 +72,7 @@ class Alignment:
         places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
     """
 
-    __slots__ = ("_blocks", "_heard", "_said", "counts", "language", "places", "separator")
+    __slots__ = ("_blocks", "_heard", "_said", "_uncut", "counts", "language", "places", "separator")
 
     def __init__(
         self,
@@ -83,9 +83,11 @@ class Alignment:
         counts: Counts = "levenshtein",
         places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = None,
         blocks: _Blocks | None = None,
+        uncut: bool = False,
     ) -> None:
-        # Words may come as one text, and are cut when they are asked for: keeping lists of words of very many
-        # utterances takes more time than finding their alignments.
+        # Words may come as one text (``uncut``), and are cut when they are asked for: keeping lists of words of very
+        # many utterances takes more time than finding their alignments.
+        self._uncut = uncut
         self._said = reference
         self._heard = hypothesis
         self.separator = separator
@@ -98,13 +100,13 @@ class Alignment:
     def reference(self) -> Tokens:
         """Tokens of the reference."""
         said = self._said
-        return tuple(said.split()) if self.separator and isinstance(said, str) else said
+        return tuple(said.split()) if self._uncut and isinstance(said, str) else said
 
     @property
     def hypothesis(self) -> Tokens:
         """Tokens of the hypothesis."""
         heard = self._heard
-        return tuple(heard.split()) if self.separator and isinstance(heard, str) else heard
+        return tuple(heard.split()) if self._uncut and isinstance(heard, str) else heard
 
     @property
     def blocks(self) -> _Blocks:
@@ -202,7 +204,7 @@ def alignments_of(
     separator, language = preparation.separator, preparation.language
     return tuple(
         [
-            Alignment(one, other, separator, language, "levenshtein", None, found)
+            Alignment(one, other, separator, language, "levenshtein", None, found, bool(separator))
             for one, other, found in zip(said, heard, blocks, strict=True)
         ]
     ), counts

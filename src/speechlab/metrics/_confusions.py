@@ -79,5 +79,5 @@ def _alignments(scored: ErrorRate | pd.DataFrame) -> Iterable[tuple[str, Alignme
     require_columns(scored, *wanted, argument="scored", hint=hint)
     counted = scored[wanted].assign(counts=scored.get("counts", "levenshtein"))
     for unit, said, heard, counts in counted.dropna().itertuples(index=False):
-        split = prepare(unit, None, None).split
-        yield unit, Alignment(split(said), split(heard), counts=counts)
+        way = prepare(unit, None, None)
+        yield unit, Alignment(way.split(said), way.split(heard), way.separator, counts=counts)

@@ -99,18 +99,23 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
             repeated, as the authors of DNSMOS do.
 
     Returns:
-        Four ratings from 1 to 5.
+        Four ratings from 1 to 5. They were made for recordings of about 9 s; of a clip of less than a second they say
+        little.
 
     Raises:
         MissingDependencyError: The extra ``quality`` is not installed.
         ModelError: The weights are missing or not the pinned ones.
-        AudioError: The clip is empty or cannot be read.
+        AudioError: The clip cannot be read.
+        InvalidRequestError: The clip is empty or silent (nothing above -70 dBFS).
     """
     from speechlab.engines import DNSMOS_RATE, rate_noise
 
     sound = _mono(_clip(clip)).resample(DNSMOS_RATE).samples
     if not len(sound):
         message = "an empty clip has no quality; leave it out"
+        raise InvalidRequestError(message, parameter="clip")
+    if not silence(sound, DNSMOS_RATE, 200.0).loud.any():
+        message = "a clip without any sound has no quality, whatever the networks say of it; leave it out"
         raise InvalidRequestError(message, parameter="clip")
     return Dnsmos(*rate_noise(sound))
 
@@ -158,7 +163,8 @@ def speech_measures(
         - ``f0_median_hz``, ``f0_mean_hz``, ``f0_sd_hz``, ``voiced_ratio`` (voiced share of ``speech_s``).
         - ``repeated_ending``: the end sounds like what came right before, and the text does not say it twice.
         - ``truncated_ending``: the clip stops in the middle of a sound.
-        - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for.
+        - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for;
+          missing for a silent clip.
         - ``measure_error``: why a clip could not be measured, or why its words could not (its language does not
           exist); those measures are missing, and stop nothing.
 
@@ -225,7 +231,7 @@ def _row(
     if text is not None and row["speech_s"] > 0:
         row |= _rates(text, language, row["speech_s"])
     row["_group"] = language
-    if with_dnsmos and clip.frames:
+    if with_dnsmos and row["speech_s"] > 0:
         row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
     return row
 

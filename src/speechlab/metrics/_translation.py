@@ -54,6 +54,8 @@ class TranslationScore:
         signature: sacrebleu's signature of chrF: what it takes to compute the same number again.
         bleu_signature: The same of BLEU.
         segments: Number of translations.
+        empty_references: How many of them have no reference with anything but white space in it; sacrebleu gives such
+            a segment no score, and they count in the corpus like all others.
         glossary: One row for each term, if a glossary was given; as :func:`glossary_terms` returns it.
     """
 
@@ -63,6 +65,7 @@ class TranslationScore:
     bleu_signature: str
     segments: int
     glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    empty_references: int = 0
     _statistics: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(
         default=None, compare=False, repr=False
     )
@@ -204,6 +207,7 @@ def translation_score(
         str(metrics["bleu"].get_signature()),
         len(said),
         table,
+        sum(1 for texts in said if not "".join(texts).strip()),
         (statistics[0], statistics[1]),
     )
 
@@ -237,8 +241,8 @@ def score_translations(
 
     Returns:
         One row for each group and language: the columns of ``by``, ``language``, ``n`` (rows), ``n_scored`` (rows
-        with both texts), ``chrf``, ``chrf_low``, ``chrf_high``, ``bleu``, ``bleu_low``, ``bleu_high`` (0 to 100),
-        ``signature`` (of chrF) and ``bleu_signature``.
+        with both texts), ``empty_references``, ``chrf``, ``chrf_low``, ``chrf_high``,
+        ``bleu``, ``bleu_low``, ``bleu_high`` (0 to 100), ``signature`` (of chrF) and ``bleu_signature``.
 
     Raises:
         InvalidRequestError: A column is missing, or a language or tokeniser does not exist.
@@ -269,6 +273,7 @@ def score_translations(
                 language=str(values[-1]),
                 tokenize=tokenize,
             )
+            figures |= {"empty_references": score.empty_references}
             figures |= {"signature": score.signature, "bleu_signature": score.bleu_signature}
             blocks = done[groups].tolist() if groups is not None else None
             for metric in get_args(Metric):
@@ -281,6 +286,7 @@ def score_translations(
 _SUMMARY = {
     "n": "Int64",
     "n_scored": "Int64",
+    "empty_references": "Int64",
     **{f"{metric}{end}": "Float64" for metric in get_args(Metric) for end in ("", "_low", "_high")},
     "signature": "string",
     "bleu_signature": "string",

@@ -1,0 +1,115 @@
+"""One policy for references without any token, in every function that divides by their length."""
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from speechlab.metrics import (
+    by_bins,
+    compare,
+    compare_all,
+    confusions,
+    error_rate,
+    glossary_terms,
+    hotword_recall,
+    score,
+    score_translations,
+    summarize,
+    translation_score,
+)
+
+_spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
+nist = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(nist)
+
+# Two tokens of reference, three insertions: 3 / max(2, 1); alone the second pair is 2 / 1, the third 0 / 1.
+SAID = ["一 二", "", "!", ""]
+HEARD = ["一 二", "三 四", "", "五"]
+UNITS = {"char": "ja", "reading": "ja", "pinyin": "zh", "toneless": "zh", "word": "de"}
+
+
+def rows(unit):
+    spaced = unit == "word"
+    return pd.DataFrame(
+        {
+            "text": SAID if spaced else [text.replace(" ", "") for text in SAID],
+            "hypothesis": HEARD if spaced else [text.replace(" ", "") for text in HEARD],
+            "length_s": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+
+
+@pytest.mark.parametrize("counts", ["levenshtein", "sclite"])
+@pytest.mark.parametrize("unit", list(UNITS))
+def test_lists_and_tables_divide_alike(unit, counts):
+    if unit == "reading":
+        pytest.importorskip("pyopenjtalk")
+    if unit in {"pinyin", "toneless"}:
+        pytest.importorskip("pypinyin")
+    frame = rows(unit)
+    result = error_rate(frame["text"], frame["hypothesis"], unit, UNITS[unit], counts=counts)
+    # Readings have other lengths than characters, so the expectation comes from the counts themselves.
+    errors, lengths = result.errors_by_utterance, result.lengths_by_utterance
+    assert (lengths == 0).tolist() == [False, True, True, True]
+    assert errors[0] == errors[2] == 0
+    assert errors[1] >= 2
+    assert result.empty_references == 3
+    assert result.rates_by_utterance.tolist() == [0, errors[1], 0, errors[3]]
+    assert result.rate == errors.sum() / lengths.sum()
+    assert result.mean_rate == (errors[1] + errors[3]) / 4
+
+    scored = score(frame, language=UNITS[unit], unit=unit, counts=counts)
+    assert scored["error_rate"].tolist() == result.rates_by_utterance.tolist()
+    assert scored["reference_length"].tolist() == lengths.tolist()
+    table = summarize(scored).iloc[0]
+    assert (table["error_rate"], table["mean_error_rate"]) == (result.rate, result.mean_rate)
+    assert (table["error_rate_low"], table["error_rate_high"]) == result.confidence_interval()
+    assert table["empty_references"] == 3
+    assert confusions(scored)["count"].sum() == confusions(result)["count"].sum() == errors.sum()
+    binned = by_bins(scored, "length_s", bins=[0, 2.5, 5])
+    assert binned["empty_references"].tolist() == [1, 2]
+    assert binned["error_rate"].tolist() == [errors[1] / lengths[0], errors[3]]
+    found = compare(scored, scored.assign(errors=0, hypothesis_normalized=scored["reference_normalized"]))
+    assert (found.rate_a, found.rate_b, found.empty_references) == (result.rate, 0, 3)
+
+    only_empty = score(frame.iloc[1:], language=UNITS[unit], unit=unit, counts=counts)
+    assert summarize(only_empty)["error_rate"].tolist() == [errors[1] + errors[3]]
+    assert compare(only_empty, only_empty).rate_a == errors[1] + errors[3]
+    assert compare_all({"a": only_empty, "b": only_empty}, n=10)["empty_references"].tolist() == [3]
+
+
+def test_rates_beside_the_main_one_divide_alike():
+    pytest.importorskip("pyopenjtalk")
+    pytest.importorskip("pypinyin")
+    japanese = score(rows("char").iloc[[1]], language="ja").iloc[0]
+    assert japanese["cer"] == japanese["tolerant_cer"] == 2
+    assert japanese["reading_cer"] == japanese["reading_errors"] > 0
+    chinese = score(rows("char").iloc[[1]], language="zh").iloc[0]
+    assert chinese["cer"] == chinese["pinyin_error_rate"] == chinese["toneless_error_rate"] == 2
+    english = score(rows("word").iloc[[1]], language="de").iloc[0]
+    assert (english["wer"], english["cer"]) == (2, 3)
+
+
+def test_sclite_counts_them_too(tmp_path):
+    nist.need_sctk()
+    references, hypotheses = ["a b", "", ""], ["a b", "c d", ""]
+    result = error_rate(references, hypotheses, counts="sclite")
+    assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(
+        tmp_path, references, hypotheses
+    )
+    assert result.rate == 1
+
+
+def test_shares_of_nothing_are_missing_and_not_zero():
+    scored = score(pd.DataFrame({"text": [""], "hypothesis": [""]}), language="de")
+    assert hotword_recall(scored, ["a"])[["recall", "precision"]].isna().all(axis=None)
+    assert glossary_terms([""], ["a"], ["a"])["preserved"].isna().all()
+
+
+def test_translations_count_them():
+    result = translation_score(["a b c d", "", " "], ["a b c d", "x", ""])
+    assert result.empty_references == 2
+    frame = pd.DataFrame({"reference": ["a b", ""], "translation": ["a b", "x"]})
+    assert score_translations(frame, language="en", n=10)["empty_references"].tolist() == [1]
