@@ -53,7 +53,7 @@ def quickstart(
     try:
         speech, translated = _work(out, sentences)
     except KeyboardInterrupt:
-        errors.print("stopped; what was finished is kept, and the same command again goes on from there")
+        errors.print("stopped; what was finished is kept, and the same command goes on from there")
         raise typer.Exit(130) from None
     _print_results(speech, translated)
     _print_end(speech, translated, out, time.perf_counter() - started)
