@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from speechlab.client._async_client import AsyncClient
 from speechlab.client._audio_input import AudioInput
-from speechlab.client._begin import begin
+from speechlab.client._begin import begin, telling
 from speechlab.client._call import RawResponse
 from speechlab.client._client import Client
 from speechlab.client._clock import Clock, Random, SystemClock
@@ -79,4 +79,5 @@ __all__ = [
     "remember_key",
     "remember_service",
     "replaying_from",
+    "telling",
 ]

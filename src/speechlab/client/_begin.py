@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from speechlab.client._async_client import AsyncClient
     from speechlab.client._client import Client
+    from speechlab.client._events import CallEvent
 
-__all__ = ["begin"]
+__all__ = ["begin", "telling"]
 
 T = TypeVar("T")
 
@@ -32,3 +33,20 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
         ConfigurationError: Called from that loop itself, where waiting would never end.
     """
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
+
+
+def telling(client: AsyncClient, listener: Callable[[CallEvent], None]) -> AsyncClient:
+    """The same client, which tells one more listener of the steps of its calls, beside its own ``on_event``.
+
+    Args:
+        client: Whose connections and limits it uses.
+        listener: Called in the task that makes the call, with each event; must not fail.
+    """
+    own = client._settings.on_event  # noqa: SLF001 - of the same room
+
+    def both(event: CallEvent) -> None:
+        listener(event)
+        if own is not None:
+            own(event)
+
+    return client.with_options(on_event=both)

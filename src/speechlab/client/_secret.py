@@ -18,13 +18,14 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Secret", "install_log_filter", "redact"]
+__all__ = ["NoSecret", "Secret", "install_log_filter", "redact"]
 
 _MASK = "***"
 _SHORTEST = 4  # a slip such as ":" is no secret, and would blot out every colon
 _SENDABLE = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
 _LOGGERS = (
+    "aiohttp.client",
     "httpcore2.connection",
     "httpcore2.http11",
     "httpcore2.http2",
@@ -81,6 +82,28 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key cannot be pickled; set SPEECHLAB_API_KEY where the pickle is read")
+
+
+class NoSecret(Secret):
+    """What was given as a key and is no text; it is let go of, since it may hold a key all the same.
+
+    Args:
+        kind: Name of its type.
+    """
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: str) -> None:
+        super().__init__("")
+        self._kind = kind
+
+    def check(self) -> None:
+        """Refuse it.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(f"api_key is a {self._kind}; give the key as text")
 
 
 _live: weakref.WeakSet[Secret] = weakref.WeakSet()

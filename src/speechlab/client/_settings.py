@@ -15,7 +15,7 @@ from speechlab.client._fast import FAST
 from speechlab.client._found_keys import API_KEY_VARIABLE, found_key
 from speechlab.client._modes import NOWHERE, PACES, with_mode
 from speechlab.client._options import check_names
-from speechlab.client._secret import Secret
+from speechlab.client._secret import NoSecret, Secret
 from speechlab.contract import realtime_base
 from speechlab.errors import ConfigurationError
 
@@ -195,16 +195,12 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
 
 
 def as_secret(value: object) -> Secret | None:
-    """Wrap a key; an empty string counts as none.
-
-    Raises:
-        ConfigurationError: It is no text.
-    """
+    """Wrap a key; an empty string counts as none, and what is no text is refused when it is checked."""
     if value is None or isinstance(value, Secret):
         return value
-    if isinstance(value, str):  # what is none may be a key all the same, so no text shows it
+    if isinstance(value, str):
         return Secret(value) if value else None
-    raise ConfigurationError(f"api_key is a {type(value).__name__}; give the key as text")
+    return NoSecret(type(value).__name__)
 
 
 def resolve(
