@@ -16,7 +16,7 @@ from speechlab.client._failures import error_from_reply, retry_after_s
 from speechlab.client._limiter import Slot, lane
 from speechlab.client._misses import nothing_is_sent
 from speechlab.client._retry import Failure, RetryState
-from speechlab.client._wire import Reply, Sent, Wire, WireError
+from speechlab.client._wire import UNTRUSTED, Reply, Sent, Wire, WireError
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
@@ -355,7 +355,9 @@ class Core:
     def _no_reply(self, call: Call, fault: WireError) -> Failure:
         where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
         text = f"{where}: {fault}"
-        if fault.sent and not call.free:
+        if fault.untrusted:
+            text += UNTRUSTED
+        elif fault.sent and not call.free:
             text += "; the request had been sent in full, so it may have been done and billed"
         elif self.settings.lease is not None and not fault.timed_out:
             text += f"; {self.settings.lease.explain()}"
@@ -365,4 +367,4 @@ class Core:
             text += "; a longer timeout can be given as timeout="
         kind = APITimeoutError if fault.timed_out else APIConnectionError
         error = kind(text, possibly_metered=fault.sent and not call.free)
-        return Failure(error, sent=fault.sent, timed_out=fault.timed_out)
+        return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.untrusted)

@@ -16,7 +16,7 @@ from speechlab.client._failures import error_from_reply, retry_after_s
 from speechlab.client._retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._settings import is_loopback
-from speechlab.client._wire import shared_ssl_context, without_trace
+from speechlab.client._wire import UNTRUSTED, is_untrusted, shared_ssl_context, without_trace
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 
@@ -152,8 +152,9 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (OSError, WebSocketException) as error:
         said = redact(str(error)).strip() or type(error).__name__
-        text = f"{url}: {said}; check ws_base_url, and that the service runs"
-        failure = Failure(APIConnectionError(text))
+        untrusted = is_untrusted(said)
+        text = f"{url}: {said}{UNTRUSTED if untrusted else '; check ws_base_url, and that the service runs'}"
+        failure = Failure(APIConnectionError(text), final=untrusted)
     except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
         raise without_trace(error)  # noqa: B904
     else:

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
     from speechlab.client._call import Call
 
-__all__ = ["Reply", "Sent", "Wire", "WireError", "shared_ssl_context", "without_trace"]
+__all__ = [
+    "UNTRUSTED",
+    "Reply",
+    "Sent",
+    "Wire",
+    "WireError",
+    "is_untrusted",
+    "shared_ssl_context",
+    "without_trace",
+]
 
 _KEEPALIVE_S = 20.0
 _ERROR_BYTES = 1 << 20
@@ -38,6 +47,7 @@ class WireError(Exception):
         sent: Whether the request had been sent in full.
         timed_out: Whether it is a matter of time.
         cut: Whether a reply had begun.
+        untrusted: Whether the certificate of the service is the reason.
     """
 
     def __init__(self, text: str, *, sent: bool, timed_out: bool, cut: bool = False) -> None:
@@ -45,6 +55,17 @@ class WireError(Exception):
         self.sent = sent
         self.timed_out = timed_out
         self.cut = cut
+        self.untrusted = is_untrusted(text)
+
+
+UNTRUSTED = (
+    "; to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate"
+)
+
+
+def is_untrusted(text: str) -> bool:
+    """Whether a failure is about the certificate of the service, which trying again does not change."""
+    return "CERTIFICATE_VERIFY_FAILED" in text
 
 
 def without_trace(error: BaseException) -> BaseException:
