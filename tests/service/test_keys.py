@@ -355,3 +355,23 @@ def test_usage_as_a_table_and_as_csv(command, stage, wav, tmp_path):
     by_day = list(csv.reader(io.StringIO(command("usage", "--csv", "--by", "day", "--since", "1h")[0])))
     assert len(by_day) in {2, 3}  # midnight may pass
     assert "backend_error" in command("usage", "--by", "status")[0]
+
+
+def test_the_tables_fit_a_terminal(command, stage, monkeypatch, tmp_path):
+    from speechlab.cli._console import console
+
+    command("keys", "create", "somebody with a long name", "--expires", "30d", "--provider", "hibari")
+    with stage(data_dir=tmp_path) as service:
+        for voice in ("plain", "breaks-later"):
+            service.http.speak(voice_id=service.voice(voice), text="One.", format="wav")
+        service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
+    monkeypatch.setattr(console, "_width", 80)
+    for arguments, words in (
+        (("keys", "list"), ("hibari,", "recognition", "somebody with")),
+        (("usage",), ("calls", "failed", "chars", "translate")),
+        (("usage", "--rows"), ("staged-1", "backend", "chars")),
+        (("usage", "--by", "day", "--by", "model", "--by", "key"), ("staged-1", "failed", "key-1")),
+    ):
+        shown, _ = command(*arguments)
+        assert max(map(len, shown.splitlines())) <= 80
+        assert [word for word in words if word not in shown] == []

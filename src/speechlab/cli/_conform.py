@@ -23,10 +23,13 @@ _MOST_FINDINGS = 4
 
 
 def conform(
-    base_url: Annotated[str, typer.Option(help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")] = "",
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")
+    ] = "",
     api_key: Annotated[
         str,
         typer.Option(
+            metavar="KEY",
             help="A key that may use everything; better given as the variable, which others cannot read.",
             envvar="SPEECHLAB_API_KEY",
             show_envvar=True,
@@ -34,29 +37,41 @@ def conform(
     ] = "",
     ws_base_url: Annotated[
         str | None,
-        typer.Option(help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"),
+        typer.Option(
+            metavar="URL", help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"
+        ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write a report: JUnit XML if it ends in .xml, else JSON.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report: JUnit XML if it ends in .xml, else JSON."),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Statements and checks to try, such as 20-46,115,43-chunked.")
+        str | None,
+        typer.Option(metavar="WHICH", help="Statements and checks to try, such as 20-46,115,43-chunked."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out what is slow or costs many calls.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Let advisory statements decide as well.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the checks and make no call.")] = False,
-    voice: Annotated[str | None, typer.Option(help="Id of the voice to try with.")] = None,
-    q_voice: Annotated[str | None, typer.Option(help='Id of a voice of "provider Q".')] = None,
-    restricted_key: Annotated[str | None, typer.Option(help="A key that may not use that voice.")] = None,
-    no_asr_key: Annotated[str | None, typer.Option(help="A key that may not use recognition.")] = None,
-    expired_key: Annotated[str | None, typer.Option(help="A key that has expired.")] = None,
-    legacy_key: Annotated[
-        str | None, typer.Option(help="A key of a form that is not accepted any more.")
+    voice: Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice to try with.")] = None,
+    q_voice: Annotated[str | None, typer.Option(metavar="ID", help='Id of a voice of "provider Q".')] = None,
+    restricted_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="A key that may not use that voice.")
     ] = None,
-    text_limit: Annotated[int, typer.Option(help="Most characters of a text to speak.", min=100)] = 5_000,
-    timeout: Annotated[float, typer.Option(help="Patience with a reply, in seconds.", min=1)] = 120.0,
+    no_asr_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="A key that may not use recognition.")
+    ] = None,
+    expired_key: Annotated[str | None, typer.Option(metavar="KEY", help="A key that has expired.")] = None,
+    legacy_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="A key of a form that is not accepted any more.")
+    ] = None,
+    text_limit: Annotated[
+        int, typer.Option(metavar="N", help="Most characters of a text to speak, at least 100.", min=100)
+    ] = 5_000,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Patience with a reply, at least 1.", min=1)
+    ] = 120.0,
 ) -> None:
     """Try a deployment from outside, harming nothing, and say which statements of the contract hold.
 
@@ -92,7 +107,7 @@ def conform(
             found = run(
                 options,
                 selected,
-                told=lambda check, n, all_: status.update(f"{n}/{all_}  {check.id}  {check.title}"),
+                told=lambda check, n, all_: status.update(_progress(check, n, all_)),
             )
         if report is not None:
             write_report(found, report, strict=strict)
@@ -102,6 +117,12 @@ def conform(
         raise ConfigurationError(str(error)) from error
     _show(found, report)
     raise typer.Exit(0 if found.passed(strict=strict) else 1)
+
+
+def _progress(check: Check, number: int, of: int) -> Text:
+    line = f"{number + 1}/{of}  {check.id}  {check.title}"
+    # A line that is folded would stay on the screen.
+    return Text(line[: max(errors.width - 4, 20)])
 
 
 def _list(selected: tuple[Check, ...]) -> None:

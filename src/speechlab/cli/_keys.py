@@ -27,12 +27,14 @@ DataDir = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
+        metavar="DIR",
         help="The service's data folder. [default: that of `speechlab serve`]",
         show_default=False,
     ),
 ]
 Which = Annotated[
-    str, typer.Argument(help="Id, name or beginning of the key, as `speechlab keys list` shows.")
+    str,
+    typer.Argument(metavar="KEY", help="Id, name or beginning of the key, as `speechlab keys list` shows."),
 ]
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -41,13 +43,20 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(help="What to call it: a person, a machine, a study.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What to call it: a person, a machine, a study.")
+    ],
     expires: Annotated[
-        str | None, typer.Option(help="How long it is good for, such as 12h, 30d or 52w. [default: for ever]")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long it is good for, such as 12h, 30d or 52w. [default: for ever]"
+        ),
     ] = None,
     provider: Annotated[
         list[str] | None,
-        typer.Option(help="A provider whose voices it may use; may be repeated. [default: all]"),
+        typer.Option(
+            metavar="NAME", help="A provider whose voices it may use; may be repeated. [default: all]"
+        ),
     ] = None,
     asr: Annotated[bool, typer.Option(help="Whether it may use speech recognition.")] = True,
     data_dir: DataDir = None,
@@ -56,9 +65,8 @@ def create(
     lifetime = None if expires is None else duration_s(expires)
     with _access(data_dir) as access:
         stored, key = access.create(name, expires_in_s=lifetime, providers=_known(provider), recognition=asr)
-    errors.print(
-        f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_may(stored))}; this is shown only once:"
-    )
+    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_may(stored))}")
+    errors.print("the key, which is shown only this once:")
     typer.echo(key)
 
 
@@ -67,18 +75,32 @@ def list_keys(data_dir: DataDir = None) -> None:
     """List the keys: how each begins, what it may use, and when it was used."""
     with _access(data_dir) as access:
         keys = access.all_keys()
-    table = plain_table("Keys", "id", "name", "key", "may use", "created", "last used", "")
+    table = plain_table("Keys", "id", "name", "key", "may use", "when")
+    for column in (0, 2, 4):
+        table.columns[column].no_wrap = True
     now = time.time()
     for key in keys:
-        if key.revoked is not None:
-            state = f"[red]revoked {when(key.revoked)}[/]"
-        elif not key.is_open(now):
-            state = f"[red]expired {when(key.expires)}[/]"
-        else:
-            state = "" if key.expires is None else f"until {when(key.expires)}"
-        may, used = escape(_may(key)), when(key.last_used)
-        table.add_row(key.key_id, escape(key.name), f"{key.prefix}…", may, when(key.created), used, state)
+        table.add_row(
+            key.key_id,
+            escape(key.name),
+            f"{key.prefix}…",
+            escape(_may(key, ",\n", all_=False)),
+            _times(key, now),
+        )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
+
+
+def _times(key: StoredKey, now: float) -> str:
+    lines = [f"made {when(key.created)}"]
+    if key.last_used is not None:
+        lines.append(f"used {when(key.last_used)}")
+    if key.revoked is not None:
+        lines.append(f"[red]revoked {when(key.revoked)}[/]")
+    elif not key.is_open(now):
+        lines.append(f"[red]expired {when(key.expires)}[/]")
+    elif key.expires is not None:
+        lines.append(f"until {when(key.expires)}")
+    return "\n".join(lines)
 
 
 @app.command("revoke")
@@ -95,7 +117,8 @@ def allow(
     provider: Annotated[
         list[str] | None,
         typer.Option(
-            help="A provider whose voices it may use; may be repeated. `all` for all, `none` for none."
+            metavar="NAME",
+            help="A provider whose voices it may use; may be repeated. `all` for all, `none` for none.",
         ),
     ] = None,
     asr: Annotated[bool | None, typer.Option(help="Whether it may use speech recognition.")] = None,
@@ -155,6 +178,7 @@ def _known(providers: list[str] | None) -> list[str] | None:
     return providers
 
 
-def _may(key: StoredKey) -> str:
+def _may(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
     voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
-    return f"{voices}, {'recognition' if key.recognition else 'no recognition'}, translation"
+    recognition = "recognition" if key.recognition else "no recognition"
+    return between.join([voices, recognition, *(["translation"] if all_ else [])])

@@ -11,27 +11,34 @@ __all__ = ["serve"]
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [default: 127.0.0.1]")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one. [default: 8100]")
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=65535, help="Port; 0 takes a free one. [default: 8100]"),
     ] = None,
     api_key: Annotated[
         list[str] | None,
         typer.Option(
-            help="Key to let in, of the form sl:BODY; may be repeated. Without one, a key is made up."
+            metavar="KEY",
+            help="Key to let in, of the form sl:BODY; may be repeated. Without one, a key is made up.",
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder for keys and usage. [default: a folder among the user's data]"),
+        typer.Option(
+            metavar="DIR", help="Folder for keys and usage. [default: a folder among the user's data]"
+        ),
     ] = None,
     recogniser_url: Annotated[
         str | None,
         typer.Option(
-            help="Another deployment that recognises; its key in SPEECHLAB_SERVICE_RECOGNISER_API_KEY."
+            metavar="URL",
+            help="Another deployment that recognises; its key in SPEECHLAB_SERVICE_RECOGNISER_API_KEY.",
         ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")] = None,
 ) -> None:
     """Serve speech on this machine until stopped.
 
