@@ -165,6 +165,52 @@ def test_holm():
     assert holm(np.array([])).tolist() == []
 
 
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [  # multipletests(p, method="holm") of statsmodels 0.15.0
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.2, 0.01, 0.9, 0.049, 0.001, 0.0004], [0.4, 0.04, 0.9, 0.147, 0.005, 0.0024]),
+        ([0.5, 0.5, 0.5], [1, 1, 1]),
+        ([0.02], [0.02]),
+    ],
+)
+def test_holm_is_that_of_statsmodels(p, expected):
+    assert holm(np.array(p)) == pytest.approx(expected)
+
+
+def false_positives(n, trials, seed=0):
+    """How often the test calls two systems different that err alike, on n segments."""
+    random = np.random.default_rng(seed)
+    reference = list("abcdef")
+    found = 0
+    for _ in range(trials):
+        errors = random.integers(0, 3, (n, 2))
+        errors[(errors == 0).all(axis=1)] = 1  # what neither gets wrong is no segment
+        triples = [(reference, ["x"] * a + reference[a:], ["y"] * b + reference[b:]) for a, b in errors]
+        result = mapsswe(triples)
+        assert result.segments == n
+        found += result.p < 0.05
+    return found / trials
+
+
+def test_fifty_segments_are_enough_and_five_are_not():
+    """Why ``hints`` warns below 50 segments."""
+    assert false_positives(5, 1_000) > 0.1
+    assert 0.03 < false_positives(50, 1_000) < 0.075
+
+
+def test_a_difference_that_never_varies_is_said_to_be_untestable():
+    references = ["a b c"] * 60
+    result = compare(scored(references, ["a x c"] * 60), scored(references, references))
+    assert math.isnan(result.mapsswe.p)
+    assert not result.significant
+    assert any("cannot be computed" in hint for hint in result.hints)
+    assert result.interval == (-1 / 3, -1 / 3)
+    few = compare(scored(["a b"] * 3, ["a x"] * 3), scored(["a b"] * 3, ["a b"] * 3))
+    assert any("only 3 utterances or blocks" in hint for hint in few.hints)
+    assert few.blocks == 3
+
+
 def test_refusals():
     references, first = systems((0.2,), n=5)
     good = scored(references, first)

@@ -148,6 +148,9 @@ def test_no_utterances_have_no_rate():
     nothing = error_rate([], [])
     assert math.isnan(nothing.rate)
     assert math.isnan(nothing.mean_rate)
+    assert math.isnan(nothing.match_error_rate)
+    assert math.isnan(nothing.word_information_preserved)
+    assert math.isnan(nothing.word_information_lost)
     assert nothing.counts_by_utterance.shape == (0, 4)
     assert "0 utterances" in repr(nothing)
     assert nothing._repr_html_()
@@ -316,6 +319,19 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
 
     assert simulate_coverage(draw, corpora=200, utterances=300) < 0.85
     assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high"), [(2, 0.4, 0.65), (5, 0.75, 0.89), (20, 0.88, 0.955), (50, 0.91, 0.98)]
+)
+def test_few_utterances_have_intervals_that_are_too_narrow(n, low, high):
+    """The table in the docs: how often a 95 % interval covers the truth."""
+
+    def draw(random_, utterances):
+        lengths = random_.integers(5, 20, utterances)
+        return random_.binomial(lengths, 0.1), lengths
+
+    assert low <= simulate_coverage(draw, corpora=500, utterances=n) <= high
 
 
 def test_alignment_text_and_html():

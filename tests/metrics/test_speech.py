@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics import dnsmos, speech_measures
 from speechlab.metrics._pitch import fundamental
 from speechlab.metrics._signal import loudness
@@ -48,6 +48,62 @@ def test_silence_is_measured_in_seconds_and_shares():
     assert row["longest_pause_s"] == pytest.approx(0.3, abs=0.03)
     assert row["silence_ratio"] == pytest.approx(1 / 3, abs=0.03)
     assert row["speech_s"] == pytest.approx(2.3, abs=0.03)
+
+
+@pytest.mark.parametrize("frames", [0, 1, 15, 160, 161, 400, 6_399, 6_400])
+def test_very_short_clips_have_measures_or_miss_them(frames):
+    clip = AudioClip(np.random.default_rng(1).normal(0, 0.1, frames).astype("f4"), RATE)
+    row = speech_measures([clip], ["a"], language="de").iloc[0]
+    assert row["duration_s"] == frames / RATE
+    assert pd.isna(row["measure_error"])
+    assert pd.isna(row["loudness_lufs"]) == (frames < 0.4 * RATE)
+    if frames < 500:
+        assert pd.isna(row["f0_median_hz"])
+        assert pd.isna(row["voiced_ratio"])
+    assert not row["repeated_ending"]
+    assert pd.isna(row["rms_dbfs"]) == (frames == 0)
+
+
+def test_silence_and_emptiness_have_no_quality():
+    pytest.importorskip("speechmos")
+    for frames in (0, 1_600):
+        with pytest.raises(InvalidRequestError, match="has no quality"):
+            dnsmos(AudioClip(silence(frames / RATE), RATE))
+    table = speech_measures([AudioClip(silence(1), RATE), AudioClip(voice(0.01), RATE)], with_dnsmos=True)
+    assert table["dnsmos_overall"].isna().tolist() == [True, False]
+
+
+def test_what_cannot_be_measured_is_a_row_with_a_reason():
+    frame = pd.DataFrame(
+        {
+            "audio": [
+                AudioClip(voice(0.5), RATE),
+                "no/such/file.wav",
+                b"no sound",
+                5,
+                None,
+                AudioClip(voice(0.5), RATE),
+            ],
+            "text": ["a"] * 6,
+            "language": ["de", "de", "de", "de", "de", "jp"],
+        }
+    )
+    table = speech_measures(frame)
+    wrong = table["measure_error"]
+    assert wrong.isna().tolist() == [True, False, False, False, True, False]
+    assert "no/such/file.wav" in wrong[1]
+    assert "'jp' is not a language" in wrong[5]
+    assert table["duration_s"].notna().tolist() == [True, False, False, False, False, True]
+    with pytest.raises(InvalidRequestError, match="'jp'"):
+        speech_measures([AudioClip(voice(0.5), RATE)], language="jp")
+
+
+@pytest.mark.parametrize(
+    "samples", [np.full(800, np.nan), np.full(800, np.inf), np.zeros((2, 2, 2)), np.float32(1)]
+)
+def test_samples_that_are_no_sound_are_refused(samples):
+    with pytest.raises(AudioError):
+        speech_measures([AudioClip(samples, RATE)])
 
 
 def test_levels():

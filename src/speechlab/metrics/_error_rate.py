@@ -183,16 +183,23 @@ class ErrorRate:
 
     @property
     def match_error_rate(self) -> float:
-        """MER: errors over hits and errors together; between 0 and 1.
+        """MER: errors over hits and errors together; between 0 and 1, NaN if there are no utterances.
 
         Source: A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004).
         """
+        if not self.utterances:
+            return math.nan
         total = self.hits + self.errors
         return self.errors / total if total else 0.0
 
     @property
     def word_information_preserved(self) -> float:
-        """WIP: hits over reference length times hits over hypothesis length (Morris et al., 2004)."""
+        """WIP: hits over reference length times hits over hypothesis length (Morris et al., 2004).
+
+        NaN if there are no utterances.
+        """
+        if not self.utterances:
+            return math.nan
         heard = self.hits + self.substitutions + self.insertions
         if not self.reference_length:
             return 0.0 if heard else 1.0

@@ -1,0 +1,93 @@
+"""Classes of Chinese differences, on pairs that were written before the code (chinese_differences.tsv)."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.metrics import compare_chinese, score, summarize
+
+pytest.importorskip("pypinyin")
+pytest.importorskip("opencc")
+
+HERE = Path(__file__).parent
+RANK = {"equal": 0, "homophone": 1, "tone": 2, "recognition": 3}
+# What the docs say: (written down as, told apart as) -> pairs. "equal": alike after normalisation.
+MATRIX = {
+    ("notation", "equal"): 20,
+    ("homophone", "homophone"): 34,
+    ("homophone", "recognition"): 2,
+    ("tone", "tone"): 42,
+    ("recognition", "recognition"): 42,
+}
+
+
+def told(pair):
+    found = compare_chinese(pair["reference"], pair["hypothesis"]).differences
+    return max((difference.kind for difference in found), key=RANK.__getitem__, default="equal")
+
+
+def test_the_confusion_matrix_is_the_one_in_the_docs():
+    with (HERE / "chinese_differences.tsv").open(encoding="utf-8", newline="") as file:
+        pairs = list(csv.DictReader(file, delimiter="\t"))
+    matrix = Counter((pair["class"], told(pair)) for pair in pairs)
+    assert matrix == MATRIX
+    guide = (HERE.parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for written in ("notation", "homophone", "tone", "recognition"):
+        cells = " | ".join(str(matrix.get((written, kind), 0)) for kind in RANK)
+        assert f"| {written} | {cells} |" in guide
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "expected"),
+    [
+        (
+            "他想买书",
+            "她想卖花",
+            [("homophone", "他", "她", 0), ("tone", "买", "卖", 2), ("recognition", "书", "花", 3)],
+        ),
+        ("权利很大", "权力很大", [("homophone", "利", "力", 1)]),
+        ("北京天气", "南宁天气", [("recognition", "北京", "南宁", 0)]),
+        ("天气很好", "天气好", [("recognition", "很", "", 2)]),
+        ("", "好", [("recognition", "", "好", 0)]),
+        ("语音识别", "語音識別。", []),
+        ("银行", "银航", [("homophone", "行", "航", 1)]),  # 行 is xing2 when it stands alone
+    ],
+)
+def test_each_difference_is_judged_for_itself(reference, hypothesis, expected):
+    found = compare_chinese(reference, hypothesis)
+    assert [tuple(difference) for difference in found.differences] == expected
+    assert found.count("tone") == sum(kind == "tone" for kind, *_ in expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.text("他她买卖书树银行航的地一1。 aA😀\u3000語语", max_size=12)] * 2)
+def test_differences_account_for_all_errors(one, other):
+    found = compare_chinese(one, other)
+    assert (found.reference == found.hypothesis) == (not found.differences)
+    rebuilt, done = "", 0
+    for difference in found.differences:
+        end = difference.start + len(difference.reference)
+        assert found.reference[difference.start : end] == difference.reference
+        rebuilt += found.reference[done : difference.start] + difference.hypothesis
+        done = end
+    assert rebuilt + found.reference[done:] == found.hypothesis
+
+
+def test_scores_have_the_counts_and_the_three_rates():
+    frame = pd.DataFrame({"text": ["他想买书", "看书", "x"], "hypothesis": ["她想卖花", "看树", None]})
+    scored = score(frame, language="zh")
+    names = ["homophone_differences", "tone_differences", "recognition_differences"]
+    assert scored[names].iloc[:2].to_numpy().tolist() == [[1, 1, 1], [0, 1, 0]]
+    assert scored[names].iloc[2].isna().all()
+    assert scored["notation_differences"].isna().all()
+    rates = scored[["cer", "pinyin_error_rate", "toneless_error_rate"]]
+    assert rates.iloc[:2].to_numpy().tolist() == [[0.75, 0.5, 0.25], [0.5, 0.5, 0.0]]
+    table = summarize(scored).iloc[0]
+    assert table[names].tolist() == [1, 2, 1]
+    assert table["toneless_error_rate"] == pytest.approx(1 / 6)
+    assert score(frame, language="zh", normalize=None)[names].isna().all(axis=None)
