@@ -174,6 +174,18 @@ def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
 
 
 @pytest.mark.engines
+def test_the_contract_holds_through_a_forwarded_recogniser(live_service):
+    key = "sl:only-this-key"
+    off = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
+    to = {"recogniser_url": live_service.base_url, "recogniser_api_key": live_service.api_key}
+    with running(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
+        selected = [check for check in chosen(quick=True) if check.area in {"recognition", "segments"}]
+        report = run(Options(service.base_url, key, voice=voice_uuid("hibari", "heart")), selected)
+    assert broken(report) == {}
+    assert report.count(Verdict.HOLDS) == len(selected) > 20
+
+
+@pytest.mark.engines
 def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
     key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}

@@ -580,3 +580,10 @@ def test_without_a_fault_the_proxy_is_not_noticed(spoiled):
     outcomes, _ = spoiled(Fault(), *names)
     assert {name: outcome for name, outcome in outcomes.items() if outcome.verdict is not Verdict.HOLDS} == {}
     assert set(outcomes) == names
+
+
+def test_119_a_gateway_that_lets_old_handshakes_in_is_noticed(spoiled):
+    # The proxy writes HTTP/1.1 over whatever came, so that an old handshake is upgraded.
+    outcomes, _ = spoiled(Fault(), "119-http-1.0")
+    assert outcomes["119-http-1.0"].verdict is Verdict.ADVISORY
+    assert "101" in outcomes["119-http-1.0"].findings[0].came
