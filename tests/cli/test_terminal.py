@@ -221,3 +221,20 @@ def test_interrupting_any_command_says_so():
                 _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told == "stopped\n"
+
+
+@pytest.mark.timeout(180)
+def test_interrupting_jupyterlab_lets_it_ask_and_end(tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    more = ("--", "--allow-root", "--ServerApp.token=test", f"--port={port}")
+    folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    lab = Terminal("lab", tmp_path / "work", "--no-browser", *more, cwd=tmp_path, **folders)
+    lab.until("is running at")
+    lab.type("\x03")
+    lab.until("Shut down this Jupyter server")
+    lab.type("y\n")
+    assert lab.end() == 0, lab.shown
+    assert "Ctrl-C twice ends it" in lab.shown
+    assert (tmp_path / "work" / "01-quickstart.ipynb").is_file()

@@ -44,7 +44,7 @@ def lab(
                 shutil.copyfile(path, folder / path.name)
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
-    console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C ends it")
+    console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C twice ends it", soft_wrap=True)
     command = [
         sys.executable,
         "-m",
@@ -52,4 +52,14 @@ def lab(
         *(() if browser else ("--no-browser",)),
         *(arguments or ()),
     ]
-    raise typer.Exit(subprocess.run([*command, found[0].name], check=False, cwd=folder).returncode)
+    raise typer.Exit(_ended([*command, found[0].name], folder))
+
+
+def _ended(command: list[str], folder: Path) -> int:
+    """Wait for the end of JupyterLab; gives its exit code."""
+    with subprocess.Popen(command, cwd=folder) as server:
+        while True:
+            try:
+                return server.wait()
+            except KeyboardInterrupt:
+                continue  # JupyterLab has heard it too: it asks first, and then ends its kernels
