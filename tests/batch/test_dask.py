@@ -73,3 +73,22 @@ def test_the_rate_is_one_for_all_workers(cluster, reverser, translator, tmp_path
     began = sorted(translator.began)
     # the pace sets when calls may begin; a loaded machine can only be later
     assert began[-1] - began[0] >= 0.8 * 59 / LIMIT
+
+
+def test_the_worker_that_keeps_the_pace_is_killed(cluster, reverser, translator, store):
+    translator.delay_s = 0.02
+    frame = pd.DataFrame({"text": [f"paced and killed {n}" for n in range(120)]})
+    first = next(iter(cluster.scheduler_info(n_workers=-1)["workers"]))
+    pid = cluster.run(os.getpid, workers=[first])[first]
+
+    def kill():
+        while kept(store) < 30:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    table = batch.translate(frame, reverser, store=store, executor=cluster, rate=100, concurrency=8, **EN_JA)
+    killer.join(60)
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    assert max(translator.calls.values()) <= 2

@@ -26,6 +26,26 @@ def test_a_storm_changes_nothing_but_the_time(translator, tmp_path):
     assert set(translator.calls.values()) == {1}
 
 
+class UntilOthersCame(dict):
+    """Refuses one text until all others have been asked."""
+
+    def __init__(self, calls, others):
+        self.calls, self.others = calls, others
+
+    def items(self):
+        came = sum(count for text, count in self.calls.items() if not text.endswith(" 0"))
+        return [] if came >= self.others else [(" 0$", 429)]
+
+
+def test_a_call_that_waits_keeps_no_other_from_being_made(translator, reverser, store):
+    translator.faults = UntilOthersCame(translator.calls, 5)
+    frame = pd.DataFrame({"text": [f"text number {n}" for n in range(6)]})
+    table = batch.translate(frame, reverser, store=store, concurrency=1, **EN_JA)
+    assert table["status"].tolist() == ["ok"] * 6
+    assert translator.calls["text number 0"] > 1
+    assert translator.most == 1
+
+
 @pytest.mark.engines
 def test_the_real_service_behind_a_storm(live_service, lab, tmp_path):
     frame = pd.DataFrame({"text": [f"Number {n}." for n in range(30)], "voice": "heart"})

@@ -11,7 +11,8 @@ from speechlab.batch._pace import paced
 from speechlab.batch._plan import Plan, check_plan, make_plan
 from speechlab.batch._run import ATTRIBUTE, Execution
 from speechlab.batch._source import Source, Table, open_source
-from speechlab.client import remember_service, replaying_from
+from speechlab.batch._window import lend_places
+from speechlab.client import remember_service, replaying_from, telling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,6 +87,7 @@ async def perform(execution: Execution, lab: AsyncClient, store: Store) -> None:
         async with workers(options.executor, step, lab, options) as send:
             await execution.run(store, send)
         return
+    lab = telling(lab, lend_places)
     await execution.run(store, paced(lambda call: step.send(call, lab), options.rate))
 
 

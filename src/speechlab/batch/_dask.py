@@ -34,6 +34,7 @@ _CHUNK = 8
 """Calls that a worker gets at once; as many are asked again at most when it is lost."""
 _LOOK_S = 0.2
 _TRIES = 4
+_ACTOR_S = 30.0
 
 
 Waiting = tuple["Call", "asyncio.Future[Answer]", int]
@@ -77,6 +78,7 @@ class _Crew:
         self._chunks: dict[Any, tuple[str, list[Waiting]]] = {}
         self._pacer: Any = None
         self._pacer_at = ""
+        self._looked = 0.0
         self._turn = asyncio.Event()
 
     async def send(self, call: Call) -> Answer:
@@ -88,13 +90,13 @@ class _Crew:
 
     async def run(self) -> None:
         """Hand out chunks and look after the workers, until cancelled."""
-        looked, known = 0.0, list[str]()
+        known = list[str]()
         try:
             while True:
-                if time.monotonic() - looked > _LOOK_S:
+                if time.monotonic() - self._looked > _LOOK_S:
+                    self._looked = time.monotonic()
                     known = await asyncio.to_thread(self._alive)
                     self._requeue(set(known))
-                    looked = time.monotonic()
                 await self._hand_out(known)
                 self._turn.clear()
                 with suppress(TimeoutError):
@@ -126,15 +128,20 @@ class _Crew:
                 continue
             if tries + 1 < _TRIES:
                 self._waiting.append((call, done, tries + 1))
+                self._turn.set()
             else:
                 text = f"no worker could finish the call, the last time because {why}"
                 done.set_exception(APIConnectionError(text, attempts=_TRIES, possibly_metered=True))
 
     async def _hand_out(self, alive: list[str]) -> None:
-        if alive and self._pacer is None and self._options.rate is not None:
+        if alive and self._pacer is None and self._options.rate is not None and self._waiting:
             self._pacer_at = alive[0]
             made = self._executor.submit(Pace, self._options.rate, actor=True, workers=[alive[0]], pure=False)
-            self._pacer = await asyncio.to_thread(made.result, 30)
+            try:
+                self._pacer = await asyncio.to_thread(made.result, _ACTOR_S)
+            except Exception:  # noqa: BLE001 - that worker was lost meanwhile: look again who is there
+                self._looked = 0.0
+                return
         busy = Counter(dict.fromkeys(alive, 0))
         for worker, chunk in self._chunks.values():
             busy[worker] += len(chunk)
@@ -173,7 +180,10 @@ class _Crew:
         if not chunk:
             return
         if future.status != "finished":
-            self._again(chunk, f"its task is {future.status}")
+            # perhaps the actor was lost with its worker; the next ones get another
+            self._pacer, self._looked = None, 0.0
+            fault = asyncio.ensure_future(asyncio.to_thread(_fault, future))
+            fault.add_done_callback(lambda told: self._again(chunk, told.result()))
             return
         # finished, so its result is brought without waiting for work
         fetch = asyncio.ensure_future(asyncio.to_thread(future.result, 60))
@@ -190,6 +200,15 @@ class _Crew:
                 done.set_exception(answer)
             else:
                 done.set_result(answer)
+
+
+def _fault(future: Any) -> str:
+    """Say what became of a task that did not finish."""
+    try:
+        fault = future.exception(_ACTOR_S) if future.status == "error" else None
+    except Exception as error:  # noqa: BLE001 - the scheduler does not answer
+        fault = error
+    return f"its task is {future.status}" + (f": {type(fault).__name__}: {fault}" if fault else "")
 
 
 _clients: dict[tuple[bytes, int], AsyncClient] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import Outcome
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from speechlab.batch._calls import Answer, Call
     from speechlab.batch._progress import Tally
     from speechlab.batch._rules import Rules
+    from speechlab.client import CallEvent
     from speechlab.store import Store, Stored
 
-__all__ = ["Send", "Window", "Writer"]
+__all__ = ["Send", "Window", "Writer", "lend_places"]
 
 Send = Callable[["Call"], Awaitable["Answer"]]
 _LARGE = 200_000
+_MOST_WAITING = 4
+"""Calls begun, at most, for each that may be under way; the others wait before they are sent again."""
 _GRACE_S = 1.0
 """How long calls under way may go on when someone interrupts; they are paid for."""
 
@@ -79,6 +84,24 @@ class Writer:
                 done.set_result(stored)
 
 
+@dataclass(eq=False, slots=True)
+class _Place:
+    """Where a call is made; lent to another while it waits before it is sent again."""
+
+    window: Window
+    lent: bool = False
+
+
+_place: ContextVar[_Place | None] = ContextVar("place", default=None)
+
+
+def lend_places(event: CallEvent) -> None:
+    """Listen to a client, so that calls that wait before they are sent again keep no others from being made."""
+    place = _place.get()
+    if place is not None and event.kind in {"retry", "request"}:
+        place.window.lend(place, lent=event.kind == "retry")
+
+
 class Window:
     """Makes calls, at most so many at once, and never waits for a whole batch of them.
 
@@ -98,6 +121,11 @@ class Window:
         self._writer = Writer(store, operation)
         self._width = width
         self.outcomes: dict[str, Outcome] = {}
+        self._feed: Iterator[Call] = iter(())
+        self._context = copy_context()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._active = 0
+        self._lent = 0
 
     async def run(self, calls: Iterable[Call]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
@@ -106,38 +134,69 @@ class Window:
             AuthenticationError: The key is refused; nothing more is sent.
             StoreError: A result cannot be kept.
         """
-        feed = iter(calls)
-        workers = [asyncio.create_task(self._work(feed)) for _ in range(self._width)]
-        watch = asyncio.create_task(self._interrupted(workers))
+        self._feed, self._context = iter(calls), copy_context()
+        self._fill()
+        watch = asyncio.create_task(self._interrupted())
         try:
             # the first that fails ends the run; those that only run out of calls do not
-            await asyncio.gather(*workers)
+            while self._tasks:
+                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                self._tasks -= done  # others may have begun meanwhile
+                for task in done:
+                    task.result()
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._rules.stop.status != "interrupted" or (task is not None and task.cancelling()):
+            current = asyncio.current_task()
+            if self._rules.stop.status != "interrupted" or (current is not None and current.cancelling()):
                 raise
         finally:
-            for task in (watch, *workers):
+            left = [watch, *self._tasks]
+            for task in left:
                 task.cancel()
-            await asyncio.gather(watch, *workers, return_exceptions=True)
+            await asyncio.gather(*left, return_exceptions=True)
 
-    async def _interrupted(self, workers: list[asyncio.Task[None]]) -> None:
+    def lend(self, place: _Place, *, lent: bool) -> None:
+        """Let another call be made while this one waits, or no longer."""
+        if place.lent != lent:
+            place.lent = lent
+            self._lent += 1 if lent else -1
+            self._fill()
+
+    def _fill(self) -> None:
+        while (
+            self._active - self._lent < self._width
+            and self._active < _MOST_WAITING * self._width
+            and not self._rules.stop
+            and (call := next(self._feed, None)) is not None
+        ):
+            self._active += 1
+            self._tasks.add(asyncio.create_task(self._work(call), context=self._context.copy()))
+
+    async def _interrupted(self) -> None:
         # the wish may come from any thread, so it is looked for instead of waited for
         while self._rules.stop.status != "interrupted":  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         await asyncio.sleep(_GRACE_S)
-        for worker in workers:
+        for worker in self._tasks:
             worker.cancel()
 
-    async def _work(self, feed: Iterator[Call]) -> None:
-        while not self._rules.stop and (call := next(feed, None)) is not None:
-            reserved_s = self._rules.admit(call)
-            if reserved_s is None:
-                return
-            outcome = await self._make(call)
-            self._rules.ended(call, outcome, reserved_s)
-            self.outcomes[call.key] = outcome
-            self._tally.ended(outcome)
+    async def _work(self, call: Call | None) -> None:
+        place = _Place(self)
+        _place.set(place)
+        try:
+            while call is not None and not self._rules.stop:
+                reserved_s = self._rules.admit(call)
+                if reserved_s is None:
+                    return
+                outcome = await self._make(call)
+                self.lend(place, lent=False)
+                self._rules.ended(call, outcome, reserved_s)
+                self.outcomes[call.key] = outcome
+                self._tally.ended(outcome)
+                crowded = self._active - self._lent > self._width
+                call = None if crowded else next(self._feed, None)
+        finally:
+            self.lend(place, lent=False)
+            self._active -= 1
 
     async def _make(self, call: Call) -> Outcome:
         started, clock = time.time(), time.perf_counter()
