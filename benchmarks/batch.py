@@ -1,6 +1,6 @@
 """What a batch's bookkeeping costs, beside the bare client and other ways to do the same.
 
-    python benchmarks/batch.py [--rows 20000] [--large 100000] [--only gather,batch,…]
+    python benchmarks/batch.py [--rows 20000] [--large 100000] [--only gather,batch,…] [--pairs 5]
 
 A translation-like service answers on loopback from a process of its own, as fast as it can. Each way runs in a fresh
 process, so that its peak memory is its own. Ratios tell something on any machine; seconds only on one.
@@ -17,6 +17,7 @@ import os
 import random
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--only", default="gather,batch,openai,datasets,rough,large")
+    parser.add_argument("--pairs", type=int, default=0, help="only gather and batch, in turns, so many times")
     for hidden in ("--way", "--url", "--folder", "--serve"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -205,10 +207,22 @@ def main() -> None:
         facts = {"peak_mb": usage.ru_maxrss / 1024, "cpu_s": cpu_s(usage) - cpu_s(before)}
         print(json.dumps({"rows": done, "seconds": seconds, **facts}))
     else:
-        compare(given.rows, given.large, set(given.only.split(",")))
+        compare(given.rows, given.large, set(given.only.split(",")), given.pairs)
 
 
-def compare(count: int, large: int, only: set[str]) -> None:
+def in_turns(url: str, count: int, pairs: int, folder: Path) -> None:
+    """The median of ratios of neighbours in time, which other work on the machine bends least."""
+    ratios = []
+    for number in range(pairs):
+        base = measure("gather", url, count, folder)
+        work = measure("batch", url, count, folder / str(number))
+        if base and work:
+            ratios.append(work["cpu_s"] / base["cpu_s"])
+    shown = ", ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
+    print(f"processor time of batch by that of gather: median {statistics.median(ratios):.2f} of {shown}")
+
+
+def compare(count: int, large: int, only: set[str], pairs: int) -> None:
     servers = []
     urls = {}
     for kind in ("calm", "rough"):
@@ -221,6 +235,9 @@ def compare(count: int, large: int, only: set[str]) -> None:
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
+            if pairs:
+                in_turns(urls["calm"], count, pairs, folder)
+                return
             base = measure("gather", urls["calm"], count, folder) if "gather" in only else None
             per = base["seconds"] if base else None
             told(f"gather over the client, {count:,}", base)

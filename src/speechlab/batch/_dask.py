@@ -34,7 +34,7 @@ _CHUNK = 8
 """Calls that a worker gets at once; as many are asked again at most when it is lost."""
 _LOOK_S = 0.2
 _TRIES = 4
-_ACTOR_S = 30.0
+_FETCH_S = 30.0
 
 
 Waiting = tuple["Call", "asyncio.Future[Answer]", int]
@@ -136,10 +136,8 @@ class _Crew:
     async def _hand_out(self, alive: list[str]) -> None:
         if alive and self._pacer is None and self._options.rate is not None and self._waiting:
             self._pacer_at = alive[0]
-            made = self._executor.submit(Pace, self._options.rate, actor=True, workers=[alive[0]], pure=False)
-            try:
-                self._pacer = await asyncio.to_thread(made.result, _ACTOR_S)
-            except Exception:  # noqa: BLE001 - that worker was lost meanwhile: look again who is there
+            self._pacer = await self._make_pacer(alive[0], self._options.rate)
+            if self._pacer is None:  # that worker was lost meanwhile: look again who is there
                 self._looked = 0.0
                 return
         busy = Counter(dict.fromkeys(alive, 0))
@@ -151,6 +149,18 @@ class _Crew:
                 chunk = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
                 busy[worker] += len(chunk)
                 self._submit(worker, chunk)
+
+    async def _make_pacer(self, worker: str, rate: float) -> Any:
+        made = self._executor.submit(Pace, rate, actor=True, workers=[worker], pure=False)
+        while True:
+            try:
+                return await asyncio.to_thread(made.result, 1.0)
+            except TimeoutError:
+                if worker not in await asyncio.to_thread(self._alive):
+                    made.cancel()
+                    return None
+            except Exception:  # noqa: BLE001 - lost with its worker
+                return None
 
     def _submit(self, worker: str, chunk: list[Waiting]) -> None:
         loop = asyncio.get_running_loop()
@@ -205,7 +215,7 @@ class _Crew:
 def _fault(future: Any) -> str:
     """Say what became of a task that did not finish."""
     try:
-        fault = future.exception(_ACTOR_S) if future.status == "error" else None
+        fault = future.exception(_FETCH_S) if future.status == "error" else None
     except Exception as error:  # noqa: BLE001 - the scheduler does not answer
         fault = error
     return f"its task is {future.status}" + (f": {type(fault).__name__}: {fault}" if fault else "")
