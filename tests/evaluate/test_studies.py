@@ -10,6 +10,7 @@ from speechlab.audio import AudioClip
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
+from speechlab.widgets import BatchPreview
 
 pytestmark = pytest.mark.engines
 
@@ -102,6 +103,45 @@ def test_a_second_study_reuses_the_first(lab, store, report):
     again = evaluate.round_trip(lab, frame, ["heart"], store=store, progress=False)
     assert again.table["status"].tolist() == ["cached"]
     assert again.table["tts_rtf"].notna().all()
+
+
+class Notes:
+    def __init__(self):
+        self.told = []
+
+    def begin(self, operation):
+        self.told.append(operation)
+
+    def update(self, outcomes, counts):
+        self.told.append(counts.cached)
+
+    def end(self):
+        self.told.append("end")
+
+
+def test_a_watcher_is_told_of_both_halves(lab, store, report):
+    frame = report.table[["id", "language", "text"]].query("id == 'e1'")
+    notes = Notes()
+    evaluate.round_trip(lab, frame, ["heart"], store=store, progress=notes)
+    steps = [step for step in notes.told if isinstance(step, str)]
+    assert steps == ["synthesize", "end", "transcribe", "end"]
+    assert notes.told[notes.told.index("end") - 1] == 1
+    preview = BatchPreview(rows=2)
+    evaluate.round_trip(lab, frame, ["heart"], store=store, progress=preview)
+    assert (preview.title, preview.running) == ("Recognition", False)
+    assert "1 cached" in preview.summary
+
+
+def test_columns_have_types_also_where_nothing_was_spoken(lab, store, report):
+    assert report.table["sample_rate"].dtype == "Int64"
+    row = report.table.query("id == 'e1'")
+    recordings = row[["text", "language", "audio"]]
+    heard = evaluate.recognition(lab, recordings, voice=None, store=store, progress=False)
+    assert heard.table["sample_rate"].dtype == "Int64"
+    frame = pd.DataFrame({"text": [row["text"].iloc[0], "你好。"], "language": ["en", "zh"]})
+    table = evaluate.round_trip(lab, frame, "heart", store=store, progress=False).table
+    assert table["status"].tolist() == ["cached", "skipped"]
+    assert table["sample_rate"].dtype == "Int64"
 
 
 def test_chinese_recordings(lab, store):
