@@ -200,6 +200,24 @@ def test_strange_cells_are_error_rows(reverser, store):
     assert batch.load(table, store).verify()
 
 
+def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop.wav").symlink_to(tmp_path / "loop.wav")
+    words = {
+        tmp_path / "gone.wav": "there is no file",
+        tmp_path: "is a folder",
+        tmp_path / "file" / "inside.wav": "cannot be read: Not a directory",
+        tmp_path / ("x" * 300): "cannot be read: File name too long",
+        tmp_path / "loop.wav": "cannot be read: Too many levels",
+        "null\0.wav": "cannot be read",
+    }
+    frame = pd.DataFrame({"audio": pd.Series([str(path) for path in words], dtype=object)})
+    plan = batch.plan_transcription(frame, reverser, store=store)
+    assert plan.summary()["invalid"] == len(words)
+    for error, expected in zip(plan.rows, words.values(), strict=True):
+        assert expected in str(error)
+
+
 def test_awaited_it_is_the_same(translator, store):
     async def everything():
         async with AsyncClient(base_url=translator.base_url) as lab:
