@@ -113,6 +113,31 @@ def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell
     assert cell(f"print({ASK}.text)") == "Hello"
 
 
+AWAITS = {
+    "a reply": f"await a{ASK}",
+    "a stream": "async with alab.stream_speech('a', voice=VOICE, format='wav') as s: await s.collect()",
+    "a handshake": "async with alab.realtime(voice=VOICE, format='wav') as s: await s.say('a')",
+}
+
+
+@pytest.mark.parametrize("awaited", AWAITS)
+def test_an_interrupt_reaches_an_await_at_once(cell, kernel, server, http, awaited):
+    head = [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF"]
+    server.script([*(head if awaited == "a stream" else []), 40.0], http.reply(body=TRANSLATED))
+    assert cell(f"alab, VOICE = sl.AsyncClient({server.base_url!r}), {http.VOICE_ID!r}") == ""
+
+    def interrupt():
+        while not server.requests:
+            time.sleep(0.02)
+        time.sleep(0.5)  # the loop sleeps now, and nothing would wake it
+        kernel.manager.interrupt_kernel()
+
+    began = time.monotonic()
+    assert cell(AWAITS[awaited], meanwhile=interrupt) in {"KeyboardInterrupt", "CancelledError"}
+    assert time.monotonic() - began < 20  # of the forty seconds that nothing comes
+    assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
+
+
 def test_asyncio_run_in_a_cell_after_it_was_allowed(cell):
     script = f"""
 import asyncio

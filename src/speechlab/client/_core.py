@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from speechlab.client._call import Call, RawResponse
 from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, server_timing_s
 from speechlab.client._failures import error_from_reply, retry_after_s
+from speechlab.client._interrupts import hearing_interrupts
 from speechlab.client._limiter import Slot, lane
 from speechlab.client._misses import nothing_is_sent
 from speechlab.client._retry import Failure, RetryState
@@ -144,7 +145,8 @@ class ReplyStream:
 
     async def piece(self) -> bytes | None:
         """The next bytes as they arrive, or None at the end; WireError if it is cut short."""
-        piece = await self._reply.piece()
+        with hearing_interrupts():
+            piece = await self._reply.piece()
         self._ended = self._ended or piece is None
         return piece
 
@@ -204,7 +206,8 @@ class Core:
             raise nothing_is_sent(call.operation)
         progress = Progress(settings, call)
         try:
-            outcome = await self._tries(call, progress, stream=stream)
+            with hearing_interrupts():
+                outcome = await self._tries(call, progress, stream=stream)
         except BaseException as error:  # cancelled, above all
             emit(settings.on_event, progress.event("error", error=type(error).__name__))
             raise

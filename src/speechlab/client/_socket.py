@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from speechlab.client._failures import error_from_reply, retry_after_s
+from speechlab.client._interrupts import hearing_interrupts
 from speechlab.client._retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._settings import is_loopback
@@ -105,8 +106,9 @@ class Socket:
 
         closed: SocketClosedError
         try:
-            async with asyncio.timeout(within_s):
-                return await self._connection.recv()
+            with hearing_interrupts():
+                async with asyncio.timeout(within_s):
+                    return await self._connection.recv()
         except ConnectionClosed as error:
             closed = _closed(error)
         raise closed
@@ -140,7 +142,8 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     url = join_url(settings.ws_base_url, REALTIME_PATH)
     failure: Failure
     try:
-        connection = await _connecting(settings, url, within_s)
+        with hearing_interrupts():
+            connection = await _connecting(settings, url, within_s)
     except InvalidStatus as error:
         response = without_trace(error).response  # type: ignore[attr-defined]
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
