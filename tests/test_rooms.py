@@ -95,7 +95,9 @@ def test_a_module_behind_a_door_is_recognised():
     assert found is not None
     assert (found["module"], found["room"]) == ("speechlab.store._blobs", "store")
     assert BEHIND_A_DOOR.search("import speechlab.store._blobs as blobs")
-    assert not BEHIND_A_DOOR.search("from speechlab.store import Store\nfrom speechlab._require import require")
+    assert not BEHIND_A_DOOR.search(
+        "from speechlab.store import Store\nfrom speechlab._require import require"
+    )
 
 
 def test_versions_agree():
