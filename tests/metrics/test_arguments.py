@@ -265,6 +265,9 @@ def test_wrong_arguments_fail_with_an_error_of_ours(name, argument):
     [
         (lambda: metrics.error_rate(None, "a"), "references"),
         (lambda: metrics.error_rate(["a"], "a"), "both"),
+        (lambda: metrics.error_rate({"a", "b"}, ["a", "b"]), "list of texts"),
+        (lambda: metrics.error_rate(["a"], ["a"], normalize=lambda text: None), "made None"),
+        (lambda: metrics.compare(pd.concat([SCORED, SCORED]), SCORED), "utterance 0 more than once"),
         (lambda: RATE.confidence_interval(level=2), "between 0 and 1"),
         (lambda: RATE.confidence_interval(n=0), "n=0"),
         (lambda: RATE.confidence_interval(seed=-1), "seed=-1"),

@@ -387,3 +387,28 @@ def test_jiwer_agrees_on_long_pairs(rate):
     ours = error_rate(" ".join(said), " ".join(heard))
     assert ours.rate == jiwer.wer(" ".join(said), " ".join(heard))
     assert ours.errors == ours.counts_by_utterance[:, 1:].sum()
+
+
+@pytest.mark.parametrize("text", ["今日は良い天気です", "今天天气很好", "วันนี้อากาศดี"])
+def test_a_word_error_rate_of_texts_without_spaces_is_warned_of(text):
+    with pytest.warns(UserWarning, match="no spaces between words"):
+        assert error_rate([text, text], [text, text[1:]]).rate == 0.5
+
+
+def test_no_warning_where_words_are_what_was_meant():
+    for text in ("今日 は 良い 天気 です", "こんにちは 世界", "오늘은 날씨가 좋습니다", "naïve café", ""):
+        assert error_rate([text], [text]).rate == 0
+    assert error_rate("今日は良い天気です", "今日は良い天気", unit="char").errors == 2
+    assert error_rate("今日は良い天気です", "今日は良い天気", normalize=None).errors == 1
+
+
+def test_the_frame_holds_all_figures():
+    result = error_rate(["a b c", "d", ""], ["a x c", "d", "e"], language="en")
+    (row,) = result.frame(seed=3).to_dict("records")
+    assert (row["error_rate_low"], row["error_rate_high"]) == result.confidence_interval(seed=3)
+    assert (row["utterances"], row["empty_references"], row["reference_length"]) == (3, 1, 4)
+    counts = [row[name] for name in ("errors", "hits", "substitutions", "deletions", "insertions")]
+    assert counts == [2, 3, 1, 0, 1]
+    assert (row["error_rate"], row["mean_error_rate"]) == (result.rate, result.mean_rate)
+    assert row["word_information_lost"] == 1 - row["word_information_preserved"]
+    assert (row["unit"], row["signature"]) == ("word", result.signature)

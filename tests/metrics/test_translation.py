@@ -34,3 +34,10 @@ def test_ends_of_the_scale():
 def test_counts_must_fit(references, hypotheses):
     with pytest.raises(InvalidRequestError, match="do not fit"):
         translation_score(references, hypotheses)
+
+
+def test_a_missing_language_is_warned_of_where_bleu_would_be_zero():
+    with pytest.warns(UserWarning, match="name the language"):
+        translation_score(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
+    assert translation_score(["今日は良い天気です。"], ["今日は良い天気です。"], tokenize="char").bleu > 99
+    assert translation_score(["Guten Tag, Schülerinnen"], ["Guten Tag, Schülerinnen"]).chrf == 100

@@ -104,7 +104,11 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     """
     if isinstance(values, str):
         return [values]
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes) or is_frame(values):
+    if (
+        not isinstance(values, Iterable)
+        or isinstance(values, Mapping | set | frozenset | bytes)
+        or is_frame(values)
+    ):
         message = f"{argument} is {values!r:.60} ({type(values).__name__}); give one text, or a list of texts"
         raise InvalidRequestError(message, parameter=argument)
     texts: list[Any] = list(values)

@@ -319,7 +319,7 @@ def _keyed(frame: pd.DataFrame, keys: list[str] | None, name: str, extra: str | 
     wanted = [*_NEEDED, *([] if extra is None else [_BLOCK])]
     keyed = frame if keys is None else frame.set_index(keys)
     if not keyed.index.is_unique:
-        twice = keyed.index[keyed.index.duplicated()][0]
+        twice = keyed.index[keyed.index.duplicated()].tolist()[0]
         message = (
             f"{name} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
         )

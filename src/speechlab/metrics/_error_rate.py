@@ -22,7 +22,7 @@ from speechlab.metrics._arguments import as_texts, check_draws, check_level, che
 from speechlab.metrics._bootstrap import Interval, ratio_interval, sum_blocks
 from speechlab.metrics._counting import count_many, errors_and_lengths
 from speechlab.metrics._edits import edit_table
-from speechlab.metrics._units import Preparation, check_counts, package_version, prepare
+from speechlab.metrics._units import Preparation, check_counts, package_version, prepare, warn_if_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -240,6 +240,47 @@ class ErrorRate:
         """
         return edit_table(*self._texts, self.alignments, self._preparation, equal=equal)
 
+    def frame(
+        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+    ) -> pd.DataFrame:
+        """All figures as a table of one row; such rows of several systems make one table with ``pandas.concat``.
+
+        Args:
+            level: As for :meth:`confidence_interval`, like the others.
+            n: How many draws.
+            seed: The same seed gives the same interval.
+            groups: Name of a block for each utterance.
+
+        Returns:
+            ``unit``, ``utterances``, ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``,
+            ``mean_error_rate``, ``match_error_rate``, ``word_information_lost``, ``word_information_preserved``
+            (fractions), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
+            ``reference_length`` (tokens) and ``signature``.
+        """
+        import pandas as pd
+
+        low, high = self.confidence_interval(level, n, seed, groups)
+        row = {
+            "unit": self.unit,
+            "utterances": self.utterances,
+            "empty_references": self.empty_references,
+            "error_rate": self.rate,
+            "error_rate_low": low,
+            "error_rate_high": high,
+            "mean_error_rate": self.mean_rate,
+            "match_error_rate": self.match_error_rate,
+            "word_information_lost": self.word_information_lost,
+            "word_information_preserved": self.word_information_preserved,
+            "errors": self.errors,
+            "hits": self.hits,
+            "substitutions": self.substitutions,
+            "deletions": self.deletions,
+            "insertions": self.insertions,
+            "reference_length": self.reference_length,
+            "signature": self.signature,
+        }
+        return pd.DataFrame([row])
+
     def confidence_interval(
         self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
     ) -> Interval:
@@ -325,7 +366,8 @@ def error_rate(
         unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
             (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
             with and without tone, Chinese only; need the package pypinyin).
-        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``.
+        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, a warning tells of
+            texts that are to be cut into words and look as if they had no spaces between them.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
             compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
             function from str to str.
@@ -361,4 +403,6 @@ def error_rate(
             f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
         )
         raise InvalidRequestError(message, parameter="hypotheses")
+    if unit == "word" and language is None and str(normalize) == "auto":
+        warn_if_unspaced(spoken, "use unit='char' and name the language, as in language='ja'")
     return ErrorRate(spoken, heard, preparation, counts)

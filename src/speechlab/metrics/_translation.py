@@ -25,7 +25,7 @@ from speechlab.metrics._arguments import (
 )
 from speechlab.metrics._bootstrap import Interval, draw_sums, percentiles, sum_blocks
 from speechlab.metrics._glossary import glossary_table, sources_of
-from speechlab.metrics._units import auto_unit
+from speechlab.metrics._units import auto_unit, warn_if_unspaced
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def translation_score(
             vary, and the signature says so); or a table, whose rows without a text on either side are passed over.
         hypotheses: Translations, as many; not for a table.
         language: Code of the language translated into. sacrebleu's default takes a Japanese sentence for one word,
-            and gives 0.00 without a warning.
+            and gives 0.00 without a warning; here a missing language is warned of where texts look like that.
         tokenize: sacrebleu's tokeniser for BLEU. ``"auto"``: for ``ja``, ``ja-mecab`` if MeCab and its dictionary
             are installed (``pip install 'sacrebleu[ja]'``) and else ``char``; ``zh`` for Chinese, ``char`` for other
             languages without spaces, and ``13a`` for the rest. Or one of sacrebleu's that need no download. The
@@ -187,6 +187,9 @@ def translation_score(
     if sources is not None and len(sources) != len(said):
         message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
         raise InvalidRequestError(message, parameter="sources")
+    if language is None and str(tokenize) == "auto":
+        first = [texts[0] for texts in said]
+        warn_if_unspaced(first, "name the language, as in language='ja', or a tokeniser: BLEU is near 0 else")
     metrics = _metrics(_tokenizer(tokenize, language), single=len(said) == 1)
     # sacrebleu wants a list of first references, one of second ones, and so on, with None where there is none.
     streams = list(zip_longest(*said))

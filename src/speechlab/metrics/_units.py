@@ -5,6 +5,8 @@ A :class:`Preparation` is the whole way from a text to its tokens, with the word
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +26,7 @@ __all__ = [
     "check_counts",
     "package_version",
     "prepare",
+    "warn_if_unspaced",
 ]
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
@@ -38,6 +41,11 @@ _SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
 _NAMES = {"ja": "Japanese", "zh": "Chinese"}
 # Languages that do not put white space between words.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
+# A run of five characters of their scripts: Thai and Lao, Tibetan, Burmese, Khmer, kana and kanji.
+_RUN = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
+)
+_LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,24 @@ def check_counts(counts: str) -> None:
     check_choice(counts, get_args(Counts), "counts", "there are no counts")
 
 
+def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> None:
+    """Warn of texts that are to be cut into words by white space, and have none between their words.
+
+    Args:
+        texts: The references; the first hundred that hold anything are looked at.
+        remedy: What to do about it.
+        stacklevel: Whose call it is, as for :func:`warnings.warn`.
+    """
+    some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
+    if 2 * sum(map(_looks_unspaced, some)) > len(some):
+        message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+
+
+def _looks_unspaced(text: str) -> bool:
+    return not text.isascii() and len(text) >= 5 * len(text.split()) and _RUN.search(text) is not None
+
+
 def auto_unit(language: str) -> Unit:
     """Characters for languages without spaces between words, words for all others."""
     return "char" if language_code(language) in _UNSPACED else "word"
@@ -143,7 +169,18 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
         )
         raise InvalidRequestError(message, parameter="normalize")
     name = getattr(normalize, "__qualname__", type(normalize).__qualname__)
-    return normalize, f"custom:{name}"
+    return _checked(normalize), f"custom:{name}"
+
+
+def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
+    def call(text: str) -> str:
+        after: object = function(text)
+        if not isinstance(after, str):
+            message = f"normalize made {after!r:.60} ({type(after).__name__}) of {text!r:.60}, not a text"
+            raise InvalidRequestError(message, parameter="normalize")
+        return after
+
+    return call
 
 
 def _is_auto(normalize: object) -> bool:
