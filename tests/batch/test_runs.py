@@ -85,6 +85,18 @@ def test_a_run_is_found_again_by_its_table_and_by_its_id(reverser, store):
         batch.load(pd.DataFrame(), store)
 
 
+def test_the_folder_of_a_run_gives_its_latest(reverser, tmp_path):
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        batch.translate(texts(2), reverser, **quiet(folder))
+    latest = batch.translate(texts(3), reverser, **quiet(folders[1]))
+    assert batch.load(folders[1]).id == batch.load(str(folders[1])).id == latest.attrs["speechlab_run"]
+    assert batch.load(folders[1]).verify()
+    assert batch.diff(*folders)[["row", "change"]].values.tolist() == [[2, "added"]]
+    with Store(tmp_path / "empty"), pytest.raises(StoreError, match="has no run yet"):
+        batch.load(tmp_path / "empty")
+
+
 def test_no_key_is_written_down(translator, store):
     from speechlab.client import Client
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
 from speechlab.batch._columns import make_column
 from speechlab.batch._plan import opened
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.store import PART_SUFFIX
+from speechlab.store import PART_SUFFIX, STORE_FILE
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from speechlab.batch._options import StoreLike
     from speechlab.store import RunRecord, Store
+
+    RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
 __all__ = ["Run", "Verification", "diff", "load", "runs"]
 
@@ -189,12 +191,12 @@ class Run:
         return f"Run({self.id}, {self.record.operation}, {self.status}{reason}; {counts or 'no rows'})"
 
 
-def load(run: str | Run | pd.DataFrame, store: StoreLike = None) -> Run:
+def load(run: RunLike, store: StoreLike = None) -> Run:
     """Find a run again.
 
     Args:
-        run: Its id, or a table that it made.
-        store: The store that was used; None for the user's own.
+        run: Its id, a table that it made, or the folder that ``speechlab batch`` made, which gives its latest run.
+        store: The store that was used; None for the user's own, or that of the folder.
 
     Raises:
         StoreError: The store has no such run.
@@ -202,6 +204,8 @@ def load(run: str | Run | pd.DataFrame, store: StoreLike = None) -> Run:
     """
     if isinstance(run, Run):
         return run
+    if store is None and isinstance(run, (str, Path)) and (Path(run) / STORE_FILE).is_file():
+        return _latest(Path(run))
     if not isinstance(run, str):
         name = getattr(run, "attrs", {}).get("speechlab_run")
         if not isinstance(name, str):
@@ -213,6 +217,14 @@ def load(run: str | Run | pd.DataFrame, store: StoreLike = None) -> Run:
         run = name
     with opened(store) as open_store:
         return Run(open_store.run(run), _kept(store, open_store))
+
+
+def _latest(folder: Path) -> Run:
+    with opened(folder) as store:
+        records = store.runs()
+        if not records:
+            raise StoreError(f"the store {folder} has no run yet")
+        return Run(records[-1], folder)
 
 
 def runs(store: StoreLike = None) -> pd.DataFrame:
@@ -248,18 +260,16 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     )
 
 
-def diff(
-    run_a: str | Run | pd.DataFrame, run_b: str | Run | pd.DataFrame, store: StoreLike = None
-) -> pd.DataFrame:
+def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
     """Say what differs between the results of two runs.
 
     Rows are matched by their index label, and among equal labels by their order. How a row came about (status ok or
     cached, times, attempts) is no difference.
 
     Args:
-        run_a: The earlier run.
+        run_a: The earlier run, in any form that :func:`load` takes.
         run_b: The later one, of the same operation.
-        store: The store of both.
+        store: The store of both; None for the user's own, or for those of two folders.
 
     Returns:
         One row for each difference: ``row`` (index label), ``change`` (``added``, ``removed`` or ``changed``),

@@ -9,6 +9,16 @@ from __future__ import annotations
 
 from speechlab.store._blobs import Blob, BlobFolder
 from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
-from speechlab.store._store import Attempt, Store, Stored
+from speechlab.store._store import STORE_FILE, Attempt, Store, Stored
 
-__all__ = ["PART_SUFFIX", "Attempt", "Blob", "BlobFolder", "RunPart", "RunRecord", "Store", "Stored"]
+__all__ = [
+    "PART_SUFFIX",
+    "STORE_FILE",
+    "Attempt",
+    "Blob",
+    "BlobFolder",
+    "RunPart",
+    "RunRecord",
+    "Store",
+    "Stored",
+]

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from speechlab.store._blobs import Blob
 
-__all__ = ["Attempt", "Store", "Stored"]
+__all__ = ["STORE_FILE", "Attempt", "Store", "Stored"]
 
+STORE_FILE = "store.sqlite"
+"""The file by which a folder is known for a store."""
 _BUSY_TIMEOUT_S = 30.0
 _KEYS_AT_ONCE = 500
 _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
@@ -100,7 +102,7 @@ class Store(RunTable, ReplyTable):
             raise store_error(error, self.path) from error
         with self._translated():
             self._db = sqlite3.connect(
-                self.path / "store.sqlite",
+                self.path / STORE_FILE,
                 timeout=_BUSY_TIMEOUT_S,
                 isolation_level=None,
                 check_same_thread=False,
@@ -312,5 +314,5 @@ def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
     if "full" in str(error):
         return StoreError(f"no space left for the store {path}; free some; what is stored stays valid")
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-        return StoreError(f"{path / 'store.sqlite'} is not a store; name another folder")
+        return StoreError(f"{path / STORE_FILE} is not a store; name another folder")
     return StoreError(f"the store {path} cannot be used: {error}")
