@@ -87,6 +87,15 @@ def test_a_header_alone_is_damaged(data):
         decode(data)
 
 
+def test_a_wav_of_no_known_coding_is_damaged():
+    # "Extensible", and without the extension that would say what it is.
+    data = bytearray(FILES["wav"])
+    assert data[12:22] == b"fmt \x10\0\0\0\1\0"
+    data[20:22] = b"\xfe\xff"
+    with pytest.raises(AudioDecodeError):
+        decode(bytes(data))
+
+
 @given(st.sampled_from(sorted(FILES)), st.binary(max_size=400), st.integers(0, 2_000))
 @settings(max_examples=60, deadline=None)
 def test_garbage_after_a_header_gives_sound_or_our_own_error(name, noise, position):

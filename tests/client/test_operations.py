@@ -207,6 +207,60 @@ def test_049_a_stream_with_a_header_of_unknown_length(server, lab, http, wav, cl
         assert AudioClip.concatenate(stream.clips()) == clip
 
 
+def lacking(wav):
+    return {
+        "sound": ("wav", wav[:700], "data chunk says"),
+        "header": ("wav", wav[:30], "before its sound"),
+        "start": ("wav", wav[:3], "before its sound"),
+        "sample": ("pcm", wav[44:-1], "within a sample"),
+    }
+
+
+@pytest.mark.parametrize("take", ["bytes", "clips", "collect"])
+@pytest.mark.parametrize("what", ["sound", "header", "start", "sample"])
+def test_047_a_stream_that_ends_in_order_and_lacks_sound_is_cut_short(server, lab, http, wav, what, take):
+    form, data, says = lacking(wav)[what]
+    server.script(http.chunked(data))
+    with lab.stream_speech("a", voice=http.VOICE_ID, format=form) as stream:
+        ways = {
+            "bytes": lambda: list(stream),
+            "clips": lambda: list(stream.clips()),
+            "collect": stream.collect,
+        }
+        with pytest.raises(StreamTruncatedError, match=says) as caught:
+            ways[take]()
+    assert caught.value.partial == data
+    assert lab.usage.calls == 0
+
+
+def test_clips_go_on_where_the_bytes_have_come_to(server, lab, http, wav, clip):
+    # One byte of a sample is among the bytes that were taken.
+    server.script(http.chunked(wav[:145], 0.05, wav[145:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        taken = next(stream)
+        rest = AudioClip.concatenate(stream.clips())
+        assert stream.collect() == clip
+    assert rest.frames == clip.frames - (len(taken) - 44) // 2
+
+
+@pytest.mark.parametrize(("form", "type_"), [("pcm", "audio/pcm; rate=0"), ("wav", "audio/wav")])
+def test_clips_of_an_impossible_rate_are_the_services_fault(server, lab, http, wav, form, type_):
+    data = wav[:24] + b"\1\0\0\0" + wav[28:] if form == "wav" else wav[44:]
+    server.script(http.chunked(data, content_type=type_))
+    stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
+    with stream, pytest.raises(ContractError, match="not usable"):
+        list(stream.clips())
+
+
+def test_a_byte_order_mark_before_json_is_passed_over(server, lab, http):
+    server.script(http.reply(body=b"\xef\xbb\xbf" + b'{"text": "a"}'))
+    assert lab.transcribe(b"RIFF\0\0\0\0WAVE").text == "a"
+    server.script(http.reply(status=400, body=b'\xef\xbb\xbf{"code": 400, "error": "no"}'))
+    with pytest.raises(BadRequestError) as caught:
+        lab.transcribe(b"RIFF\0\0\0\0WAVE")
+    assert caught.value.code == 400
+
+
 def test_leaving_a_stream_early_closes_the_connection(server, lab, http, wav):
     server.script(http.chunked(wav[:100], 30.0, wav[100:]))
     with lab.stream_speech("a", voice=http.VOICE_ID) as stream:

@@ -354,6 +354,14 @@ def test_156_audio_that_is_not_what_the_service_says_is_an_error(script, session
     assert script.connections == 2
 
 
+def test_a_text_that_is_over_without_sound_is_no_clip(script, session):
+    script.speaks = [lambda said: [start(said), done(said, audio_bytes=0, chunks=0), usage(said)], spoken]
+    with pytest.raises(ContractError, match="not a byte"):
+        session.say("a")
+    assert session.say("b").encoded
+    assert script.connections == 1
+
+
 @pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013])
 def test_161_a_connection_closed_within_a_text_gives_what_had_come_and_sends_nothing_again(
     script, session, code

@@ -91,6 +91,24 @@ def test_102_106_108_translation_replies():
     assert TranslationChunkReply.parse({"choices": [{"delta": {"content": "a"}}]}).finished is False
 
 
+def test_null_counts_as_absent():
+    voice = Voice.parse(dict.fromkeys(Voice.model_fields, None) | {"id": "v", "new": None})
+    assert voice == Voice(id="v", new=None)
+    plain = RecognitionReply.parse({"text": "a", "language": None, "confidence": None, "segments": None})
+    assert plain == RecognitionReply(text="a")
+    choice = {"index": None, "message": {"role": None, "content": "a"}, "finish_reason": None}
+    usage = {"prompt_tokens": None, "total_tokens": 2}
+    reply = TranslationReply.parse({"id": None, "model": None, "choices": [choice], "usage": usage})
+    assert (reply.id, reply.choices[0].message.role, reply.usage.total_tokens) == ("", "assistant", 2)
+    for delta in (None, {"content": None}):
+        last = TranslationChunkReply.parse({"choices": [{"delta": delta, "finish_reason": "stop"}]})
+        assert (last.content, last.finished) == ("", True)
+    start = parse_service_message({"type": "tts.audio.start", "request_id": None, "sample_rate": None})
+    assert (start.request_id, start.sample_rate) == ("", None)
+    with pytest.raises(ContractError, match="content"):  # without it the reply has no meaning
+        TranslationReply.parse({"choices": [{"message": {"content": None}}]})
+
+
 def test_162_unknown_messages_and_fields_survive():
     message = parse_service_message({"type": "tts.new", "value": 3})
     assert message.model_extra == {"value": 3}

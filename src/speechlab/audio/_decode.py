@@ -147,6 +147,10 @@ def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits)
                 raise AudioDecodeError(f"the {source_format.upper()} file holds no sound")
             stream = container.streams.audio[0]
             context = stream.codec_context
+            if context is None:
+                raise AudioDecodeError(
+                    f"the {source_format.upper()} file is damaged: its coding is not known"
+                )
             blocks = _Blocks(limits, context.sample_rate, context.channels)
             for frame in container.decode(stream):
                 if (frame.sample_rate, frame.layout.nb_channels) != (blocks.sample_rate, blocks.channels):

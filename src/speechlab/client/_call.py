@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,7 @@ class RawResponse:
             ContractError: It is not JSON.
         """
         try:
-            return orjson.loads(self.content)
+            return orjson.loads(self.content.removeprefix(BOM_UTF8))
         except orjson.JSONDecodeError:
             start = self.text[:2000]
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import time
+from codecs import BOM_UTF8
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ _MAX_WAIT_S = 86_400.0
 def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
     """Make the error that a reply stands for; whatever the reply is, this does not fail."""
     try:
-        value: Any = orjson.loads(content)
+        value: Any = orjson.loads(content.removeprefix(BOM_UTF8))
     except orjson.JSONDecodeError:
         value = None
     text = redact(content[: 4 * _BODY_CHARS].decode("utf-8", "replace"))[:_BODY_CHARS]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from speechlab.audio import AudioClip
 from speechlab.client._speech import pcm_rate
 from speechlab.contract import AudioFormat
-from speechlab.errors import ContractError, InvalidRequestError
+from speechlab.errors import AudioError, ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.client._speech import SpeechFacts
 
-__all__ = ["SampleReader"]
+__all__ = ["SampleReader", "what_is_missing"]
 
 _MAX_HEADER = 1 << 16
-_MAX_CHANNELS, _MIN_RATE_HZ, _MAX_RATE_HZ = 8, 1_000, 384_000
+_OPEN_ENDED = 0x7FFF_F000
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 
 
@@ -39,7 +39,7 @@ class SampleReader:
         """Take the next bytes, and return the sound that they complete, or None.
 
         Raises:
-            ContractError: The WAV header is none, or its samples are not 16-bit PCM.
+            ContractError: The WAV header is none, or its samples are not 16-bit PCM of a usual rate.
         """
         self._rest += data
         if self._in_header and not self._read_header():
@@ -51,7 +51,10 @@ class SampleReader:
         taken, self._rest = self._rest[:whole], self._rest[whole:]
         if self._left is not None:
             self._left -= whole
-        return AudioClip.from_pcm(taken, self._rate, self._channels) if taken else None
+        try:
+            return AudioClip.from_pcm(taken, self._rate, self._channels) if taken else None
+        except AudioError as error:
+            raise ContractError(f"the service streams sound that is not usable: {error}") from error
 
     def _read_header(self) -> bool:
         """Read up to the first sample; False if more bytes are needed."""
@@ -69,7 +72,7 @@ class SampleReader:
             position += 8
             if name == b"data":
                 # Streams do not know their length, and say 0 or nearly the largest number instead.
-                self._left = size if 0 < size < 0x7FFF_F000 else None
+                self._left = size if 0 < size < _OPEN_ENDED else None
                 self._rest = data[position:]
                 self._in_header = False
                 return True
@@ -89,3 +92,24 @@ class SampleReader:
             )
         self._channels = channels
         self._rate = int.from_bytes(fields[4:8], "little")
+
+
+def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
+    """What a whole stream of PCM or WAV lacks by its own account, in words; empty where nothing is known to lack."""
+    if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
+        return "it ends within a sample" if len(data) % 2 else ""
+    if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:
+        return ""
+    position = 12
+    while position + 8 <= len(data):
+        name, size = (
+            data[position : position + 4],
+            int.from_bytes(data[position + 4 : position + 8], "little"),
+        )
+        position += 8
+        if name == b"data":
+            there = len(data) - position
+            short = 0 < size < _OPEN_ENDED and there < size
+            return f"its data chunk says {size:,} bytes, but {there:,} are there" if short else ""
+        position += size + size % 2
+    return "it ends before its sound"

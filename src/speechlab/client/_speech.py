@@ -77,6 +77,8 @@ class SpeechFacts:
         Raises:
             ContractError: They are not audio, or of another kind than the one asked for.
         """
+        if not data:
+            raise ContractError("the service says that the speech is whole, and sent not a byte of it")
         try:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
                 clip = AudioClip.from_pcm(data, pcm_rate(content_type, self.sample_rate))

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from speechlab.client._events import attach_timing
-from speechlab.client._pcm import SampleReader
+from speechlab.client._pcm import SampleReader, what_is_missing
 from speechlab.client._speech import SpeechClip, SpeechFacts, check_audio_type
 from speechlab.client._stream_base import Stream, first_text
 from speechlab.client._wire import WireError
@@ -81,7 +81,7 @@ class AsyncSpeechStream(Stream):
         """The next bytes as they arrive, or None at the end.
 
         Raises:
-            StreamTruncatedError: The connection broke; ``partial`` holds what had come.
+            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
         """
         if self._closed and self._ended:
             return None
@@ -94,8 +94,11 @@ class AsyncSpeechStream(Stream):
             if piece is not None:
                 self._pieces.append(piece)
                 return piece
-            await self._finish()
-            return None
+            lacks = what_is_missing(self._facts.format, self.partial) if self._facts and self._pieces else ""
+            if not lacks:
+                await self._finish()
+                return None
+            text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
         await self.aclose()
         broken = StreamTruncatedError(text, partial=self.partial)
         attach_timing(broken, self.timing)
@@ -118,6 +121,8 @@ class AsyncSpeechStream(Stream):
     async def clips(self) -> AsyncIterator[AudioClip]:
         """The sound as it comes, in short clips; for the formats pcm and wav.
 
+        It goes on where the bytes have come to.
+
         Raises:
             InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.
             StreamTruncatedError: The connection broke.
@@ -125,6 +130,8 @@ class AsyncSpeechStream(Stream):
         await self.open()
         assert self._facts is not None
         reader = SampleReader(self._facts, self.content_type)
+        if self._pieces:  # what has been taken as bytes or clips already is not given again
+            reader.feed(self.partial)
         while (piece := await self.next_piece()) is not None:
             clip = reader.feed(piece)
             if clip is not None:

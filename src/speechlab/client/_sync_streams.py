@@ -81,12 +81,14 @@ class SpeechStream:
         """The next bytes as they arrive, or None at the end.
 
         Raises:
-            StreamTruncatedError: The connection broke; ``partial`` holds what had come.
+            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
         """
         return _portal.run(self._stream.next_piece)
 
     def clips(self) -> Iterator[AudioClip]:
         """The sound as it comes, in short clips; for the formats pcm and wav.
+
+        It goes on where the bytes have come to.
 
         Raises:
             InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.

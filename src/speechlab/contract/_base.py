@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from speechlab.errors import ContractError, InvalidRequestError
 
@@ -36,9 +36,21 @@ def _json_name(value: object) -> str:
 
 
 class Reply(BaseModel):
-    """Something that the service sends: fields that are missing, new or unknown do not break the reader."""
+    """Something that the service sends: fields that are missing, null, new or unknown do not break the reader."""
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_counts_as_absent(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or all(item is not None for item in value.values()):
+            return value
+        known = cls.model_fields
+        return {
+            name: item
+            for name, item in value.items()
+            if item is not None or name not in known or known[name].is_required()
+        }
 
     @classmethod
     def parse(cls, value: object) -> Self:
