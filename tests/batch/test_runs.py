@@ -391,3 +391,52 @@ def test_progress_that_fails_stops_the_run(reverser, translator, store):
     with pytest.raises(RuntimeError, match="mine"):
         batch.translate(texts(500), reverser, **quiet(store, progress=told))
     assert kept(store) < 500
+
+
+def test_cells_of_a_text_file_are_what_is_written_there_in_every_piece(reverser, tmp_path):
+    written = ["NA", "007", "None", "1.50", "null", "", "plain"]
+    lines = [f"{text},{number}" for number, text in enumerate(written)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,n", *lines]))
+    rows = [json.dumps({"text": text, "n": number}) for number, text in enumerate(written)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    for kind in ("csv", "jsonl"):
+        for size in (1, 2, 100):
+            options = quiet(tmp_path / f"{kind}{size}", chunk_rows=size)
+            table = batch.translate(tmp_path / f"rows.{kind}", reverser, **options)
+            assert table["status"].tolist() == ["ok"] * 5 + ["error", "ok"]
+            done = table[table["status"] == "ok"]
+            assert done["translation"].tolist() == [text[::-1] for text in written if text]
+            assert table["n"].tolist() == list(range(7))
+
+
+def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser, tmp_path):
+    (tmp_path / "rows.csv").write_text(
+        "text,n,d,b\na,1,,True\nb,2,,False\nc,,x,\nd,2.5,y,True\ne,,z,maybe\nf,9,,1\n"
+    )
+    plan = batch.plan_translation(
+        tmp_path / "rows.csv", reverser, store=tmp_path / "s", chunk_rows=2, **EN_JA
+    )
+    run = batch.run(plan, reverser, progress=False)
+    file = pd.read_parquet(run.export(tmp_path / "out.parquet"))
+    assert file["text"].tolist() == list("abcdef")
+    assert file["n"].fillna(-1).tolist() == [1, 2, -1, 2.5, -1, 9]
+    assert file["d"].fillna("").tolist() == ["", "", "x", "y", "z", ""]
+    assert file["b"].fillna("").tolist() == ["true", "false", "", "true", "maybe", "1"]
+    assert run.verify()
+
+    pieces = [
+        pd.DataFrame(
+            {"text": ["a", "b"], "k": pd.Categorical(["x", "y"]), "n": pd.array([1, None], "Int64")}
+        ),
+        pd.DataFrame({"text": ["c"], "k": pd.Categorical([1]), "n": [0.5], "late": ["l"]}),
+        pd.DataFrame({"text": ["d"], "n": pd.to_datetime(["2024-01-01"])}),
+    ]
+    table = batch.translate(iter(pieces), reverser, **quiet(tmp_path / "s"))
+    run = batch.load(table, tmp_path / "s")
+    pd.testing.assert_frame_equal(run.table(), table)
+    file = pd.read_parquet(run.export(tmp_path / "more.parquet"))
+    assert file["text"].tolist() == list("abcd")
+    assert file["k"].fillna("").tolist() == ["x", "y", "1", ""]
+    assert file["late"].fillna("").tolist() == ["", "", "l", ""]
+    assert file["n"].tolist()[0] == "1"
+    assert file["n"].tolist()[3].startswith("2024-01-01")

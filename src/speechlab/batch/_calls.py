@@ -98,6 +98,7 @@ class Step(ABC):
         content: Those of them that are the result, and not how it came about.
         wants_voices: Whether it has to know the service's catalogue.
         needs: Columns of the input.
+        texts: Those of them whose cells are texts, also where a file does not say so.
         settings: The parameters, for the manifest.
     """
 
@@ -106,6 +107,7 @@ class Step(ABC):
     content: tuple[str, ...]
     wants_voices: bool = False
     needs: tuple[str, ...]
+    texts: frozenset[str]
     settings: Mapping[str, Any]
 
     @abstractmethod

@@ -64,6 +64,11 @@ class Parameters:
     same: Mapping[str, Any]
     columns: Mapping[str, str]
 
+    @property
+    def texts(self) -> frozenset[str]:
+        """Columns of parameters that are texts."""
+        return frozenset(at for name, at in self.columns.items() if name not in _NUMBERS | {"vad"})
+
     def of(self, row: Row) -> dict[str, Any]:
         """Return the parameters of a row.
 

@@ -101,7 +101,7 @@ class Plan:
         if self._whole:
             yield from self._whole
             return
-        for frame in self.source.pieces(self.chunk_rows):
+        for frame in self.source.pieces(self.chunk_rows, self.step.texts):
             check_columns(frame, self.step, self.prefix)
             yield make_chunk(frame, self.step, store)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from speechlab.batch._columns import make_column
+from speechlab.batch._export import common_schema, fitted
 from speechlab.batch._plan import opened
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, STORE_FILE
@@ -131,7 +132,7 @@ class Run:
                 kind = "status" if name == self._column("status") else "category"
                 values = [value for frame in frames for value in frame[name].tolist()]
                 table[name] = make_column(values, kind, table.index)
-            elif isinstance(frames[0][name].dtype, pd.CategoricalDtype) and len(frames) > 1:
+            elif len(frames) > 1 and _categories_agree(name, frames):
                 joined = union_categoricals([frame[name] for frame in frames])  # a column of the input
                 table[name] = pd.Series(joined, index=table.index)
         table.attrs["speechlab_run"] = self.id
@@ -159,24 +160,28 @@ class Run:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
         draft = target.with_name(f".{target.name}.part")
-        writer = None
         try:
+            schema = common_schema(self._schemas())
+            writer = pq.ParquetWriter(
+                draft,
+                schema.with_metadata({**(schema.metadata or {}), b"speechlab_run": about}),
+                compression="zstd",
+            )
             for frame in self.parts():
-                table = _with_wide_categories(pa.Table.from_pandas(frame))
-                if writer is None:
-                    schema = table.schema.with_metadata(
-                        {**(table.schema.metadata or {}), b"speechlab_run": about}
-                    )
-                    writer = pq.ParquetWriter(draft, schema, compression="zstd")
-                writer.write_table(table.cast(writer.schema))
-            if writer is not None:
-                writer.close()
+                writer.write_table(fitted(pa.Table.from_pandas(frame), writer.schema))
+            writer.close()
             draft.replace(target)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         finally:
             draft.unlink(missing_ok=True)
         return target
+
+    def _schemas(self) -> Iterator[pa.Schema]:
+        import pyarrow as pa
+
+        for frame in self.parts():
+            yield pa.Schema.from_pandas(frame)
 
     def verify(self) -> Verification:
         """Check that the table, and each result and sound in it, is still what the run wrote down."""
@@ -329,24 +334,19 @@ def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
     return rows
 
 
+def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
+    """Whether a column has categories of one type in all pieces."""
+    import pandas as pd
+
+    kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
+    of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
+    return len(of) == 1 and None not in of
+
+
 def _text(value: object) -> str | None:
     import pandas as pd
 
     return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
-
-
-def _with_wide_categories(table: pa.Table) -> pa.Table:
-    """Pieces of one file must agree on their types, and how wide the codes of categories are depends on the piece."""
-    import pyarrow as pa
-
-    for at, column in enumerate(table.schema):
-        if pa.types.is_dictionary(column.type):
-            kind = column.type.value_type
-            if pa.types.is_null(kind) or pa.types.is_large_string(kind):
-                kind = pa.string()
-            wide = pa.dictionary(pa.int32(), kind, ordered=column.type.ordered)
-            table = table.set_column(at, column.with_type(wide), table.column(at).cast(wide))
-    return table
 
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,6 +21,11 @@ Table = Any
 """A pandas DataFrame, an Arrow table, a path of a Parquet, CSV or JSON Lines file, or an iterable of DataFrames."""
 
 _LINES = 100
+# What pandas takes for an empty cell of a CSV file; in a column of texts, "None" and "NA" are texts.
+_EMPTY = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 _KINDS = (
     "a DataFrame, an Arrow table, a path that ends in .parquet, .csv or .jsonl, or an iterable of DataFrames"
 )
@@ -47,16 +52,18 @@ class Source:
         """Whether it can be read more than once."""
         return self.frames is None or not isinstance(self.frames, Iterator)
 
-    def pieces(self, rows: int) -> Iterator[pd.DataFrame]:
+    def pieces(self, rows: int, texts: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """Read it.
 
         Args:
             rows: Most rows of a piece of a file or stream; a table in memory comes whole.
+            texts: Columns of a CSV file whose cells are texts, whatever they look like: ``007``, ``None``. Without
+                that, what a cell is would depend on the cells that happen to stand in the same piece.
         """
         if self.whole is not None:
             yield self.whole
         elif self.path is not None:
-            yield from _read(self.path, rows)
+            yield from _read(self.path, rows, texts)
         else:
             for frame in self.frames or ():
                 table = _given(frame)
@@ -156,17 +163,21 @@ def _columns_of(path: Path) -> tuple[Any, ...]:
         return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
 
 
-def _read(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def _read(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     with _readable(path):
         if path.suffix.lower() == ".parquet":
             yield from _read_parquet(path, rows)
         elif path.suffix.lower() == ".csv":
-            with pd.read_csv(path, chunksize=rows) as reader:
+            as_text = dict.fromkeys(texts, str)
+            empty = {name: "" if name in as_text else _EMPTY for name in _columns_of(path)}
+            options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
+            with pd.read_csv(path, chunksize=rows, **options) as reader:
                 yield from reader
         else:
-            with pd.read_json(path, lines=True, chunksize=rows) as lines:
+            # JSON says itself what is a text and what a number
+            with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
                 yield from lines
 
 

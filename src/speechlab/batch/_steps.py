@@ -95,6 +95,7 @@ class SynthesisStep(Step):
         given = {"voice": voice, "format": format, "sample_rate": sample_rate, "temperature": temperature}
         self._parameters = read_parameters(given, have)
         self.needs = (self._text, *self._parameters.columns.values())
+        self.texts = self._parameters.texts | {self._text}
         self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
         # what no row could have is refused before any work is done
         same = dict(self._parameters.same)
@@ -224,6 +225,7 @@ class TranscriptionStep(Step):
         self._service = facts.service
         self._parameters = read_parameters(given, have)
         self.needs = (self._audio, *self._parameters.columns.values())
+        self.texts = self._parameters.texts | {self._audio}
         self.settings = _settings({"audio": self._audio}, self._parameters, self._repeat)
         self._asked: dict[str, dict[str, Any]] = {}
         # what no row could have is refused before any work is done
@@ -325,6 +327,7 @@ class TranslationStep(Step):
         self._service = facts.service
         self._parameters = read_parameters(given, have)
         self.needs = (self._text, *self._parameters.columns.values())
+        self.texts = self._parameters.texts | {self._text}
         self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
         # what no row could have is refused before any work is done
         self._request({"text": "a", "source_lang": "ja", "target_lang": "en", **self._parameters.same})
