@@ -222,8 +222,13 @@ def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
         tmp_path / ("x" * 300): "cannot be read: File name too long",
         tmp_path / "loop.wav": "cannot be read: Too many levels",
         "null\0.wav": "cannot be read",
+        "": "is empty in this row",
+        " ": "is empty in this row",
+        "https://example.com/a.wav": "is an address",
+        7: "holds 7 (int) in this row, and must hold a path",
     }
-    frame = pd.DataFrame({"audio": pd.Series([str(path) for path in words], dtype=object)})
+    cells = [path if isinstance(path, int) else str(path) for path in words]
+    frame = pd.DataFrame({"audio": pd.Series(cells, dtype=object)})
     plan = batch.plan_transcription(frame, reverser, store=store)
     assert plan.summary()["invalid"] == len(words)
     for error, expected in zip(plan.rows, words.values(), strict=True):

@@ -161,7 +161,9 @@ def text_cell(value: object, column: str) -> str:
     elif missing(value):
         message = f"column {column!r} is empty in this row"
     else:
-        message = f"column {column!r} holds a {type(value).__name__} in this row, and must hold text"
+        message = (
+            f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
+        )
     raise InvalidRequestError(message, parameter=column)
 
 

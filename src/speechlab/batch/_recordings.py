@@ -7,8 +7,8 @@ from io import BytesIO
 from pathlib import Path
 
 from speechlab.audio import AudioClip
-from speechlab.batch._calls import text_cell
-from speechlab.errors import AudioDecodeError
+from speechlab.batch._calls import missing, text_cell
+from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 __all__ = ["content_of", "is_path", "seconds_of"]
 
@@ -29,11 +29,21 @@ def content_of(source: object, column: str) -> bytes:
         return source
     if isinstance(source, AudioClip):
         return source.encode("flac")
+    if not is_path(source) and not missing(source):
+        message = (
+            f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
+            "bytes or an AudioClip"
+        )
+        raise InvalidRequestError(message, parameter=column)
+    if isinstance(source, str) and not source.strip():
+        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
     path = Path(source) if isinstance(source, os.PathLike) else Path(text_cell(source, column))
     try:
         return path.read_bytes()
     except FileNotFoundError:
         message = f"there is no file {path}"
+        if "://" in str(source):
+            message = f"{source} is an address; download the recording, and name its file"
     except IsADirectoryError:
         message = f"{path} is a folder, and must be a recording"
     except (OSError, ValueError) as error:
