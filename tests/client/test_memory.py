@@ -210,7 +210,9 @@ def test_a_miss_names_the_parameter_that_differs(service, store, http, wav):
         error = missed(lambda: lab.transcribe(wav, language="en", hotwords=["x"]))
         assert error.parameter == "language"
         assert "'en' here, 'ja' there" in str(error)
-        assert missed(lambda: lab.transcribe(wav + b"\0\0")).parameter == "audio"
+        error = missed(lambda: lab.transcribe(wav + b"\0\0"))
+        assert error.parameter == "audio"
+        assert f"{audio_digest(wav)[:12]}… there" in str(error)
         assert (
             missed(lambda: lab.translate("い", source_lang="ja", target_lang="en", keywords=["k"])).parameter
             == "text"

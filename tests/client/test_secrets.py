@@ -196,6 +196,7 @@ def test_a_key_may_go_to_this_machine_and_over_tls(http, address):
         ({"base_url": "http://localhost", "max_retries": -1}, "max_retries"),
         ({"base_url": "http://localhost", "max_concurrency": 0}, "max_concurrency"),
         ({"base_url": "http://localhost", "retries": 3}, "no option 'retries'"),
+        ({"base_url": "http://localhost", "on_event": asyncio.sleep}, "async function"),
         ({}, "SPEECHLAB_BASE_URL"),
     ],
 )

@@ -28,6 +28,7 @@ from speechlab.contract import (
     audio_digest,
     join_url,
     parse_service_message,
+    realtime_base,
     request_key,
 )
 from speechlab.errors import ContractError
@@ -171,6 +172,20 @@ def test_the_table_of_states_names_only_known_messages_and_codes():
 )
 def test_019_089_addresses(base):
     assert join_url(base, "/translate/") == base.rstrip("/") + "/translate/"
+
+
+@pytest.mark.parametrize(
+    ("base", "realtime"),
+    [
+        ("https://a/b", "wss://a/b"),
+        ("http://a:1", "ws://a:1"),
+        ("HTTP://A", "ws://A"),
+        ("Https://a", "wss://a"),
+        ("a", "ws://a"),
+    ],
+)
+def test_the_websocket_address_belongs_to_the_http_one(base, realtime):
+    assert realtime_base(base) == realtime
 
 
 def test_keys_of_requests_follow_the_question_alone():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ __all__ = ["miss", "nothing_is_sent"]
 
 _LOOKED_AT = 2_000
 _SHOWN = 60
+_DIGEST = re.compile("[0-9a-f]{64}")  # recordings are told apart by these
 _REMEDY = 'run it once with mode="auto" where the service can be reached'
 
 
@@ -58,5 +60,7 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> tuple[int, float]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return f"{value[:12]}…"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from ipaddress import ip_address
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,10 @@ class Settings:
         if self.on_event is not None and not callable(self.on_event):
             raise ConfigurationError(
                 f"on_event is {self.on_event!r}; give a function of one CallEvent, or None"
+            )
+        if iscoroutinefunction(self.on_event):  # nobody would await what it gives
+            raise ConfigurationError(
+                "on_event is an async function; give one that returns at once, without async"
             )
         _check_methods("clock", self.clock, "monotonic", "time", "sleep")
         _check_methods("rng", self.rng, "uniform")

@@ -26,6 +26,7 @@ def join_url(base_url: str, path: str) -> str:
 
 def realtime_base(base_url: str) -> str:
     """Return the WebSocket base URL that belongs to an HTTP base URL when no other is configured."""
-    if base_url.startswith("https://"):
-        return "wss://" + base_url.removeprefix("https://")
-    return "ws://" + base_url.removeprefix("http://")
+    scheme, separator, rest = base_url.partition("://")
+    if not separator:
+        return f"ws://{base_url}"
+    return f"{'wss' if scheme.lower() == 'https' else 'ws'}://{rest}"
