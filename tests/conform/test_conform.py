@@ -245,6 +245,17 @@ def test_the_command_shows_what_was_sent_and_what_came(live_service):
     assert "a-key-of-nobody" not in wrong.stdout + wrong.stderr
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("option", ["--voice", "--q-voice"])
+def test_a_voice_that_is_not_there_is_no_success(live_service, option):
+    done = conform(
+        "--base-url", live_service.base_url, "--only", "20", option, "nobody",
+        SPEECHLAB_API_KEY=live_service.api_key,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "has no voice 'nobody'" in done.stderr
+
+
 def test_the_command_says_why_it_cannot_run():
     done = conform("--base-url", "http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:0123456789abcdef")
     assert done.returncode == 2
@@ -257,6 +268,10 @@ def test_the_command_says_why_it_cannot_run():
         ((), "needs --base-url and --api-key"),
         (("--base-url", "smoke", "--api-key", "sl:0123456789abcdef"), "is not a URL"),
         (("--only", "smoke"), "neither a number"),
+        (
+            ("--report", "no-such-folder/r.xml", "--base-url", "http://127.0.0.1:9", "--api-key", "sl:0"),
+            "there is no folder no-such-folder",
+        ),
         (("--only", "999", "--base-url", "http://127.0.0.1:9", "--api-key", "sl:0"), "no check is about 999"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -93,6 +94,13 @@ def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
     (piece,) = engine.synthesise(text, engine.voices[0].name)
     assert 0.1 <= len(piece) / engine.sample_rate <= 1
     assert not piece.any()
+
+
+def test_a_text_on_which_the_filter_diverges_is_loud_and_no_more(openjtalk):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        pieces = list(openjtalk.synthesise("a" * 300, openjtalk.voices[0].name))
+    assert all(np.isfinite(piece).all() and np.abs(piece).max() <= 1 for piece in pieces)
 
 
 def test_a_text_that_the_voice_cannot_read_is_refused(hibari):

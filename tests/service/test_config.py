@@ -112,6 +112,19 @@ def test_which_engines_are_on():
         served_engines(ServiceConfig(recogniser="whisperer"))
 
 
+def test_an_option_that_an_engine_does_not_know_is_told_at_the_start():
+    with pytest.raises(ConfigurationError, match=r"'openjtalk'.*'speeed'"):
+        served_engines(ServiceConfig(engines={"openjtalk": {"speeed": 3}}))
+    with pytest.raises(ConfigurationError, match="'speeed'"):
+        create_app(ServiceConfig(api_keys=(make_key(),), engines={"openjtalk": {"speeed": 3}}))
+
+
+def test_a_data_folder_that_cannot_be_used_ends_the_start(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):
+        serve(ServiceConfig(port=0, data_dir=tmp_path / "file"))
+
+
 def test_keys_are_checked_and_never_shown():
     key = make_key()
     assert is_key_form(key)

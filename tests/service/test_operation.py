@@ -282,6 +282,55 @@ def test_a_head_that_comes_too_slowly_is_408(hasty):
     assert seconds < 3
 
 
+@pytest.fixture(scope="module")
+def terse(stage):
+    with stage(header_bytes=4096) as service:
+        yield service
+
+
+LONG_HEADS = {
+    "one header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000 + b"\r\n\r\n",
+    "a header without end": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000,
+    "many headers": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 1200 + b"\r\n",
+    "a URL": b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a URL without end": b"GET /" + b"a" * 5000,
+    "headers after the body": (
+        b"POST /tts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + b"KEY" + b"\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + b"X-A: b\r\n" * 1200
+    ),
+}
+
+
+@pytest.mark.parametrize("head", LONG_HEADS.values(), ids=LONG_HEADS)
+def test_a_head_that_is_too_long_is_431(terse, tools, head):
+    with socket.create_connection(terse.http.address, timeout=20) as connection:
+        connection.sendall(head.replace(b"KEY", tools.key.encode()))
+        came = tools.read_all(connection)
+    assert came.startswith(b"HTTP/1.1 431 ")
+    body = json.loads(came.partition(b"\r\n\r\n")[2])
+    assert (body["name"], body["code"]) == ("ErrHeadTooLarge", ERRORS["ErrHeadTooLarge"].code)
+    assert "4,096" in body["error"]
+
+
+def test_s115_a_head_that_is_too_long_for_a_handshake_is_no_handshake(terse, tools):
+    with socket.create_connection(terse.http.address, timeout=20) as connection:
+        connection.sendall(b"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000)
+        came = tools.read_all(connection)
+    assert came.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(came.partition(b"\r\n\r\n")[2])["name"] == "invalid_websocket_upgrade"
+
+
+def test_bodies_and_the_requests_before_do_not_count_as_head(terse, tools):
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 3000 + b"\r\n\r\n"
+    with socket.create_connection(terse.http.address, timeout=20) as connection:
+        for _ in range(3):
+            connection.sendall(head)
+            assert tools.read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+    text = "One two three. " * 300
+    fields = {"voice_id": terse.voice("plain"), "text": text, "format": "wav", "x": "y" * 100_000}
+    assert terse.http.speak(**fields).status == 200
+
+
 def test_a_connection_that_says_nothing_is_closed(hasty):
     came, seconds = sent_slowly(hasty.http.address, [], 0.1)
     assert came == b""

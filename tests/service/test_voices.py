@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 
+import pytest
+
 from speechlab.contract import AudioFormat, Gender, VoiceList
+from speechlab.engines import EngineVoice
 from speechlab.service import voice_uuid
 
 
@@ -46,13 +50,34 @@ def test_s26_only_what_can_speak_is_listed_and_the_rest_is_unknown(staged, error
 
 
 def test_s26_a_voice_that_is_added_later_can_be_used_at_once(staged):
-    from speechlab.engines import EngineVoice
-
     staged.http.request("GET", "/tts/voices")
     staged.speaker.voices = (*staged.speaker.voices, EngineVoice("late", ("en",), "Female", "came later"))
     ids = {voice["id"] for voice in staged.http.request("GET", "/tts/voices").json()["voices"]}
     assert staged.voice("late") in ids
     assert staged.http.speak(voice_id=staged.voice("late"), text="x", format="wav").status == 200
+
+
+def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
+    from speechlab.service._lanes import Lane, Threads
+    from speechlab.service._providers import Provider, ServedEngine
+    from speechlab.service._voices import Catalogue
+
+    class Speaks:
+        voices = (EngineVoice("one", ("en",), "Female", "speaks"),)
+
+    def broken():
+        raise OSError("no such library")
+
+    def lane(name, create):
+        entry = ServedEngine(name, "synthesiser", create, Provider(name))
+        return Lane(entry, Threads(), asyncio.Semaphore(1), concurrency=1, queue_limit=1)
+
+    catalogue = Catalogue([lane("broken", broken), lane("whole", Speaks)])
+    assert [voice["id"] for voice in catalogue.listing()["voices"]] == [voice_uuid("whole", "one")]
+    assert catalogue.find(voice_uuid("whole", "one")) is not None
+    assert catalogue.find(voice_uuid("broken", "one")) is None
+    with pytest.raises(OSError, match="no such library"):
+        Catalogue([lane("broken", broken)]).listing()
 
 
 def test_s53_s86_services_that_are_not_registered_are_404(stage, error_body):

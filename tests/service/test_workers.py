@@ -105,7 +105,7 @@ def test_s87_limits_of_the_recording_are_told(decoders):
     limited = decoders(audio_seconds=10)
     fault = refused(lambda: limited.decode(silence(600), RATE))
     assert fault.status == 413
-    assert "10 s" in fault.error
+    assert "10 s (audio_seconds)" in fault.error
     assert limited.running == 1
 
 

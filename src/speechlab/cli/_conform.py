@@ -100,6 +100,8 @@ def conform(
             text_limit=text_limit,
             timeout_s=timeout,
         )
+        if report is not None and not report.parent.is_dir():
+            raise ConfigurationError(f"there is no folder {report.parent} for the report")
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
         errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")

@@ -39,12 +39,14 @@ def run(
 
     Raises:
         APIConnectionError: Nothing answers at the base URL.
+        ValueError: A voice of the options is not in the catalogue.
     """
     target = Target(options)
     try:
         target.http.connect(min(options.timeout_s, 20.0)).close()
     except OSError as error:
         raise APIConnectionError(f"nothing answers at {options.base_url}: {error}") from error
+    _find_voices(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wanted = chosen() if selected is None else selected
     outcomes = []
@@ -54,6 +56,20 @@ def run(
         outcomes.append(_tried(target, check))
     shown = options.ws_base_url or realtime_base(options.base_url)
     return Report(options.base_url, shown, started, tuple(outcomes))
+
+
+def _find_voices(target: Target) -> None:
+    """Stop at a voice that is not there: with it hardly anything would be tried, and nothing would fail."""
+    wanted = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
+    if not wanted:
+        return
+    try:
+        listed = {each["id"].lower() for each in target.voices}
+    except (Unmet, Untried, OSError, ValueError):
+        return  # the checks of the catalogue say so
+    for voice in wanted:
+        if voice.lower() not in listed:
+            raise ValueError(f"the catalogue has no voice {voice!r}")
 
 
 def _tried(target: Target, check: Check) -> Outcome:

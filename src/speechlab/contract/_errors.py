@@ -78,6 +78,7 @@ ERRORS: dict[str, ErrorKind] = _kinds(
     ("ErrTooLarge", 114, 413),
     ("ErrOverloaded", 115, 503),
     ("ErrRequestTimeout", 116, 408),
+    ("ErrHeadTooLarge", 117, 431),
 )
 """The embedded service's errors. Only 104 is fixed by the contract; the other numbers are ours, and stable."""
 

@@ -87,4 +87,5 @@ class OpenJTalkEngine:
             raise EngineError(
                 f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
             ) from error
-        return (np.asarray(samples, dtype=np.float64) / _FULL_SCALE).astype(np.float32)
+        # Some texts (a hundred times the same letter) make its filter diverge, beyond what float32 can hold.
+        return np.clip(np.asarray(samples, dtype=np.float64) / _FULL_SCALE, -1.0, 1.0).astype(np.float32)

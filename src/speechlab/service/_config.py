@@ -72,6 +72,7 @@ class ServiceConfig(BaseModel):
         service_concurrent: The same for the operations of a service that run at the same moment.
         unload_idle_s: A large model is let go when nobody has used it for so long; 0 keeps all.
         header_timeout_s: How long the head of a request may take.
+        header_bytes: How long it may be.
         body_timeout_s: How long a body may pause, and how long its first 80 KiB may take; the rest has to come
             at 4 KiB/s or more.
         decode_workers: How many processes decode recordings.
@@ -130,6 +131,7 @@ class ServiceConfig(BaseModel):
     service_concurrent: dict[ServiceName, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     unload_idle_s: float = Field(default=900.0, ge=0)
     header_timeout_s: float = Field(default=20.0, gt=0)
+    header_bytes: int = Field(default=64 * 1024, ge=4096)
     body_timeout_s: float = Field(default=20.0, gt=0)
     decode_workers: int = Field(default=1, ge=1, le=16)
     decode_wall_s: float = Field(default=60.0, gt=0)

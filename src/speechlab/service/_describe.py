@@ -241,7 +241,7 @@ def _speech() -> dict[str, Any]:
     content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in c.CONTENT_TYPES.values()}
     done = {"description": "The audio; chunked with `stream`.", "content": content}
     body = {"application/json": {"schema": _ref(c.SpeechRequest)}}
-    replies = {"200": done, **_errors("tts", 400, 403, 404, 408, 413, 429, 500, 503)}
+    replies = {"200": done, **_errors("tts", 400, 403, 404, 408, 413, 429, 431, 500, 503)}
     return _operation("speak", "Speak a text", replies, body=body)
 
 
@@ -249,7 +249,7 @@ def _recognition() -> dict[str, Any]:
     body = {"application/json": {"schema": _ref(c.RecognitionRequest)}}
     replies = {
         "200": _json(_ref(c.RecognitionReply)),
-        **_errors("asr", 400, 403, 404, 408, 413, 429, 500, 502, 503),
+        **_errors("asr", 400, 403, 404, 408, 413, 429, 431, 500, 502, 503),
     }
     legacy = "A body with OpenAI-style `messages` is taken too (section 4.4); `vad` is then 1 by default."
     return _operation("transcribe", "Transcribe a recording", replies, body=body, description=legacy)
@@ -263,7 +263,7 @@ def _translation() -> dict[str, Any]:
         "x-event-data": _ref(c.TranslationChunkReply),
         "x-last-event-data": c.STREAM_END,
     }
-    replies = {"200": done, **_errors("translate", 400, 404, 408, 413, 429, 500, 503)}
+    replies = {"200": done, **_errors("translate", 400, 404, 408, 413, 429, 431, 500, 503)}
     return _operation("translate", "Translate a text", replies, body=body)
 
 
@@ -274,6 +274,7 @@ def _errors(service: str, *statuses: int) -> dict[str, Any]:
         404: "Not registered here.",
         408: "The request came too slowly.",
         413: "Larger than the settings allow.",
+        431: "The head of the request is larger than the settings allow.",
         429: "Rate limit exceeded, or the engine's queue is full; see Retry-After.",
         503: "The rate limits cannot be checked, or the service is stopping; see Retry-After.",
     }

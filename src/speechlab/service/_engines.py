@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.engines import catalogue, create, status
 from speechlab.errors import ConfigurationError
@@ -76,7 +76,7 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
     as is each that was given options. The chosen ones come first. A recogniser elsewhere leaves none here.
 
     Raises:
-        ConfigurationError: The settings name an engine that does not exist.
+        ConfigurationError: The settings name an engine that does not exist, or an option that it does not know.
     """
     table = catalogue()
     named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]
@@ -99,6 +99,8 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
                     "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
                 )
         if wanted and name not in given:
+            if options:
+                _check_options(name, options)
             if entry.reads and reader is not None:
                 options.setdefault("reader", reader)
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
@@ -106,3 +108,19 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
         engines = [engine for engine in engines if engine.kind != "recogniser"]
     chosen_first = {config.recogniser, config.translator}
     return sorted(engines, key=lambda engine: engine.name not in chosen_first)
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    """Make the engine once, so that an option that it does not know is told at the start, not at the first request.
+
+    What else may be wrong with it (a package or a model that is missing) concerns only those who ask for it.
+    """
+    try:
+        engine = create(name, **options)
+    except ConfigurationError:
+        raise
+    except Exception:  # noqa: BLE001 - as at its first use, where it is answered and logged
+        return
+    close = getattr(engine, "close", None)
+    if close is not None:
+        close()

@@ -142,7 +142,10 @@ class Ledger:
                     f"usage cannot be summed by {name!r}; it can by {', '.join(GROUPS)}"
                 )
         groups = [GROUPS[name] for name in by]
-        sums = ", ".join(f"sum({name})" for name in _SUMMED)
+        # Sums of seconds would otherwise end in 0000000001.
+        sums = ", ".join(
+            f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED
+        )
         grouping = f"GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if by else ""
         found = self._database.read(
             f"SELECT {', '.join([*groups, ''])} count(*), sum(status != 'completed'), {sums} "  # noqa: S608

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import uvicorn
 
 from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
-from speechlab.errors import ConfigurationError, ServiceStartError
+from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._access import Access
 from speechlab.service._addresses import is_loopback
 from speechlab.service._app import create_app
@@ -83,7 +83,14 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=cast("Any", partial(PatientProtocol, header_timeout_s=config.header_timeout_s)),
+                http=cast(
+                    "Any",
+                    partial(
+                        PatientProtocol,
+                        header_timeout_s=config.header_timeout_s,
+                        header_bytes=config.header_bytes,
+                    ),
+                ),
                 ws=RealtimeProtocol,
                 ws_max_size=WS_READ_MAX_BYTES,
                 ws_ping_interval=config.ws_ping_s,
@@ -201,7 +208,10 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
     spare_memory()
     config, listener, ready = prepare(config)
     with contextlib.closing(listener):
-        app = create_app(config)
+        try:
+            app = create_app(config)
+        except StoreError as error:
+            raise ServiceStartError(error.message) from error
         to_stderr()
 
         def on_ready() -> None:

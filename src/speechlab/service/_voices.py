@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.contract import Voice, canonical_uuid
+from speechlab.service._logs import facts_of, log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,18 +67,33 @@ class Catalogue:
         self._lanes = lanes
         self._single_rate_override = single_rate_override
         self._voices: dict[str, CatalogueVoice] = {}
+        self._broken: dict[str, Exception] = {}
         self._read_at = float("-inf")
 
     def read(self) -> list[CatalogueVoice]:
-        """Ask all engines for their voices. Blocks; for worker threads."""
+        """Ask all engines for their voices; one that cannot be made has none. Blocks; for worker threads.
+
+        Raises:
+            Exception: No engine can be made.
+        """
         found: dict[str, CatalogueVoice] = {}
+        broken: dict[str, Exception] = {}
         for lane in self._lanes:
             provider = lane.entry.promises
             rules = provider.rules(single_rate_override=self._single_rate_override)
-            for voice in lane.engine().voices:
+            try:
+                voices = lane.engine().voices
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not silence the others
+                broken[provider.name] = error
+                if provider.name not in self._broken:
+                    log("an engine has no voices", level="error", provider=provider.name, **facts_of(error))
+                continue
+            for voice in voices:
                 identity = voice_uuid(provider.name, voice.name)
                 found[identity] = CatalogueVoice(identity, voice, provider, rules, lane)
-        self._voices, self._read_at = found, time.monotonic()
+        self._voices, self._broken, self._read_at = found, broken, time.monotonic()
+        if broken and not found:
+            raise next(iter(broken.values()))
         return list(found.values())
 
     def find(self, voice_id: str) -> CatalogueVoice | None:

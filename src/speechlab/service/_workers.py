@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Decoders"]
 
 _MODULE = "speechlab.service._workers_child"
+_SETTINGS = {
+    "max_seconds": "audio_seconds",
+    "max_decoded_bytes": "audio_decoded_bytes",
+    "max_channels": "audio_channels",
+}
+"""Settings by the limit of decoding that they set."""
 
 
 class Decoders:
@@ -38,11 +44,7 @@ class Decoders:
         self._memory_bytes = config.decode_memory_bytes
         self._cpu_s = config.decode_cpu_s
         self._wall_s = config.decode_wall_s
-        decoding = {
-            "max_seconds": config.audio_seconds,
-            "max_decoded_bytes": config.audio_decoded_bytes,
-            "max_channels": config.audio_channels,
-        }
+        decoding = {limit: getattr(config, setting) for limit, setting in _SETTINGS.items()}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": self._cpu_s, "decoding": decoding}
         self._pool = Pool(config.decode_workers, _MODULE, limits)
 
@@ -98,7 +100,10 @@ def _check(fields: dict[str, Any], samples: bytearray) -> None:
         case "memory":
             raise _too_large("it took more memory than a recording may (decode_memory_bytes)")
         case "limit":
-            raise Fault("ErrTooLarge", fields["message"], "asr", "audio")
+            message = str(fields["message"])
+            for limit, setting in _SETTINGS.items():
+                message = message.replace(f"DecodeLimits.{limit}", setting)
+            raise Fault("ErrTooLarge", message, "asr", "audio")
         case "damaged":
             raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
     if not samples:
