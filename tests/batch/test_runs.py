@@ -445,3 +445,21 @@ def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser,
     assert file["late"].fillna("").tolist() == ["", "", "l", ""]
     assert file["n"].tolist()[0] == "1"
     assert file["n"].tolist()[3].startswith("2024-01-01")
+
+
+def test_cells_that_no_file_can_hold_cost_nothing_of_the_run(reverser, store, tmp_path):
+    frame = texts(2).assign(z=[1 + 2j, 3j], o=[{1}, object], p=pd.period_range("2024", periods=2, freq="Y"))
+    table = batch.translate(frame, reverser, **quiet(store))
+    assert table["status"].tolist() == ["ok", "ok"]
+    run = batch.load(table, store)
+    assert run.verify()
+    assert run.table()["z"].tolist() == ["(1+2j)", "3j"]
+    assert run.table()["p"].tolist() == frame["p"].tolist()
+    assert pd.read_parquet(run.export(tmp_path / "out.parquet"))["z"].tolist() == ["(1+2j)", "3j"]
+
+
+def test_a_store_that_is_not_there_is_not_made_by_looking_for_it(tmp_path):
+    for look in (batch.runs, lambda store: batch.load("20260101-000000-00000000", store)):
+        with pytest.raises(StoreError, match="there is no store in"):
+            look(tmp_path / "stroe")
+    assert not (tmp_path / "stroe").exists()

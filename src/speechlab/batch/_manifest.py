@@ -44,7 +44,7 @@ def table_bytes(frame: pd.DataFrame) -> bytes:
 
     kept = frame.copy(deep=False)
     for name in frame.columns:
-        if frame[name].dtype == object:
+        if frame[name].dtype == object or frame[name].dtype.kind == "c":  # no file has complex numbers
             kept[name] = _storable(frame[name])
     kept.columns = [str(name) for name in frame.columns]
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +18,6 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, STORE_FILE
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     import pandas as pd
@@ -204,7 +205,7 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
         store: The store that was used; None for the user's own, or that of the folder.
 
     Raises:
-        StoreError: The store has no such run.
+        StoreError: There is no such store, or it has no such run.
         InvalidRequestError: The table does not say which run made it.
     """
     if isinstance(run, Run):
@@ -220,8 +221,17 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
             )
             raise InvalidRequestError(message, parameter="run")
         run = name
-    with opened(store) as open_store:
+    with _looked_into(store) as open_store:
         return Run(open_store.run(run), _kept(store, open_store))
+
+
+@contextmanager
+def _looked_into(store: StoreLike) -> Iterator[Store]:
+    """Open a store that must be there: a folder whose name is wrong is not made, and is not empty either."""
+    if isinstance(store, (str, os.PathLike)) and not (Path(store) / STORE_FILE).is_file():
+        raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
+    with opened(store) as open_store:
+        yield open_store
 
 
 def _latest(folder: Path) -> Run:
@@ -241,10 +251,13 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     Returns:
         One row for each run: ``run``, ``operation``, ``status``, ``started`` (UTC), ``seconds``, ``rows``, ``ok``,
         ``cached``, ``error`` and ``reason``.
+
+    Raises:
+        StoreError: There is no such store.
     """
     import pandas as pd
 
-    with opened(store) as open_store:
+    with _looked_into(store) as open_store:
         records = open_store.runs()
     lines = []
     for record in records:
