@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 
 import pytest
 
@@ -88,3 +89,67 @@ with Client("https://{place}", transport={transport!r}) as lab:
     )
     assert done.stdout == "0\n", done.stderr
     assert len(asked) == 1
+
+
+def told(code, **environment):
+    program = f"""
+from speechlab.client import Client
+from speechlab.errors import SpeechLabError
+VOICE = "0f8fad5b-d9cb-469f-a165-70867728950e"
+def tell(call):
+    try:
+        call()
+    except SpeechLabError as error:
+        print(type(error).__name__, error)
+{code}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": "/usr/bin:/bin", **environment},
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+def both_ways(address):
+    return f"""
+with Client({address!r}, api_key="sl:canary-0f8fad5b", max_retries=0) as lab:
+    tell(lab.voices)
+    tell(lab.realtime(voice=VOICE, format="pcm").open)
+"""
+
+
+def test_a_certificate_for_another_name(secure, certificate):
+    place, _, asked = secure
+    address = f"https://{place.replace('127.0.0.1', 'localhost')}"
+    lines = told(both_ways(address), SSL_CERT_FILE=str(certificate / "cert.pem"))
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("APIConnectionError")
+        assert line.endswith("set base_url to the name that it is for")
+    assert not asked
+
+
+def test_certificates_that_cannot_be_read(tmp_path):
+    path = str(tmp_path / "none.pem")
+    lines = told(both_ways("https://127.0.0.1:1"), SSL_CERT_FILE=path)
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("ConfigurationError the certificates to trust cannot be read")
+        assert f"SSL_CERT_FILE={path!r}" in line
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:hidden@127.0.0.1:1", "odd://me:hidden@127.0.0.1:1"])
+def test_a_proxy_that_cannot_be_used(proxy):
+    if proxy.startswith("socks") and (find_spec("socksio") or find_spec("python_socks")):
+        pytest.skip("the packages for SOCKS are installed")
+    lines = told(both_ways("https://speech.invalid"), HTTPS_PROXY=proxy)
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("ConfigurationError the proxy of the environment")
+        assert "NO_PROXY" in line
+        assert "hidden" not in line

@@ -17,7 +17,7 @@ from speechlab.client._interrupts import hearing_interrupts
 from speechlab.client._limiter import Slot, lane
 from speechlab.client._misses import nothing_is_sent
 from speechlab.client._retry import Failure, RetryState
-from speechlab.client._wire import UNTRUSTED, Reply, Sent, Wire, WireError
+from speechlab.client._wire import Reply, Sent, Wire, WireError, remedy
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
@@ -359,7 +359,7 @@ class Core:
         where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
         text = f"{where}: {fault}"
         if fault.untrusted:
-            text += UNTRUSTED
+            text += remedy(text)
         elif fault.sent and not call.free:
             text += "; the request had been sent in full, so it may have been done and billed"
         elif self.settings.lease is not None and not fault.timed_out:

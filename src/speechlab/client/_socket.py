@@ -17,7 +17,7 @@ from speechlab.client._interrupts import hearing_interrupts
 from speechlab.client._retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._settings import is_loopback
-from speechlab.client._wire import UNTRUSTED, is_untrusted, shared_ssl_context, without_trace
+from speechlab.client._wire import is_untrusted, proxy_is_of_no_use, remedy, shared_ssl_context, without_trace
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 
@@ -137,6 +137,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         The connection, or why there is none: a refusal before the upgrade is the error that it would be over HTTP.
     """
     from websockets import InvalidStatus, WebSocketException
+    from websockets.exceptions import InvalidProxy
 
     install_log_filter()
     url = join_url(settings.ws_base_url, REALTIME_PATH)
@@ -153,10 +154,14 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     except TimeoutError:
         text = f"{url}: no answer to the handshake within {within_s:g} s; give a longer timeout="
         failure = Failure(APITimeoutError(text), timed_out=True)
-    except (OSError, WebSocketException) as error:
+    except (ImportError, InvalidProxy) as error:
+        raise proxy_is_of_no_use(error) from None
+    except (OSError, WebSocketException, ValueError) as error:
         said = redact(str(error)).strip() or type(error).__name__
         untrusted = is_untrusted(said)
-        text = f"{url}: {said}{UNTRUSTED if untrusted else '; check ws_base_url, and that the service runs'}"
+        text = (
+            f"{url}: {said}{remedy(said) if untrusted else '; check ws_base_url, and that the service runs'}"
+        )
         failure = Failure(APIConnectionError(text), final=untrusted)
     except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
         raise without_trace(error)  # noqa: B904

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from speechlab.client._secret import Secret, install_log_filter, redact
 from speechlab.client._settings import Settings, is_loopback
 from speechlab.contract import join_url
-from speechlab.errors import SpeechLabError
+from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     import ssl
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from speechlab.client._call import Call
 
 __all__ = [
-    "UNTRUSTED",
     "Reply",
     "Sent",
     "Wire",
     "WireError",
     "is_untrusted",
+    "proxy_is_of_no_use",
+    "remedy",
     "shared_ssl_context",
     "without_trace",
 ]
@@ -58,14 +59,21 @@ class WireError(Exception):
         self.untrusted = is_untrusted(text)
 
 
-UNTRUSTED = (
-    "; to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate"
-)
+_REMEDIES = {
+    "mismatch": "; the certificate is for another name; set base_url to the name that it is for",
+    "expired": "; the service has to renew its certificate, unless the clock of this machine is wrong",
+    "": "; to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
+}
 
 
 def is_untrusted(text: str) -> bool:
     """Whether a failure is about the certificate of the service, which trying again does not change."""
     return "CERTIFICATE_VERIFY_FAILED" in text
+
+
+def remedy(text: str) -> str:
+    """What to do about a certificate that is refused with this text."""
+    return next(advice for word, advice in _REMEDIES.items() if word in text)
 
 
 def without_trace(error: BaseException) -> BaseException:
@@ -239,13 +247,23 @@ _ssl_context: ssl.SSLContext | None = None
 
 
 def shared_ssl_context() -> ssl.SSLContext:
-    """One for the process: to make one takes a hundred times as long as to make the rest of a client."""
+    """One for the process: to make one takes a hundred times as long as to make the rest of a client.
+
+    Raises:
+        ConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` names what cannot be read.
+    """
     global _ssl_context  # noqa: PLW0603
     with _ssl_lock:
         if _ssl_context is None:
             import httpx2
 
-            _ssl_context = httpx2.create_ssl_context()
+            try:
+                _ssl_context = httpx2.create_ssl_context()
+            except OSError as error:
+                names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+                told = " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
+                text = f"the certificates to trust cannot be read ({told}): {error}"
+                raise ConfigurationError(text) from error
         return _ssl_context
 
 
@@ -269,7 +287,23 @@ def _http_client(settings: Settings) -> httpx2.AsyncClient:
         options["limits"] = httpx2.Limits(
             max_connections=None, max_keepalive_connections=64, keepalive_expiry=_KEEPALIVE_S
         )
-    return httpx2.AsyncClient(follow_redirects=False, **options)
+    try:
+        return httpx2.AsyncClient(follow_redirects=False, **options)
+    except (ImportError, ValueError) as error:  # it reads the proxies of the environment
+        raise proxy_is_of_no_use(error) from None
+
+
+def proxy_is_of_no_use(error: Exception) -> ConfigurationError:
+    """The error for a proxy of the environment that the libraries beneath cannot go through."""
+    if isinstance(error, ImportError):
+        what = "is a SOCKS proxy, which needs two more packages (pip install socksio python-socks)"
+    else:
+        # Some texts begin with the address, which may hold a password.
+        what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
+    return ConfigurationError(
+        f"the proxy of the environment {what}; it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, and NO_PROXY "
+        "lists the hosts that are reached without it"
+    )
 
 
 def _bearer(key: Secret) -> httpx2.Auth:
