@@ -61,6 +61,7 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     translator.faults = {"text 299": 400}
     code, out, err = ended(command(*job))
     assert code == 1, err
+    assert re.search(r"Error: HTTP 400 .*no: 400", err)
     assert sum(translator.calls.values()) == 300
     table = pd.read_parquet(tmp_path / "run" / "results.parquet")
     assert table["translation"].tolist()[:299] == [text[::-1] for text in frame["text"]][:299]
@@ -78,6 +79,17 @@ def test_a_budget_ends_with_its_own_code(command, tmp_path):
     code, _, err = ended(bad)
     assert code == 2
     assert "gone.csv does not exist" in err
+
+
+def test_the_commonest_errors_are_named(command, translator, tmp_path):
+    pd.DataFrame({"text": ["bad 1", None, "fine", "bad 2", "bad 3"]}).to_parquet(tmp_path / "rows.parquet")
+    translator.faults = {"bad": 400}
+    code, _, err = ended(command("translate", "rows.parquet", "--out", "run", "--from", "en", "--to", "ja"))
+    assert code == 1
+    lines = err.splitlines()
+    assert "no: 400" in lines[-2]
+    assert lines[-2].endswith("and 2 more such")
+    assert lines[-1].endswith("column 'text' is empty in this row")
 
 
 @pytest.mark.engines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from speechlab.client import Client
 
 __all__ = ["app"]
+
+_KINDS_OF_ERRORS = 3
 
 app = typer.Typer(
     help="Work on a table: a .parquet, .csv or .jsonl file goes in, results.parquet comes out. The same command "
@@ -245,4 +248,20 @@ def _tell(run: Run, written: Path) -> None:
         errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
         sys.exit(3)
     if counts.get("error"):
+        _tell_errors(run)
         sys.exit(1)
+
+
+def _tell_errors(run: Run) -> None:
+    """The commonest kinds of errors, each with its first one; the table has all of them."""
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    prefix = run.manifest.get("prefix", "")
+    for part in run.parts():
+        wrong = part[part[f"{prefix}status"] == "error"]
+        for kind, message in zip(wrong[f"{prefix}error_type"], wrong[f"{prefix}error"], strict=True):
+            counts[str(kind)] += 1
+            first.setdefault(str(kind), str(message))
+    for kind, count in counts.most_common(_KINDS_OF_ERRORS):
+        such = f", and {count - 1:,} more such" if count > 1 else ""
+        errors.print(f"[yellow]{escape(kind)}:[/] {escape(first[kind])}{such}", soft_wrap=True)
