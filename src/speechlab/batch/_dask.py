@@ -35,6 +35,7 @@ _CHUNK = 8
 _LOOK_S = 0.2
 _TRIES = 4
 _FETCH_S = 30.0
+_LOST_S = 1.0
 
 
 Waiting = tuple["Call", "asyncio.Future[Answer]", int]
@@ -171,6 +172,7 @@ class _Crew:
             self._step,
             calls,
             self._pacer,
+            self._pacer_at,
             workers=[worker],
             allow_other_workers=False,
             retries=0,
@@ -225,7 +227,7 @@ _clients: dict[tuple[bytes, int], AsyncClient] = {}
 """One client for each service and event loop of a worker's process."""
 
 
-async def work(described: bytes, step: Step, calls: list[Call], pacer: Any) -> list[Any]:
+async def work(described: bytes, step: Step, calls: list[Call], pacer: Any, pacer_at: str) -> list[Any]:
     """Make some calls; runs on a worker.
 
     Args:
@@ -233,14 +235,18 @@ async def work(described: bytes, step: Step, calls: list[Call], pacer: Any) -> l
         step: The operation.
         calls: What to ask.
         pacer: The actor that hands out times, or None.
+        pacer_at: Address of the worker that has it.
 
     Returns:
         For each call its answer, or its error.
+
+    Raises:
+        ConnectionError: The actor was lost with its worker; no call was made.
     """
     known = described, id(asyncio.get_running_loop())
     if known not in _clients:
         _clients[known] = pickle.loads(described)  # noqa: S301 - from the run that this work belongs to
-    waits = await pacer.reserve(len(calls)) if pacer is not None else [0.0] * len(calls)
+    waits = [0.0] * len(calls) if pacer is None else await _reserved(pacer, pacer_at, len(calls))
 
     async def one(call: Call, wait_s: float) -> Any:
         await asyncio.sleep(wait_s)
@@ -250,3 +256,24 @@ async def work(described: bytes, step: Step, calls: list[Call], pacer: Any) -> l
             return error
 
     return await asyncio.gather(*map(one, calls, waits))
+
+
+async def _reserved(pacer: Any, at: str, count: int) -> list[float]:
+    """How long each of so many calls has to wait.
+
+    An actor that is lost while it is asked never answers, so its worker is looked at now and then.
+    """
+    worker = require("distributed").get_worker()
+
+    async def ask() -> list[float]:
+        return list(await pacer.reserve(count))
+
+    asked = asyncio.ensure_future(ask())
+    try:
+        while not (await asyncio.wait({asked}, timeout=_LOST_S))[0]:
+            with suppress(TimeoutError):  # one that is merely busy
+                await asyncio.wait_for(worker.rpc(at).identity(), _FETCH_S)
+    except OSError as error:
+        asked.cancel()
+        raise ConnectionError(f"the worker {at}, which keeps the pace, was lost") from error
+    return asked.result()
