@@ -24,7 +24,7 @@ from speechlab.engines import (
     RecognitionSegment,
     TranslationDelta,
 )
-from speechlab.errors import EngineError, MissingDependencyError, ModelError
+from speechlab.errors import EngineError, InvalidRequestError, MissingDependencyError, ModelError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
 
 KEY = "sl:test-key-of-the-suite"
@@ -160,7 +160,7 @@ class StagedVoice:
     gate: threading.Event = field(default_factory=threading.Event)
     voices: tuple[EngineVoice, ...] = tuple(
         EngineVoice(name, ("en",), "Neutral", f"staged to be {name}")
-        for name in ("plain", "gated", "broken", "breaks-later", "no-model", "bug", "endless")
+        for name in ("plain", "gated", "broken", "breaks-later", "no-model", "bug", "endless", "picky")
     )
 
     def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
@@ -169,6 +169,8 @@ class StagedVoice:
             raise ModelError(f"the weights at /home/{CANARY}/model.bin are damaged; reinstall them")
         if voice == "bug":
             raise KeyError(text)
+        if voice == "picky":
+            raise InvalidRequestError("this voice does not read such a text", parameter="text", rule="2.2")
         return self._pieces(voice)
 
     def _pieces(self, voice: str) -> Any:

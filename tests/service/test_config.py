@@ -123,6 +123,8 @@ def test_a_data_folder_that_cannot_be_used_ends_the_start(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):
         serve(ServiceConfig(port=0, data_dir=tmp_path / "file"))
+    with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):
+        serve(ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path / "file"))
 
 
 def test_keys_are_checked_and_never_shown():

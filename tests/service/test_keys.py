@@ -231,6 +231,16 @@ def test_s17_rejected_requests_leave_no_row(stage, tools, wav, tmp_path):
         assert [row.status for row in waited(Ledger(database), tools, 1)] == ["completed"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, tools, tmp_path, stream):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        picky = {"voice_id": service.voice("picky"), "text": "x", "format": "wav", "stream": stream}
+        body = error_body(service.http.speak(**picky), 400, "ErrInvalidRequest")
+        assert body["context"] == ["tts", "text"]
+        assert service.http.speak(**{**picky, "voice_id": service.voice("plain")}).status == 200
+        assert [row.status for row in waited(Ledger(database), tools, 1)] == ["completed"]
+
+
 def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
     with stage(data_dir=tmp_path) as service:
         for _ in range(5):

@@ -9,6 +9,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from speechlab.errors import InvalidRequestError
 from speechlab.service._bodies import Gone
 from speechlab.service._faults import Fault
 from speechlab.service._ledger import UsageRow
@@ -86,11 +87,17 @@ class Use:
 
     @contextlib.contextmanager
     def backend(self) -> Iterator[None]:
-        """The time in which an engine works for it; from here on there will be a row."""
+        """The time in which an engine works for it; from here on there will be a row.
+
+        A request that the engine finds to be the client's mistake is a 400 like any other, and leaves none.
+        """
         self.status = "cancelled"
         try:
             yield
         except (Fault, Gone):
+            raise
+        except InvalidRequestError:
+            self.status = None
             raise
         except Exception:
             self.status = "partial_backend_error" if self.audio_bytes else "backend_error"

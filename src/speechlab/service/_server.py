@@ -185,8 +185,11 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
 def _has_keys(config: ServiceConfig) -> bool:
     if config.data_dir is None:
         return False
-    with contextlib.closing(Database(config.data_dir)) as database:
-        return Access(database).any_open()
+    try:
+        with contextlib.closing(Database(config.data_dir)) as database:
+            return Access(database).any_open()
+    except StoreError as error:
+        raise ServiceStartError(error.message) from error
 
 
 def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = None) -> None:

@@ -221,7 +221,8 @@ def _metered(use: Use, utterance: Utterance) -> Iterator[None]:
 def _failed(error: Exception, utterance: Utterance) -> Exception:
     if isinstance(error, (Fault, Gone)):
         return error
-    log("synthesis failed", level="error", provider=utterance.voice.provider.name, **facts_of(error))
+    level = "info" if isinstance(error, InvalidRequestError) else "error"  # the client's mistake is no alarm
+    log("synthesis failed", level=level, provider=utterance.voice.provider.name, **facts_of(error))
     return from_engine(error, "tts", "speech synthesis")
 
 
