@@ -213,3 +213,10 @@ def test_a_clip_shows_itself_without_anything_hostile_or_huge():
     assert "plays the first" in long
     assert "empty" in AudioClip(np.zeros(0), RATE)._repr_html_()
     assert "<audio" in AudioClip(np.zeros((100, 4)), 96_000)._repr_html_()
+
+
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path):
+    path = tmp_path / "none" / "a.wav"
+    with pytest.raises(FileNotFoundError) as caught:
+        AudioClip([0.0] * 10, 8_000).save(path)
+    assert caught.value.filename == str(path)

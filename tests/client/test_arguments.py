@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 
+import pandas as pd
 import pytest
 
 from speechlab.client import AsyncClient, Client, _portal, connect
@@ -12,7 +13,7 @@ from speechlab.client._options import Options
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 NAN = float("nan")
-WRONG = [None, 5, -1, 1.5, True, "x", "", b"x", [], [5], {}, NAN, object()]
+WRONG = [None, 5, -1, 1.5, True, "x", "", b"x", [], [5], {}, NAN, pd.NA, object()]
 SPOKEN = {"text": "あ", "voice": "0f8fad5b-d9cb-469f-a165-70867728950e"}
 MEANT = {"text": "あ", "source_lang": "ja", "target_lang": "en"}
 SESSION = {"voice": SPOKEN["voice"], "format": "pcm"}
@@ -97,7 +98,7 @@ def test_realtime(good, lab, name, value):
     check(good, call)
 
 
-@pytest.mark.parametrize("value", [value for value in WRONG if value != "x"])
+@pytest.mark.parametrize("value", [value for value in WRONG if not isinstance(value, str) or not value])
 def test_realtime_texts_and_pools(good, lab, value):
     def speak():
         session = lab.realtime(**SESSION)
@@ -117,6 +118,15 @@ def test_request(good, lab, name, value):
     except SpeechLabError as error:
         assert not good.requests
         assert isinstance(error, InvalidRequestError), repr(error)
+
+
+def test_line_breaks_do_not_reach_the_address(good, lab):
+    with pytest.raises(InvalidRequestError, match="control characters"):
+        lab.request("GET", "/x\r\nOther: 1")
+    for url in ("http://127.0.0.1/\r\nOther: 1", "http://127.0.0.1\x00"):
+        with pytest.raises(ConfigurationError, match="base_url"):
+            Client(url)
+    assert not good.requests
 
 
 OPTIONS = [*parameters(Client)[:3], *Options.__annotations__]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,8 +222,11 @@ class AudioClip:
             with temporary.open("xb") as output:
                 output.write(data)
             temporary.replace(file)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
+        except BaseException as error:
+            with suppress(OSError):
+                temporary.unlink()
+            if isinstance(error, OSError) and error.filename == str(temporary):
+                error.filename = str(file)  # nobody has heard of the other name
             raise
         return file
 

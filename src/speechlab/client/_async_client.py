@@ -114,6 +114,10 @@ def _check_request(method: object, path: object, form: object, content: object, 
             raise InvalidRequestError(f"{what} is a {type(value).__name__}; give a text")
     if not str(method).isalpha():
         raise InvalidRequestError(f"method is {method!r}; give one such as 'GET' or 'POST'")
+    if not str(path).isprintable():
+        raise InvalidRequestError(
+            f"path is {path!r}; give one without line breaks and other control characters"
+        )
     if form is not None and not _is_form(form):
         raise InvalidRequestError("form is not a list of pairs of texts; give [(name, value), …]")
     if content is not None and not isinstance(content, bytes):

@@ -367,7 +367,7 @@ class Core:
         elif not fault.timed_out:
             text += "; check base_url, and that the service runs"
         if fault.timed_out:
-            text += "; a longer timeout can be given as timeout="
+            text += "; a longer time can be given by with_options(timeout=...)"
         kind = APITimeoutError if fault.timed_out else APIConnectionError
         error = kind(text, possibly_metered=fault.sent and not call.free)
         return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.untrusted)

@@ -31,12 +31,15 @@ def with_mode(options: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigurationError: There is no such mode.
     """
-    mode = options.get("mode") or os.environ.get(MODE_VARIABLE) or None
+    given = options.get("mode")
+    if given is not None and not isinstance(given, str):
+        raise ConfigurationError(f"mode is {given!r}; it is one of {', '.join(MODES)}")
+    mode = given or os.environ.get(MODE_VARIABLE) or None
     if mode is None and options.get("store") is None:
         return options
     mode = mode or "auto"
     if mode not in MODES:
-        source = "mode" if options.get("mode") else MODE_VARIABLE
+        source = "mode" if given else MODE_VARIABLE
         raise ConfigurationError(f"{source} is {mode!r}; it is one of {', '.join(MODES)}")
     return {**options, "mode": mode, "store": opened(options.get("store"))}
 

@@ -59,7 +59,7 @@ def realtime_config(fields: dict[str, Any], voice: Voice | None) -> RealtimeConf
         InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
     """
     transport = fields.pop("audio_transport")
-    if transport not in list(AudioTransport):
+    if not isinstance(transport, str) or transport not in list(AudioTransport):
         message = (
             f"audio_transport is {transport!r}; it is {' or '.join(map(repr, map(str, AudioTransport)))}"
         )
@@ -160,5 +160,7 @@ async def _configure(socket: Socket, config: RealtimeConfig, within_s: float) ->
     except SocketClosedError as error:
         problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
     except TimeoutError:
-        problem = APITimeoutError(f"no session.created came within {within_s:g} s; give a longer timeout=")
+        problem = APITimeoutError(
+            f"no session.created came within {within_s:g} s; give a longer time by with_options(timeout=...)"
+        )
     raise problem

@@ -69,7 +69,7 @@ class RecognitionCalls(VoiceCalls):
         fields: dict[str, Any] = {
             "language": language,
             "hotwords": None if hotwords is None else words("hotwords", hotwords, rule="2.3"),
-            "vad": None if vad == "off" else vad,
+            "vad": None if isinstance(vad, str) and vad == "off" else vad,
             "min_silence_gap": min_silence_gap,
             "segment_padding": segment_padding,
             "initial_segment_padding_ms": initial_segment_padding_ms,

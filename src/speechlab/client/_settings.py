@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from ipaddress import ip_address
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from speechlab._require import require
@@ -43,6 +43,7 @@ __all__ = [
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
+_HTTP, _WEBSOCKET = ("http", "https"), ("ws", "wss")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +89,15 @@ class Settings:
     def __post_init__(self) -> None:
         if self.api_key is not None:
             self.api_key.check()
-        for name, schemes in (("base_url", ("http", "https")), ("ws_base_url", ("ws", "wss"))):
+        for name, schemes in (("base_url", _HTTP), ("ws_base_url", _WEBSOCKET)):
             url = getattr(self, name)
             _check_url(name, url, schemes)
             self._check_secrecy(name, url)
         check_number("max_retries", self.max_retries, least=0, whole=True)
         check_number("max_concurrency", self.max_concurrency, least=1, whole=True)
         check_number("patience_s", self.patience_s, least=0)
-        if self.pace not in PACES:
+        pace = cast("object", self.pace)
+        if not isinstance(pace, str) or pace not in PACES:
             raise ConfigurationError(f"pace is {self.pace!r}; it is {' or '.join(map(repr, PACES))}")
         if self.timeout is not None:
             check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
@@ -162,7 +164,7 @@ def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
         raise ConfigurationError(f"{name} is not a URL ({error}); {allowed}") from None
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(f"{name} holds a user name or password; leave it out, and give api_key")
-    if parts.scheme not in schemes or not parts.hostname or url != url.strip():
+    if parts.scheme not in schemes or not parts.hostname or url != url.strip() or not url.isprintable():
         raise ConfigurationError(f"{name} is {url!r}; {allowed}")
     if parts.query or parts.fragment:
         raise ConfigurationError(f"{name} {url!r} has a query or a fragment; give the part before it")
@@ -221,6 +223,10 @@ def resolve(
     """
     check_names(options)
     options = with_mode(options)
+    given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
+    for name, url in given:
+        if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
+            _check_url(name, url, _HTTP if name == "base_url" else _WEBSOCKET)
     base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
     if base is None and options.get("mode") == "replay":
         base = NOWHERE
@@ -229,7 +235,7 @@ def resolve(
     # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
-    _check_url("base_url", base, ("http", "https"))
+    _check_url("base_url", base, _HTTP)
     replaying = options.get("mode") == "replay"
     key = api_key or (None if replaying else found_key(plain_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)

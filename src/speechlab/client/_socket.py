@@ -152,7 +152,8 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
         failure = Failure(refusal, status=response.status_code, retry_after_s=wait)
     except TimeoutError:
-        text = f"{url}: no answer to the handshake within {within_s:g} s; give a longer timeout="
+        text = f"{url}: no answer to the handshake within {within_s:g} s"
+        text += "; give a longer time by with_options(timeout=...)"
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
         raise proxy_is_of_no_use(error) from None

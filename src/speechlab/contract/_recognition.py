@@ -121,7 +121,7 @@ class RecognitionRequest(Request):
 
 
 def _language(value: object) -> Language | None:
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):
         return None
     if isinstance(value, str):
         code = value.replace("_", "-").partition("-")[0].lower()
