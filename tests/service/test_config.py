@@ -8,7 +8,7 @@ import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service import ServiceConfig, create_app, load_config, make_key, serve
-from speechlab.service._config import merged_engines, setting_names
+from speechlab.service._config import given_settings, merged_engines, setting_names
 from speechlab.service._engines import served_engines
 from speechlab.service._keys import Keyring, is_key_form
 from speechlab.service._logs import facts_of
@@ -93,6 +93,24 @@ def test_engine_arguments():
     for wrong in ("whisper", "whisper=1", "whisper.model", ".x=1"):
         with pytest.raises(ConfigurationError, match="--engine"):
             merged_engines([wrong])
+
+
+def test_any_setting_as_an_argument():
+    engines = '{"whisper": {"beam_size": 2}}'
+    options = ["queue_limit=8", "recogniser=", "ws_origins=https://a, https://b", f"engines={engines}"]
+    given = given_settings(options, ["whisper.model=/ct2"])
+    config, warnings = load_config(None, given, {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "9"})
+    assert (config.queue_limit, config.recogniser, warnings) == (8, "", [])
+    assert config.ws_origins == ("https://a", "https://b")
+    assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
+    assert given_settings([]) == {}
+    for wrong in ("queue_limit", "nothing=1", "=1"):
+        with pytest.raises(
+            ConfigurationError, match=r"--set .* must look like queue_limit=8; d"
+        ):
+            given_settings([wrong])
+    with pytest.raises(ConfigurationError, match="queue_limit"):
+        load_config(None, given_settings(["queue_limit=many"]), {})
 
 
 def test_which_engines_are_on():

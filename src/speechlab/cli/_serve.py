@@ -38,6 +38,21 @@ def serve(
             help="Another deployment that recognises; its key in SPEECHLAB_SERVICE_RECOGNISER_API_KEY.",
         ),
     ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENGINE.OPTION=VALUE",
+            help="Option of an engine, such as kokoro.enabled=false; may be repeated.",
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting, such as queue_limit=8; may be repeated. docs/service.md lists them.",
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")] = None,
 ) -> None:
     """Serve speech on this machine until stopped.
@@ -52,6 +67,7 @@ def serve(
         "api_keys": tuple(api_key) if api_key else None,
         "data_dir": data_dir,
         "recogniser_url": recogniser_url,
+        **service.given_settings(setting or (), engine or ()),
     }
     settings, warnings = service.load_config(config, overrides)
     for warning in warnings:

@@ -15,7 +15,7 @@ from speechlab._require import require
 if TYPE_CHECKING:
     from speechlab.service._access import Access, StoredKey
     from speechlab.service._app import create_app
-    from speechlab.service._config import ServiceConfig, load_config
+    from speechlab.service._config import ServiceConfig, given_settings, load_config
     from speechlab.service._database import Database, default_data_dir
     from speechlab.service._keys import make_key
     from speechlab.service._ledger import Ledger, UsageRow, UsageTotal
@@ -38,6 +38,7 @@ __all__ = [
     "UsageTotal",
     "create_app",
     "default_data_dir",
+    "given_settings",
     "load_config",
     "make_key",
     "running",
@@ -59,6 +60,7 @@ _WHERE = {
     "UsageTotal": "_ledger",
     "create_app": "_app",
     "default_data_dir": "_database",
+    "given_settings": "_config",
     "load_config": "_config",
     "make_key": "_keys",
     "running": "_running",

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
     options = vars(_parser().parse_args(arguments))
     try:
-        from speechlab.service._config import load_config, merged_engines
+        from speechlab.service._config import given_settings, load_config
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, to_stderr
         from speechlab.service._server import serve
@@ -36,12 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         path: Path | None = options.pop("config")
         key: str | None = options.pop("api_key")
-        engines = merged_engines(options.pop("engine"))
-        overrides: dict[str, Any] = {
-            **options,
-            "api_keys": (key,) if key else None,
-            "engines": engines or None,
-        }
+        given = given_settings(options.pop("set"), options.pop("engine"))
+        overrides: dict[str, Any] = {**options, "api_keys": (key,) if key else None}
+        overrides.update(given)
         config, warnings = load_config(path, overrides)
         if warnings:
             to_stderr()
@@ -80,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ENGINE.OPTION=VALUE",
         help="option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated",
     )
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting; may be repeated")
     add("--make-key", action="store_true", help="print a new key and exit")
     add("--describe", choices=("openapi", "asyncapi"), help="print the API's description in JSON and exit")
     return parser

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -299,6 +300,30 @@ def _json_object(variable: str, text: str) -> dict[str, Any]:
         message = f"{variable} must be a JSON object, such as {example}"
         raise ConfigurationError(message)
     return value
+
+
+def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
+    """Read settings from the command line, as arguments for :func:`load_config`.
+
+    Args:
+        options: ``NAME=VALUE``; the value is written as in an environment variable.
+        engines: ``ENGINE.OPTION=VALUE``.
+
+    Raises:
+        ConfigurationError: One of them has another form, or names no setting.
+    """
+    found: dict[str, Any] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals or name not in setting_names():
+            near = get_close_matches(name, setting_names(), 1)
+            hint = f"; did you mean {near[0]}?" if near else "; docs/service.md lists the settings"
+            raise ConfigurationError(f"--set {option!r} must look like queue_limit=8{hint}")
+        read = _from_environment({ENVIRONMENT_PREFIX + name.upper(): text}, [])
+        found.update(read or {name: text})  # an empty variable says nothing, an empty argument does
+    if made := merged_engines(engines):
+        found["engines"] = _merged(found.get("engines", {}), made)
+    return found
 
 
 def merged_engines(options: Iterable[str]) -> dict[str, dict[str, Any]]:
