@@ -105,9 +105,7 @@ def test_any_setting_as_an_argument():
     assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
     assert given_settings([]) == {}
     for wrong in ("queue_limit", "nothing=1", "=1"):
-        with pytest.raises(
-            ConfigurationError, match=r"--set .* must look like queue_limit=8; d"
-        ):
+        with pytest.raises(ConfigurationError, match=r"--set .* must look like queue_limit=8; d"):
             given_settings([wrong])
     with pytest.raises(ConfigurationError, match="queue_limit"):
         load_config(None, given_settings(["queue_limit=many"]), {})
