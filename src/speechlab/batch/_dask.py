@@ -263,7 +263,9 @@ async def _reserved(pacer: Any, at: str, count: int) -> list[float]:
 
     An actor that is lost while it is asked never answers, so its worker is looked at now and then.
     """
-    worker = require("distributed").get_worker()
+    from distributed.comm.addressing import get_address_host_port
+
+    host, port = get_address_host_port(at)
 
     async def ask() -> list[float]:
         return list(await pacer.reserve(count))
@@ -271,8 +273,10 @@ async def _reserved(pacer: Any, at: str, count: int) -> list[float]:
     asked = asyncio.ensure_future(ask())
     try:
         while not (await asyncio.wait({asked}, timeout=_LOST_S))[0]:
-            with suppress(TimeoutError):  # one that is merely busy
-                await asyncio.wait_for(worker.rpc(at).identity(), _FETCH_S)
+            with suppress(TimeoutError):
+                # The bare port, which one that is merely busy has open as well.
+                _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _FETCH_S)
+                writer.close()
     except OSError as error:
         asked.cancel()
         raise ConnectionError(f"the worker {at}, which keeps the pace, was lost") from error
