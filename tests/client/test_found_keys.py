@@ -178,7 +178,7 @@ def test_replies_as_they_came(server, http, wav, tmp_path):
         if request.path.endswith("/voices"):
             return http.reply(body={"voices": [http.VOICE]}, X_Request_Id="r1")
         if "translate" in request.path:
-            return http.reply(400 if b"bad" in request.body else 200, TRANSLATED, X_Request_Id="r2")
+            return http.reply(400 if b"spoilt" in request.body else 200, TRANSLATED, X_Request_Id="r2")
         return http.reply(body=wav, content_type="audio/wav", X_Request_Id="r3")
 
     server.script(answer)
@@ -191,7 +191,7 @@ def test_replies_as_they_came(server, http, wav, tmp_path):
         assert (spoken.headers["x-request-id"], spoken.content) == ("r3", wav)
         assert lab.with_raw_response.voices().headers["x-request-id"] == "r1"
         with pytest.raises(BadRequestError):
-            lab.with_raw_response.translate("bad", source_lang="ja", target_lang="en")
+            lab.with_raw_response.translate("spoilt", source_lang="ja", target_lang="en")
     for mode in ("auto", "replay"):
         with Client(server.base_url, store=tmp_path / "kept", mode=mode) as lab:
             assert (
