@@ -202,7 +202,7 @@ def test_help_and_version():
 
 
 def test_lab_brings_the_notebooks(tmp_path):
-    from speechlab.cli._lab import notebooks
+    from speechlab.cli._commands.lab import notebooks
 
     found = notebooks()
     assert [path.name for path in found] == ["01-quickstart.ipynb"]

@@ -8,8 +8,9 @@ import inspect
 import pandas as pd
 import pytest
 
-from speechlab.client import AsyncClient, Client, _portal, connect
-from speechlab.client._options import Options
+from speechlab.client import AsyncClient, Client, connect
+from speechlab.client._api import portal as _portal
+from speechlab.client._settings.options import Options
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 NAN = float("nan")

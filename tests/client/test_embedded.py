@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from speechlab._require import require
-from speechlab.client import AsyncClient, Client, _embedded, _launch, aconnect, connect
+from speechlab.client import AsyncClient, Client, aconnect, connect
+from speechlab.client._embedded import launch as _launch
+from speechlab.client._embedded import lease as _embedded
 from speechlab.client._version import package_version
 from speechlab.errors import APIConnectionError, ConfigurationError, MissingDependencyError, ServiceStartError
 

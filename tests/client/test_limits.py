@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.client import AsyncClient, SystemClock
-from speechlab.client._failures import retry_after_s
-from speechlab.client._limiter import Lane, lane
-from speechlab.client._retry import Failure, RetryState
+from speechlab.client._operations.failures import retry_after_s
+from speechlab.client._transport.limiter import Lane, lane
+from speechlab.client._transport.retry import Failure, RetryState
 from speechlab.errors import APIConnectionError, ServerError
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.client import RawResponse
-from speechlab.client._failures import error_from_reply
-from speechlab.client._pcm import SampleReader
-from speechlab.client._speech import SpeechFacts, read_speech
-from speechlab.client._transcript import read_transcript
-from speechlab.client._translation import read_chunk, read_translation
-from speechlab.client._voices import read_catalogue
+from speechlab.client._operations.failures import error_from_reply
+from speechlab.client._operations.pcm import SampleReader
+from speechlab.client._operations.speech import SpeechFacts, read_speech
+from speechlab.client._operations.transcript import read_transcript
+from speechlab.client._operations.translation import read_chunk, read_translation
+from speechlab.client._operations.voices import read_catalogue
 from speechlab.contract import AudioFormat
 from speechlab.errors import APIError, ContractError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.engines._spans import (
+from speechlab.engines._recognition.spans import (
     Span,
     Timeline,
     Word,

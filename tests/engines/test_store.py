@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from speechlab.engines import ModelStore
-from speechlab.engines._store import CACHE_VARIABLE, cache_folder
-from speechlab.engines._weights import SPECS, ModelFile, ModelSpec, Part
+from speechlab.engines._weights.specs import SPECS, ModelFile, ModelSpec, Part
+from speechlab.engines._weights.store import CACHE_VARIABLE, cache_folder
 from speechlab.errors import ModelError
 
 HALVES = (b"first half " * 1000, b"second half " * 1000)

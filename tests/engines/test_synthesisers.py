@@ -116,7 +116,7 @@ def test_an_unknown_voice_is_refused_with_the_list(name, request):
 
 
 def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
-    from speechlab.engines import _kokoro
+    from speechlab.engines._speech import kokoro as _kokoro
 
     spoken = []
 

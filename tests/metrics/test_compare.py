@@ -11,8 +11,8 @@ import pytest
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import compare, compare_all, score
-from speechlab.metrics._compare import holm
-from speechlab.metrics._mapsswe import mapsswe, segments
+from speechlab.metrics._rates.compare import holm
+from speechlab.metrics._statistics.mapsswe import mapsswe, segments
 
 _spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
 nist = importlib.util.module_from_spec(_spec)

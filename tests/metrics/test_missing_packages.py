@@ -8,7 +8,7 @@ from speechlab.text import normalizer
 
 
 def test_without_opencc_the_chinese_normaliser_has_another_name(monkeypatch):
-    from speechlab.text import _chinese
+    from speechlab.text._languages import chinese as _chinese
 
     monkeypatch.setattr(_chinese, "find_spec", lambda name: None)
     rules = _chinese.chinese.__wrapped__()
@@ -17,7 +17,7 @@ def test_without_opencc_the_chinese_normaliser_has_another_name(monkeypatch):
 
 
 def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
-    from speechlab.metrics import _score
+    from speechlab.metrics._rates import score as _score
 
     monkeypatch.setattr(_score, "find_spec", lambda name: None)
     frame = pd.DataFrame({"text": ["精度"], "hypothesis": ["制度"]})

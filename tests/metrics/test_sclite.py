@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate
-from speechlab.metrics._sclite import sclite_blocks
+from speechlab.metrics._alignment.sclite import sclite_blocks
 
 _spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
 nist = importlib.util.module_from_spec(_spec)

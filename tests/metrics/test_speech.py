@@ -10,8 +10,8 @@ import pytest
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics import dnsmos, speech_measures
-from speechlab.metrics._pitch import fundamental
-from speechlab.metrics._signal import loudness
+from speechlab.metrics._sound.pitch import fundamental
+from speechlab.metrics._sound.signal import loudness
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
 RATE = 16_000

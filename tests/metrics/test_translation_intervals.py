@@ -89,7 +89,7 @@ def test_tokenizers_fit_the_language():
 
 
 def test_mecab_is_used_where_it_is_installed(monkeypatch):
-    from speechlab.metrics import _translation
+    from speechlab.metrics._translation import scores as _translation
 
     monkeypatch.setattr(_translation, "find_spec", lambda name: object())
     assert _translation._tokenizer("auto", "ja-JP") == "ja-mecab"

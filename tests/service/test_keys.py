@@ -272,7 +272,7 @@ def test_without_a_folder_nothing_is_kept(stage, tmp_path, monkeypatch):
 
 
 def test_a_stored_key_is_enough_to_let_other_machines_in(tmp_path):
-    from speechlab.service._server import prepare
+    from speechlab.service._server.server import prepare
 
     config = ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path)
     with contextlib.closing(Database(tmp_path)) as database:

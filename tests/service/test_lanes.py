@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from speechlab.service._engines.lanes import Lane, Threads
 from speechlab.service._faults import Fault
-from speechlab.service._lanes import Lane, Threads
 from speechlab.service._providers import ServedEngine
 
 
@@ -270,7 +270,7 @@ def test_a_place_that_was_lent_is_taken_back_in_order():
 
 
 def test_pieces_made_ahead_are_bounded(monkeypatch):
-    monkeypatch.setattr("speechlab.service._lanes._AHEAD", 3)
+    monkeypatch.setattr("speechlab.service._engines.lanes._AHEAD", 3)
 
     async def main() -> None:
         lane, seen = make(), []

@@ -10,9 +10,9 @@ import pytest
 from speechlab.contract import RealtimeCode
 from speechlab.errors import ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, load_config
-from speechlab.service._limits import RateLimiter, Refusal
-from speechlab.service._metering import Metering
-from speechlab.service._metrics import Metrics
+from speechlab.service._accounts.counters import Metrics
+from speechlab.service._accounts.limits import RateLimiter, Refusal
+from speechlab.service._accounts.metering import Metering
 
 
 class Clock:
@@ -91,7 +91,7 @@ def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
         def admit(self, scope, name):
             raise ConnectionError("gone")
 
-    monkeypatch.setattr("speechlab.service._metering.RateLimiter", Broken)
+    monkeypatch.setattr("speechlab.service._accounts.metering.RateLimiter", Broken)
     with stage() as service:
         reply = service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
         error_body(reply, 503, "ErrOverloaded")

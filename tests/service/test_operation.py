@@ -18,7 +18,7 @@ from speechlab.contract import ERRORS, REALTIME_PATH, SERVICE_MESSAGES, Realtime
 from speechlab.engines import EngineVoice
 from speechlab.service import Database, ServedEngine, ServiceConfig, create_app, running
 from speechlab.service import __main__ as command
-from speechlab.service._lanes import Lane, Threads
+from speechlab.service._engines.lanes import Lane, Threads
 from speechlab.service._providers import Provider
 
 ROOT = Path(__file__).parents[2]

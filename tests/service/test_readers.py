@@ -14,11 +14,11 @@ import pytest
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service import ServiceConfig, running, voice_uuid
-from speechlab.service._engines import served_engines
-from speechlab.service._readers import Readers
+from speechlab.service._engines.engines import served_engines
+from speechlab.service._workers.reading import Readers
 
 CANARY = "kanarienvogel"
-MODULE = "speechlab.service._readers_child"
+MODULE = "speechlab.service._workers.reading_child"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
     def missing(*_: object, **__: object) -> tuple[object, None, bool]:
         return ({"missing": "pip install it"}, bytearray()), None, False
 
-    monkeypatch.setattr("speechlab.service._processes.Worker.ask", missing)
+    monkeypatch.setattr("speechlab.service._workers.pool.Worker.ask", missing)
     with pytest.raises(MissingDependencyError, match="pip install it"):
         usual.japanese("x")
 

@@ -58,9 +58,9 @@ def test_s26_a_voice_that_is_added_later_can_be_used_at_once(staged):
 
 
 def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
-    from speechlab.service._lanes import Lane, Threads
+    from speechlab.service._engines.lanes import Lane, Threads
+    from speechlab.service._engines.voices import Catalogue
     from speechlab.service._providers import Provider, ServedEngine
-    from speechlab.service._voices import Catalogue
 
     class Speaks:
         voices = (EngineVoice("one", ("en",), "Female", "speaks"),)

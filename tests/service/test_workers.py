@@ -19,11 +19,11 @@ from speechlab.audio import encode
 from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
-from speechlab.service._workers import Decoders
+from speechlab.service._workers.decoding import Decoders
 
 RATE = 16_000
 CANARY = "kanarienvogel"
-MODULE = "speechlab.service._workers_child"
+MODULE = "speechlab.service._workers.decoding_child"
 
 
 @functools.cache
@@ -156,7 +156,7 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
 
 
 def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatch):
-    monkeypatch.setattr("speechlab.service._workers._MODULE", "speechlab.service._no_such_module")
+    monkeypatch.setattr("speechlab.service._workers.decoding._MODULE", "speechlab.service._no_such_module")
     fault = refused(lambda: decoders().decode(tone(), RATE))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
     monkeypatch.setattr(sys, "executable", "/no/such/python")

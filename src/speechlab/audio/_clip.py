@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.audio._decode import DecodeLimits, decode_samples
-from speechlab.audio._encode import encode_samples
+from speechlab.audio._codec.decode import DecodeLimits, decode_samples
+from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._measure import peaks, rms_dbfs
 from speechlab.audio._resample import resample
 from speechlab.audio._samples import (

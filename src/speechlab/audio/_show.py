@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.audio._encode import MP3_RATES_HZ
+from speechlab.audio._codec.encode import MP3_RATES_HZ
 from speechlab.audio._waveform import waveform_png
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.display import audio_figure, data_url

@@ -9,8 +9,7 @@ client's.
 from __future__ import annotations
 
 from speechlab.batch._accessor import SpeechAccessor
-from speechlab.batch._assemble import assemble, segments
-from speechlab.batch._awaited import (
+from speechlab.batch._asynchronous import (
     aplan_synthesis,
     aplan_transcription,
     aplan_translation,
@@ -19,7 +18,7 @@ from speechlab.batch._awaited import (
     atranscribe,
     atranslate,
 )
-from speechlab.batch._columns import STATUSES
+from speechlab.batch._history.run import Run, Verification, diff, load, runs
 from speechlab.batch._operations import (
     plan_synthesis,
     plan_transcription,
@@ -31,11 +30,12 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._options import CHUNK_ROWS, DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._parameters import Column
-from speechlab.batch._plan import Plan
-from speechlab.batch._progress import Counts, Progress, Watcher
-from speechlab.batch._rules import Budget
-from speechlab.batch._runs import Run, Verification, diff, load, runs
+from speechlab.batch._plan.columns import STATUSES
+from speechlab.batch._plan.parameters import Column
+from speechlab.batch._plan.plan import Plan
+from speechlab.batch._run.progress import Counts, Progress, Watcher
+from speechlab.batch._run.rules import Budget
+from speechlab.batch._table.assemble import assemble, segments
 
 __all__ = [
     "CHUNK_ROWS",

@@ -15,7 +15,7 @@ from speechlab.batch._options import (
     TranslationOptions,
     explicit,
 )
-from speechlab.batch._steps import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:
     from speechlab.client import Client

@@ -6,8 +6,7 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-from speechlab.batch._asked import Asked, joined, make_execution, perform
-from speechlab.batch._calls import Facts
+from speechlab.batch._history.run import Run
 from speechlab.batch._options import (
     Keeping,
     Options,
@@ -20,10 +19,11 @@ from speechlab.batch._options import (
     TranslationPlanOptions,
     explicit,
 )
-from speechlab.batch._plan import opened
-from speechlab.batch._progress import Display
-from speechlab.batch._runs import Run
-from speechlab.batch._steps import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.plan import opened
+from speechlab.batch._plan.step import Facts
+from speechlab.batch._request import Asked, joined, make_execution, perform
+from speechlab.batch._run.progress import Display
 from speechlab.client import Client, begin
 from speechlab.errors import InvalidRequestError
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._calls import Step
-    from speechlab.batch._plan import Plan
-    from speechlab.batch._run import Execution
-    from speechlab.batch._source import Table
+    from speechlab.batch._plan.plan import Plan
+    from speechlab.batch._plan.source import Table
+    from speechlab.batch._plan.step import Step
+    from speechlab.batch._run.execution import Execution
 
 __all__ = [
     "plan_synthesis",

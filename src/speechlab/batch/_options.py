@@ -7,15 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar
 
-from speechlab.batch._progress import Progress, Watcher
-from speechlab.batch._rules import Budget, Rules, Stop
+from speechlab.batch._run.progress import Progress, Watcher
+from speechlab.batch._run.rules import Budget, Rules, Stop
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from speechlab.batch._parameters import Column
+    from speechlab.batch._plan.parameters import Column
     from speechlab.contract import Voice
 
 __all__ = [

@@ -10,17 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from speechlab import __version__
-from speechlab.cli import (
-    _batch,
-    _conform,
-    _doctor,
-    _engines,
-    _keys,
-    _lab,
-    _login,
-    _quickstart,
-    _serve,
-    _usage,
+from speechlab.cli._commands import (
+    batch,
+    conform,
+    doctor,
+    engines,
+    keys,
+    lab,
+    login,
+    quickstart,
+    serve,
+    usage,
 )
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
@@ -67,14 +67,14 @@ app = typer.Typer(
     # rich's panels cut off long options at 80 columns, call a switch <bool>, and lose what stands in brackets
     rich_markup_mode=None,
 )
-app.command("quickstart")(_quickstart.quickstart)
-app.command("serve")(_serve.serve)
-app.command("lab")(_lab.lab)
-app.command("login")(_login.login)
-app.command("doctor")(_doctor.doctor)
-app.command("usage")(_usage.usage)
-app.command("conform")(_conform.conform)
-for _name, _part in (("batch", _batch.app), ("engines", _engines.app), ("keys", _keys.app)):
+app.command("quickstart")(quickstart.quickstart)
+app.command("serve")(serve.serve)
+app.command("lab")(lab.lab)
+app.command("login")(login.login)
+app.command("doctor")(doctor.doctor)
+app.command("usage")(usage.usage)
+app.command("conform")(conform.conform)
+for _name, _part in (("batch", batch.app), ("engines", engines.app), ("keys", keys.app)):
     _part.rich_markup_mode = None
     app.add_typer(_part, name=_name, cls=_Group)
 

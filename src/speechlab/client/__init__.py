@@ -7,33 +7,33 @@ Used by people in notebooks, by batches, studies, widgets and the command line.
 
 from __future__ import annotations
 
-from speechlab.client._async_client import AsyncClient
-from speechlab.client._audio_input import AudioInput
-from speechlab.client._begin import begin, telling
-from speechlab.client._call import RawResponse
-from speechlab.client._client import Client
+from speechlab.client._api.async_client import AsyncClient
+from speechlab.client._api.begin import begin, telling
+from speechlab.client._api.client import Client
+from speechlab.client._api.connect import aconnect, connect
+from speechlab.client._api.raw import AsyncRawReplies, RawReplies, RawReply
+from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
+from speechlab.client._api.service_facts import remember_service, replaying_from
+from speechlab.client._api.streams import SpeechStream, TranslationStream
 from speechlab.client._clock import Clock, Random, SystemClock
-from speechlab.client._connect import aconnect, connect
 from speechlab.client._events import CallEvent, Timing, Usage
-from speechlab.client._found_keys import remember_key
-from speechlab.client._raw import AsyncRawReplies, RawReplies, RawReply
-from speechlab.client._raw_streams import AsyncRawStream, RawStream
-from speechlab.client._realtime import AsyncRealtimeSession
-from speechlab.client._realtime_events import AsyncSpeechEvents
-from speechlab.client._realtime_pool import AsyncRealtimePool
+from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.recording import AudioInput
+from speechlab.client._operations.speech import SpeechClip
+from speechlab.client._operations.transcript import Transcript, join_texts
+from speechlab.client._operations.translation import Translation, TranslationChunk
+from speechlab.client._operations.voices import VoiceCatalogue
+from speechlab.client._realtime.events import AsyncSpeechEvents
+from speechlab.client._realtime.pool import AsyncRealtimePool
+from speechlab.client._realtime.session import AsyncRealtimeSession
+from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
 from speechlab.client._secret import Secret
-from speechlab.client._service_facts import remember_service, replaying_from
-from speechlab.client._settings import BASE_URL_VARIABLE, plain_url
-from speechlab.client._speech import SpeechClip
-from speechlab.client._speech_stream import AsyncSpeechStream
-from speechlab.client._sync_realtime import RealtimePool, RealtimeSession, SpeechEvents
-from speechlab.client._sync_streams import SpeechStream, TranslationStream
-from speechlab.client._synthesis import AudioDelta, RealtimeEvent
+from speechlab.client._settings.keys import remember_key
+from speechlab.client._settings.settings import BASE_URL_VARIABLE, plain_url
+from speechlab.client._streams.raw import AsyncRawStream, RawStream
+from speechlab.client._streams.speech import AsyncSpeechStream
+from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
-from speechlab.client._transcript import Transcript, join_texts
-from speechlab.client._translation import Translation, TranslationChunk
-from speechlab.client._translation_stream import AsyncTranslationStream
-from speechlab.client._voices import VoiceCatalogue
 
 __all__ = [
     "BASE_URL_VARIABLE",

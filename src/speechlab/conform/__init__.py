@@ -8,10 +8,10 @@ Used by ``speechlab conform`` and by the tests of the embedded service, of which
 from __future__ import annotations
 
 from speechlab.conform._model import Check, Finding, Outcome, Report, Statement, Verdict, statements
+from speechlab.conform._probe.target import Options
 from speechlab.conform._registry import OUT_OF_REACH, checks, chosen
 from speechlab.conform._report import as_json, as_junit, statement_table, write_report
 from speechlab.conform._run import run
-from speechlab.conform._target import Options
 
 __all__ = [
     "OUT_OF_REACH",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.conform._target import Target
+    from speechlab.conform._probe.target import Target
 
 __all__ = ["Check", "Finding", "Outcome", "Report", "Statement", "Verdict", "statements"]
 

@@ -10,7 +10,7 @@ from speechlab.conform._model import Check
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.conform._target import Target
+    from speechlab.conform._probe.target import Target
 
     Body = Callable[[Target], None]
 
@@ -72,7 +72,7 @@ def check(
         identity = f"{statements[0]}-{name}"
         if identity in _found:
             raise ValueError(f"there are two checks named {identity}")
-        area = body.__module__.rpartition("_")[2]
+        area = body.__module__.rpartition(".")[2]
         _found[identity] = Check(
             identity, statements, title, area, not advisory, metered, quick, needs, run=body
         )
@@ -83,8 +83,10 @@ def check(
 
 def checks() -> tuple[Check, ...]:
     """Return every check, in the order of the first statement of each."""
-    for area in (*_AREAS, *_REALTIME):
-        import_module(f"speechlab.conform._on_{area}")
+    for area in _AREAS:
+        import_module(f"speechlab.conform._http_checks.{area}")
+    for area in _REALTIME:
+        import_module(f"speechlab.conform._realtime_checks.{area}")
     order = {area: place for place, area in enumerate((*_AREAS, *_REALTIME))}
     return tuple(sorted(_found.values(), key=lambda found: (found.statements[0], order[found.area])))
 

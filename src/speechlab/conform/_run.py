@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from speechlab.conform._model import Outcome, Report, Verdict
+from speechlab.conform._probe.target import Options, Target
+from speechlab.conform._probe.trouble import Unmet, Untried
 from speechlab.conform._registry import chosen
-from speechlab.conform._target import Options, Target
-from speechlab.conform._trouble import Unmet, Untried
 from speechlab.contract import realtime_base
 from speechlab.errors import APIConnectionError
 
@@ -73,7 +73,7 @@ def _find_voices(target: Target) -> None:
 
 
 def _tried(target: Target, check: Check) -> Outcome:
-    from speechlab.conform._socket import Closed
+    from speechlab.conform._probe.socket import Closed
 
     started, before, reason = time.monotonic(), target.metered, ""
     target.findings = []

@@ -62,7 +62,22 @@ from speechlab.contract._paths import (
     join_url,
     realtime_base,
 )
-from speechlab.contract._realtime import (
+from speechlab.contract._realtime.actions import (
+    CANCELLED,
+    AskLimiter,
+    CancelSynthesis,
+    CloseSession,
+    FindVoice,
+    RecordUsage,
+    SendAudio,
+    SendMessage,
+    SessionAction,
+    SessionConfig,
+    SessionVoice,
+    StartSynthesis,
+    SynthesisRecord,
+)
+from speechlab.contract._realtime.messages import (
     SERVICE_MESSAGES,
     TRANSITIONS,
     AudioDelta,
@@ -84,6 +99,10 @@ from speechlab.contract._realtime import (
     UsageStatus,
     parse_service_message,
 )
+from speechlab.contract._realtime.session import (
+    AUDIO_FRAME_MAX_BYTES,
+    RealtimeSession,
+)
 from speechlab.contract._recognition import (
     INVALID_BASE64,
     NO_AUDIO,
@@ -95,25 +114,6 @@ from speechlab.contract._recognition import (
     decode_audio_field,
     encode_audio_field,
     legacy_fields,
-)
-from speechlab.contract._session import (
-    AUDIO_FRAME_MAX_BYTES,
-    RealtimeSession,
-)
-from speechlab.contract._session_actions import (
-    CANCELLED,
-    AskLimiter,
-    CancelSynthesis,
-    CloseSession,
-    FindVoice,
-    RecordUsage,
-    SendAudio,
-    SendMessage,
-    SessionAction,
-    SessionConfig,
-    SessionVoice,
-    StartSynthesis,
-    SynthesisRecord,
 )
 from speechlab.contract._speech import (
     SpeechRequest,

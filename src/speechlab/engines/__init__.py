@@ -20,9 +20,9 @@ from speechlab.engines._protocols import (
     TranslationJob,
     Translator,
 )
-from speechlab.engines._reading import Reader, ReadHere
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
-from speechlab.engines._store import ModelStore
+from speechlab.engines._speech.reading import Reader, ReadHere
+from speechlab.engines._weights.store import ModelStore
 
 __all__ = [
     "DNSMOS_RATE",

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.engines._kokoro_voices import NAME as KOKORO_VOICES
-from speechlab.engines._kokoro_voices import add_voices, verify_voices
 from speechlab.engines._protocols import RecognitionOptions, TranslationJob
 from speechlab.engines._registry import create, find
-from speechlab.engines._store import ModelStore
-from speechlab.engines._weights import SPECS
+from speechlab.engines._speech.kokoro_voices import NAME as KOKORO_VOICES
+from speechlab.engines._speech.kokoro_voices import add_voices, verify_voices
+from speechlab.engines._weights.specs import SPECS
+from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._require import require
-from speechlab.engines._store import ModelStore
-from speechlab.engines._weights import ModelFile, ModelSpec, Part
+from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
+from speechlab.engines._weights.store import ModelStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,8 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from speechlab.engines._store import ModelStore
-from speechlab.engines._weights import GEMMA_270M, KOKORO, QWEN_CODER_1_5B, SPECS, WHISPER_BASE
+from speechlab.engines._weights.specs import GEMMA_270M, KOKORO, QWEN_CODER_1_5B, SPECS, WHISPER_BASE
+from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
@@ -120,49 +120,49 @@ class EngineStatus:
 
 
 def _kokoro(**options: Any) -> Synthesiser:
-    from speechlab.engines._kokoro import KokoroEngine
+    from speechlab.engines._speech.kokoro import KokoroEngine
 
     return KokoroEngine(**options)
 
 
 def _expressive(**options: Any) -> Synthesiser:
-    from speechlab.engines._expressive import ExpressiveEngine
+    from speechlab.engines._speech.expressive import ExpressiveEngine
 
     return ExpressiveEngine(**options)
 
 
 def _hibari(**options: Any) -> Synthesiser:
-    from speechlab.engines._hibari import HibariEngine
+    from speechlab.engines._speech.hibari import HibariEngine
 
     return HibariEngine(**options)
 
 
 def _openjtalk(**options: Any) -> Synthesiser:
-    from speechlab.engines._openjtalk import OpenJTalkEngine
+    from speechlab.engines._speech.openjtalk import OpenJTalkEngine
 
     return OpenJTalkEngine(**options)
 
 
 def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recogniser:
-    from speechlab.engines._whisper import WhisperEngine
+    from speechlab.engines._recognition.whisper import WhisperEngine
 
     return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
 
 
 def _gemma(**options: Any) -> Translator:
-    from speechlab.engines._llama import LlamaEngine
+    from speechlab.engines._translation.llama import LlamaEngine
 
     return LlamaEngine(GEMMA_270M, **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options)
 
 
 def _qwen(**options: Any) -> Translator:
-    from speechlab.engines._llama import LlamaEngine
+    from speechlab.engines._translation.llama import LlamaEngine
 
     return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
 
 
 def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
-    from speechlab.engines._llama import LlamaEngine
+    from speechlab.engines._translation.llama import LlamaEngine
 
     if not model:
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")

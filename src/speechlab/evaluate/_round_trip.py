@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._given import chosen_voices, need_columns
+from speechlab.evaluate._arguments import chosen_voices, need_columns
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.metrics import score
 from speechlab.text import language_code

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import StoreError
-from speechlab.evaluate._page import clip_rows, summary_table
+from speechlab.evaluate._html import clip_rows, summary_table
 from speechlab.evaluate._report import Report
 from speechlab.metrics import summarize
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.display import Html, element, table
-from speechlab.evaluate._given import need_columns
+from speechlab.evaluate._arguments import need_columns
 from speechlab.evaluate._report import Report
 from speechlab.metrics import translation_score
 

@@ -6,20 +6,20 @@ measures clips; it never calls a service and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
-from speechlab.metrics._alignment import Alignment, Edit, alignment_html, alignment_text
-from speechlab.metrics._bins import by_bins
-from speechlab.metrics._bootstrap import Interval
-from speechlab.metrics._chinese import ChineseComparison, ChineseDifference, compare_chinese
-from speechlab.metrics._compare import Comparison, compare, compare_all
-from speechlab.metrics._confusions import confusions
-from speechlab.metrics._error_rate import ErrorRate, error_rate
-from speechlab.metrics._glossary import glossary_terms
-from speechlab.metrics._hotwords import hotword_recall
-from speechlab.metrics._japanese import Difference, JapaneseComparison, compare_japanese
-from speechlab.metrics._score import score
-from speechlab.metrics._speech import Dnsmos, dnsmos, speech_measures
-from speechlab.metrics._summary import summarize
-from speechlab.metrics._translation import TranslationScore, score_translations, translation_score
+from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
+from speechlab.metrics._rates.bins import by_bins
+from speechlab.metrics._rates.chinese import ChineseComparison, ChineseDifference, compare_chinese
+from speechlab.metrics._rates.compare import Comparison, compare, compare_all
+from speechlab.metrics._rates.confusions import confusions
+from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
+from speechlab.metrics._rates.hotwords import hotword_recall
+from speechlab.metrics._rates.japanese import Difference, JapaneseComparison, compare_japanese
+from speechlab.metrics._rates.score import score
+from speechlab.metrics._rates.summary import summarize
+from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
+from speechlab.metrics._statistics.bootstrap import Interval
+from speechlab.metrics._translation.glossary import glossary_terms
+from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
 
 __all__ = [
     "Alignment",

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import require
 
 if TYPE_CHECKING:
-    from speechlab.service._access import Access, StoredKey
+    from speechlab.service._accounts.database import Database, default_data_dir
+    from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
+    from speechlab.service._accounts.stored_keys import Access, StoredKey
     from speechlab.service._app import create_app
     from speechlab.service._config import ServiceConfig, given_settings, load_config
-    from speechlab.service._database import Database, default_data_dir
+    from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
-    from speechlab.service._ledger import Ledger, UsageRow, UsageTotal
     from speechlab.service._providers import Provider, ServedEngine
-    from speechlab.service._running import RunningService, running
-    from speechlab.service._server import Ready, serve
-    from speechlab.service._voices import voice_uuid
+    from speechlab.service._server.running import RunningService, running
+    from speechlab.service._server.server import Ready, serve
 
 __all__ = [
     "Access",
@@ -47,25 +47,25 @@ __all__ = [
 ]
 
 _WHERE = {
-    "Access": "_access",
-    "Database": "_database",
-    "Ledger": "_ledger",
+    "Access": "_accounts.stored_keys",
+    "Database": "_accounts.database",
+    "Ledger": "_accounts.ledger",
     "Provider": "_providers",
-    "Ready": "_server",
-    "RunningService": "_running",
+    "Ready": "_server.server",
+    "RunningService": "_server.running",
     "ServedEngine": "_providers",
     "ServiceConfig": "_config",
-    "StoredKey": "_access",
-    "UsageRow": "_ledger",
-    "UsageTotal": "_ledger",
+    "StoredKey": "_accounts.stored_keys",
+    "UsageRow": "_accounts.ledger",
+    "UsageTotal": "_accounts.ledger",
     "create_app": "_app",
-    "default_data_dir": "_database",
+    "default_data_dir": "_accounts.database",
     "given_settings": "_config",
     "load_config": "_config",
     "make_key": "_keys",
-    "running": "_running",
-    "serve": "_server",
-    "voice_uuid": "_voices",
+    "running": "_server.running",
+    "serve": "_server.server",
+    "voice_uuid": "_engines.voices",
 }
 
 _SERVING = frozenset({"create_app", "running", "serve"})

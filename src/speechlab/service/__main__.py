@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from speechlab.service._config import given_settings, load_config
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, to_stderr
-        from speechlab.service._server import serve
+        from speechlab.service._server.server import serve
 
         if options.pop("make_key"):
             sys.stdout.write(make_key() + "\n")

@@ -14,14 +14,14 @@ from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRA
 from speechlab.errors import ConfigurationError
 from speechlab.service._addresses import is_loopback
 from speechlab.service._faults import Fault
-from speechlab.service._guard import Guard, service_name
-from speechlab.service._handshake import RealtimeDoor
-from speechlab.service._operation import METRICS_PATH, READY_PATH, metrics, ready
-from speechlab.service._realtime import realtime
-from speechlab.service._recognition import recognise
-from speechlab.service._speech import list_voices, speak
+from speechlab.service._gate.guard import Guard, service_name
+from speechlab.service._gate.handshake import RealtimeDoor
+from speechlab.service._routes.health import METRICS_PATH, READY_PATH, metrics, ready
+from speechlab.service._routes.realtime import realtime
+from speechlab.service._routes.recognition import recognise
+from speechlab.service._routes.speech import list_voices, speak
+from speechlab.service._routes.translation import translate
 from speechlab.service._state import Service
-from speechlab.service._translation import translate
 
 if TYPE_CHECKING:
     from starlette.requests import Request

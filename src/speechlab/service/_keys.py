@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from speechlab.service._access import Access
+    from speechlab.service._accounts.stored_keys import Access
 
 __all__ = ["KEY_PREFIX", "Keyring", "Principal", "check_key", "make_key"]
 

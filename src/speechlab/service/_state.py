@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 
-from speechlab.service._access import Access
-from speechlab.service._database import Database
-from speechlab.service._engines import Engines
+from speechlab.service._accounts.connections import RealtimeHub
+from speechlab.service._accounts.counters import Metrics
+from speechlab.service._accounts.database import Database
+from speechlab.service._accounts.ledger import Ledger
+from speechlab.service._accounts.metering import Metering
+from speechlab.service._accounts.stored_keys import Access
+from speechlab.service._engines.engines import Engines
+from speechlab.service._health.ready import Readiness
+from speechlab.service._health.upkeep import Upkeep
 from speechlab.service._keys import Keyring, Principal
-from speechlab.service._ledger import Ledger
-from speechlab.service._metering import Metering
-from speechlab.service._metrics import Metrics
-from speechlab.service._ready import Readiness
-from speechlab.service._realtime_hub import RealtimeHub
-from speechlab.service._upkeep import Upkeep
-from speechlab.service._workers import Decoders
+from speechlab.service._workers.decoding import Decoders
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from speechlab.service._accounts.metering import Use
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._metering import Use
 
 __all__ = ["PRINCIPAL", "USE", "Service", "begin_use", "principal_of", "service_of"]
 

@@ -6,10 +6,10 @@ never talks to a service or loads a model; dictionaries are loaded on first use.
 Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readings.
 """
 
-from speechlab.text._morphemes import Morpheme, morphemes
+from speechlab.text._languages.morphemes import Morpheme, morphemes
+from speechlab.text._languages.pinyin import pinyin
+from speechlab.text._languages.readings import mora_count, reading, reading_key
 from speechlab.text._normalizer import Normalizer, Spans, Step
-from speechlab.text._pinyin import pinyin
-from speechlab.text._readings import mora_count, reading, reading_key
 from speechlab.text._registry import NORMALIZERS, language_code, normalizer
 from speechlab.text._tokens import characters, words
 

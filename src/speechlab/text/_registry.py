@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from speechlab.errors import InvalidRequestError
-from speechlab.text._chinese import chinese
-from speechlab.text._english import ENGLISH
-from speechlab.text._japanese import JAPANESE, JAPANESE_READING
+from speechlab.text._languages.chinese import chinese
+from speechlab.text._languages.english import ENGLISH
+from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
 

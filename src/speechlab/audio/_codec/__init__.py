@@ -1,0 +1,1 @@
+"""Containers and codecs: recognised, decoded, encoded, streamed."""

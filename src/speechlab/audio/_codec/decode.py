@@ -1,0 +1,177 @@
+"""Bytes from anywhere to samples, within limits.
+
+soundfile reads WAV, OGG and FLAC, and PyAV what soundfile will not (a FLAC of unknown length, say). MP3 goes to PyAV
+straight away: libsndfile's decoder writes remarks to the process's stderr, sound files included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab.audio._codec.containers import check_ogg, flac_total_frames, mended_wav, whole_mp3
+from speechlab.audio._codec.sniff import sniff
+from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, as_samples
+from speechlab.contract import AudioFormat
+from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["DecodeLimits", "Decoded", "decode_samples"]
+
+_BLOCK_VALUES = 65_536
+_PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeLimits:
+    """How much sound a file may unfold into; 28 KiB of FLAC can hold ten minutes of silence.
+
+    Seconds alone would not do, since a forged sample rate makes any number of frames short.
+
+    Attributes:
+        max_seconds: Longest recording, in seconds.
+        max_decoded_bytes: Largest recording as float32: frames x channels x 4.
+        max_channels: Most channels.
+        min_sample_rate: Lowest sample rate, in Hz.
+        max_sample_rate: Highest sample rate, in Hz.
+    """
+
+    max_seconds: float = 4 * 3600.0
+    max_decoded_bytes: int = 2**31
+    max_channels: int = 32
+    min_sample_rate: int = MIN_RATE_HZ
+    max_sample_rate: int = MAX_RATE_HZ
+
+    def __post_init__(self) -> None:
+        if not (self.max_seconds > 0 and self.max_decoded_bytes > 0):
+            raise AudioError(f"{self!r}: the limits of seconds and bytes have to be above 0")
+        if not 1 <= self.max_channels <= MAX_CHANNELS:
+            raise AudioError(f"max_channels is {self.max_channels!r}; it has to be 1 to {MAX_CHANNELS}")
+        if not MIN_RATE_HZ <= self.min_sample_rate <= self.max_sample_rate <= MAX_RATE_HZ:
+            raise AudioError(f"{self!r}: sample rates have to lie within {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
+
+
+class Decoded(NamedTuple):
+    """What a file held: samples, their rate in Hz, and the format of the file."""
+
+    samples: Samples
+    sample_rate: int
+    source_format: AudioFormat
+
+
+class _Blocks:
+    """Collects blocks of samples, and stops as soon as they pass the limits."""
+
+    def __init__(self, limits: DecodeLimits, sample_rate: int, channels: int) -> None:
+        if not limits.min_sample_rate <= sample_rate <= limits.max_sample_rate:
+            allowed = f"{limits.min_sample_rate} to {limits.max_sample_rate} Hz are allowed"
+            raise AudioLimitError(f"the sample rate is {sample_rate} Hz; {allowed}")
+        if not 1 <= channels <= limits.max_channels:
+            raise AudioLimitError(f"there are {channels} channels; 1 to {limits.max_channels} are allowed")
+        self._limits = limits
+        self.sample_rate = sample_rate
+        self.channels = channels
+        self.frames = 0
+        self._blocks: list[Samples] = []
+
+    def add(self, block: Samples) -> None:
+        self.frames += len(block)
+        if self.frames > self._limits.max_seconds * self.sample_rate:
+            allowed = f"the limit is {self._limits.max_seconds:g} s (DecodeLimits.max_seconds)"
+            raise AudioLimitError(f"the recording is too long; {allowed}")
+        if self.frames * self.channels * 4 > self._limits.max_decoded_bytes:
+            allowed = f"{self._limits.max_decoded_bytes} bytes of float32 (DecodeLimits.max_decoded_bytes)"
+            raise AudioLimitError(f"the recording is too large; the limit is {allowed}")
+        self._blocks.append(block)
+
+    def joined(self) -> Samples:
+        """All of it as one array that nobody else holds, and that a clip therefore need not copy."""
+        blocks = [block[:, 0] for block in self._blocks] if self.channels == 1 else self._blocks
+        empty = np.zeros((0,) if self.channels == 1 else (0, self.channels), dtype=np.float32)
+        samples = np.concatenate([empty, *blocks])
+        self._blocks.clear()
+        samples.flags.writeable = False
+        return samples
+
+
+def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
+    """Sniff and decode; see :func:`speechlab.audio.decode` for what is promised."""
+    source_format = sniff(data)
+    if source_format is AudioFormat.MP3:
+        blocks = _read_with_av(whole_mp3(data), source_format, limits)
+    else:
+        if source_format is AudioFormat.WAV:
+            data = mended_wav(data)
+        elif source_format is AudioFormat.OGG:
+            check_ogg(data)
+        blocks = _read_with_soundfile(data, limits) or _read_with_av(data, source_format, limits)
+    if source_format is AudioFormat.FLAC and blocks.frames < (promised := flac_total_frames(data)):
+        text = f"the FLAC file is cut short: {blocks.frames} of {promised} frames are there"
+        raise AudioDecodeError(text)
+    try:
+        samples = as_samples(blocks.joined())
+    except AudioError as error:
+        raise AudioDecodeError(f"the {source_format.upper()} file holds no usable sound: {error}") from error
+    return Decoded(samples, blocks.sample_rate, source_format)
+
+
+def _read_with_soundfile(data: bytes, limits: DecodeLimits) -> _Blocks | None:
+    """Everything that libsndfile can read, or None if it will not."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(BytesIO(data)) as file:
+            blocks = _Blocks(limits, file.samplerate, file.channels)
+            count = max(_BLOCK_VALUES // file.channels, 1)
+            # Never without a count: a forged total asks for as much memory as it likes.
+            while len(block := file.read(count, dtype="float32", always_2d=True)):
+                blocks.add(block)
+            return blocks
+    except soundfile.LibsndfileError:
+        return None
+
+
+def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits) -> _Blocks:
+    import av
+
+    blocks: _Blocks | None = None
+    try:
+        # The format is named, so that only the demuxer that was sniffed ever sees foreign bytes.
+        with av.open(BytesIO(data), mode="r", format=source_format.value) as container:
+            if not container.streams.audio:
+                raise AudioDecodeError(f"the {source_format.upper()} file holds no sound")
+            stream = container.streams.audio[0]
+            context = stream.codec_context
+            if context is None:
+                raise AudioDecodeError(
+                    f"the {source_format.upper()} file is damaged: its coding is not known"
+                )
+            blocks = _Blocks(limits, context.sample_rate, context.channels)
+            for frame in container.decode(stream):
+                if (frame.sample_rate, frame.layout.nb_channels) != (blocks.sample_rate, blocks.channels):
+                    raise AudioDecodeError("the sample rate or the channels change within the file")
+                blocks.add(_interleaved(frame))
+    except (av.error.FFmpegError, ValueError, EOFError) as error:
+        if isinstance(error, AudioError):
+            raise
+        text = f"the {source_format.upper()} file is damaged: {getattr(error, 'strerror', None) or error}"
+        raise AudioDecodeError(text) from error
+    return blocks
+
+
+def _interleaved(frame: Any) -> Samples:
+    """One decoded frame as float32, shape (frames, channels)."""
+    kind = str(frame.format.name)
+    planes = frame.to_ndarray()
+    values = planes.T if kind.endswith("p") else planes.reshape(-1, frame.layout.nb_channels)
+    name = kind.removesuffix("p")
+    if name not in _PLANAR_SCALES:
+        raise AudioDecodeError(f"samples of the kind {kind!r} are not supported")
+    offset = 128.0 if name == "u8" else 0.0
+    scaled: NDArray[np.float64] = (values.astype(np.float64) - offset) / _PLANAR_SCALES[name]
+    return scaled.astype(np.float32)

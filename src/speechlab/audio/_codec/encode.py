@@ -1,0 +1,85 @@
+"""Samples to whole files."""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+
+from speechlab.audio._codec.stream import OPUS_RATES_HZ, stream_encoder, wav_header
+from speechlab.audio._samples import Samples, channels_of, to_pcm16
+from speechlab.contract import AudioFormat
+from speechlab.errors import UnsupportedAudioError
+
+__all__ = ["MP3_RATES_HZ", "encode_samples"]
+
+MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
+
+_MOST_CHANNELS = {AudioFormat.MP3: 2, AudioFormat.OGG: 2, AudioFormat.FLAC: 8}
+
+
+def encode_samples(samples: Samples, sample_rate: int, audio_format: AudioFormat) -> bytes:
+    """Encode checked samples; see :func:`speechlab.audio.encode` for what each format is."""
+    channels = channels_of(samples)
+    most = _MOST_CHANNELS.get(audio_format, channels)
+    if channels > most:
+        text = f"{audio_format.upper()} takes up to {most} channels, not {channels}; use wav, or to_mono()"
+        raise UnsupportedAudioError(text)
+    match audio_format:
+        case AudioFormat.PCM:
+            return to_pcm16(samples)
+        case AudioFormat.WAV:
+            data = to_pcm16(samples)
+            return wav_header(sample_rate, channels, len(data)) + data
+        case AudioFormat.FLAC:
+            return _flac(samples, sample_rate, channels)
+        case AudioFormat.OGG:
+            return _ogg(samples, sample_rate, channels)
+        case AudioFormat.MP3:
+            return _mp3(samples, sample_rate)
+
+
+def _ogg(samples: Samples, sample_rate: int, channels: int) -> bytes:
+    # The streaming encoder writes the exact length into the last page, three times as fast as soundfile does. It
+    # writes nothing at all if it is given nothing, where soundfile writes a valid empty file.
+    if sample_rate in OPUS_RATES_HZ and len(samples):
+        with stream_encoder(AudioFormat.OGG, sample_rate, channels) as encoder:
+            return encoder.write(samples) + encoder.close()
+    return _with_soundfile(samples, sample_rate, "OGG", "VORBIS")
+
+
+def _mp3(samples: Samples, sample_rate: int) -> bytes:
+    if sample_rate not in MP3_RATES_HZ:
+        rates = ", ".join(str(rate) for rate in MP3_RATES_HZ)
+        raise UnsupportedAudioError(f"MP3 does not exist at {sample_rate} Hz; resample to one of: {rates}")
+    if len(samples) == 0:
+        raise UnsupportedAudioError("an MP3 file cannot be empty, and there are no samples; use wav")
+    return _with_soundfile(samples, sample_rate, "MP3", "MPEG_LAYER_III")
+
+
+def _flac(samples: Samples, sample_rate: int, channels: int) -> bytes:
+    if len(samples) == 0:
+        return _empty_flac(sample_rate, channels)
+    import numpy as np
+
+    # As integers: libsndfile scales floats by 32767, which would change samples that came from 16 bits.
+    integers = np.frombuffer(to_pcm16(samples), dtype="<i2").reshape(-1, channels)
+    return _with_soundfile(integers, sample_rate, "FLAC", "PCM_16")
+
+
+def _empty_flac(sample_rate: int, channels: int) -> bytes:
+    """A STREAMINFO block alone; libsndfile writes no byte before the first sample."""
+    fields = sample_rate << 44 | (channels - 1) << 41 | 15 << 36
+    block = struct.pack(">HH6xQ16x", 4096, 4096, fields)
+    return b"fLaC" + struct.pack(">I", 0x8000_0000 | len(block)) + block
+
+
+def _with_soundfile(samples: object, sample_rate: int, container: str, subtype: str) -> bytes:
+    import soundfile
+
+    buffer = BytesIO()
+    try:
+        soundfile.write(buffer, samples, sample_rate, format=container, subtype=subtype)
+    except soundfile.LibsndfileError as error:
+        text = f"{container} cannot be written at {sample_rate} Hz ({error.error_string}); resample first"
+        raise UnsupportedAudioError(text) from error
+    return buffer.getvalue()

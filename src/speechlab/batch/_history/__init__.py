@@ -1,0 +1,1 @@
+"""Runs of the past: loaded, compared and verified."""

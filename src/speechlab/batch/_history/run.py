@@ -1,0 +1,376 @@
+"""Runs that were made: their tables again, what they were, whether they still hold, and what differs between two."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import orjson
+
+from speechlab.batch._plan.columns import make_column
+from speechlab.batch._plan.plan import opened
+from speechlab.batch._table.export import common_schema, fitted
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.store import PART_SUFFIX, STORE_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from speechlab.batch._options import StoreLike
+    from speechlab.store import RunRecord, Store
+
+    RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
+
+__all__ = ["Run", "Verification", "diff", "load", "runs"]
+
+_CONTENT = {
+    "synthesize": ("audio", "duration_s", "sample_rate"),
+    "transcribe": ("hypothesis", "hypothesis_language", "confidence"),
+    "translate": ("translation", "model"),
+}
+_DONE = ("ok", "cached")
+_CATEGORIES = ("status", "error_type", "model", "hypothesis_language")
+_DIFF = {"change": "category", "column": "string", "a": "string", "b": "string"}
+_RUNS = {
+    "run": "string",
+    "operation": "category",
+    "status": "category",
+    "started": "datetime64[us, UTC]",
+    "seconds": "float64",
+    "rows": "Int64",
+    "ok": "Int64",
+    "cached": "Int64",
+    "error": "Int64",
+    "reason": "string",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a run still holds.
+
+    Attributes:
+        ok: Whether nothing has changed.
+        parts: How many pieces of its table were checked.
+        results: How many results.
+        problems: What has changed.
+    """
+
+    ok: bool
+    parts: int
+    results: int
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run: what was asked, what came of it, and where that is.
+
+    Attributes:
+        record: What was written down.
+        store: Where.
+    """
+
+    record: RunRecord
+    store: StoreLike = field(repr=False, default=None)
+
+    @property
+    def id(self) -> str:
+        """Its name; the ``attrs`` of its table have it as ``speechlab_run``."""
+        return self.record.id
+
+    @property
+    def status(self) -> str:
+        """``finished``; ``stopped`` (a rule), ``interrupted`` or ``failed``; ``running``, also after a crash."""
+        return self.record.status
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Versions, parameters, counts by status, usage, digests of input and output; never a credential."""
+        return self.record.manifest
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """Yield the table piece by piece.
+
+        Raises:
+            StoreError: A piece is missing or damaged.
+        """
+        with opened(self.store) as store:
+            for part in self.record.parts:
+                yield _read(store.part_path(part))
+
+    def table(self) -> pd.DataFrame:
+        """Return the whole table.
+
+        Raises:
+            StoreError: There is none, because the process was killed, or a piece of it is missing.
+        """
+        frames = list(self.parts())
+        if not frames:
+            message = (
+                f"run {self.id} ended before it had a table (it is {self.status}); what it had finished is "
+                "kept: run the same again"
+            )
+            raise StoreError(message)
+        import pandas as pd
+        from pandas.api.types import union_categoricals
+
+        table = frames[0] if len(frames) == 1 else pd.concat(frames)
+        own = {self._column(name) for name in _CATEGORIES}
+        for name in table.columns:
+            # files lose the type of categories, and pieces differ in theirs
+            if name in own:
+                kind = "status" if name == self._column("status") else "category"
+                values = [value for frame in frames for value in frame[name].tolist()]
+                table[name] = make_column(values, kind, table.index)
+            elif len(frames) > 1 and _categories_agree(name, frames):
+                joined = union_categoricals([frame[name] for frame in frames])  # a column of the input
+                table[name] = pd.Series(joined, index=table.index)
+        table.attrs["speechlab_run"] = self.id
+        return table
+
+    def _column(self, name: str) -> str:
+        return f"{self.manifest.get('prefix', '')}{name}"
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table to a Parquet file, piece by piece; it needs no more memory than one piece.
+
+        The manifest goes into the file's metadata, as ``speechlab_run``.
+
+        Raises:
+            InvalidRequestError: The path does not end in .parquet.
+            StoreError: There is no table, or it cannot be written.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        target = Path(path)
+        if target.suffix.lower() != ".parquet":
+            raise InvalidRequestError(f"{target} must end in .parquet", parameter="path")
+        if not self.record.parts:
+            self.table()
+        about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
+        draft = target.with_name(f".{target.name}.part")
+        try:
+            schema = common_schema(self._schemas())
+            writer = pq.ParquetWriter(
+                draft,
+                schema.with_metadata({**(schema.metadata or {}), b"speechlab_run": about}),
+                compression="zstd",
+            )
+            for frame in self.parts():
+                writer.write_table(fitted(pa.Table.from_pandas(frame), writer.schema))
+            writer.close()
+            draft.replace(target)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"{target} cannot be written: {error}") from error
+        finally:
+            draft.unlink(missing_ok=True)
+        return target
+
+    def _schemas(self) -> Iterator[pa.Schema]:
+        import pyarrow as pa
+
+        for frame in self.parts():
+            yield pa.Schema.from_pandas(frame)
+
+    def verify(self) -> Verification:
+        """Check that the table, and each result and sound in it, is still what the run wrote down."""
+        from speechlab.batch._history.verify import verify
+
+        with opened(self.store) as store:
+            return verify(self, store)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n} {name}" for name, n in self.manifest.get("statuses", {}).items() if n)
+        reason = f": {self.manifest['reason']}" if self.manifest.get("reason") else ""
+        return f"Run({self.id}, {self.record.operation}, {self.status}{reason}; {counts or 'no rows'})"
+
+
+def load(run: RunLike, store: StoreLike = None) -> Run:
+    """Find a run again.
+
+    Args:
+        run: Its id, a table that it made, or the folder that ``speechlab batch`` made, which gives its latest run.
+        store: The store that was used; None for the user's own, or that of the folder.
+
+    Raises:
+        StoreError: There is no such store, or it has no such run.
+        InvalidRequestError: The table does not say which run made it.
+    """
+    if isinstance(run, Run):
+        return run
+    if store is None and isinstance(run, (str, Path)) and (Path(run) / STORE_FILE).is_file():
+        return _latest(Path(run))
+    if not isinstance(run, str):
+        name = getattr(run, "attrs", {}).get("speechlab_run")
+        if not isinstance(name, str):
+            message = (
+                f"a {type(run).__name__} whose attrs have no 'speechlab_run' (CSV loses it) does not say which run "
+                "made it; give the id of the run"
+            )
+            raise InvalidRequestError(message, parameter="run")
+        run = name
+    with _looked_into(store) as open_store:
+        return Run(open_store.run(run), _kept(store, open_store))
+
+
+@contextmanager
+def _looked_into(store: StoreLike) -> Iterator[Store]:
+    """Open a store that must be there: a folder whose name is wrong is not made, and is not empty either."""
+    if isinstance(store, (str, os.PathLike)) and not (Path(store) / STORE_FILE).is_file():
+        raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
+    with opened(store) as open_store:
+        yield open_store
+
+
+def _latest(folder: Path) -> Run:
+    with opened(folder) as store:
+        records = store.runs()
+        if not records:
+            raise StoreError(f"the store {folder} has no run yet")
+        return Run(records[-1], folder)
+
+
+def runs(store: StoreLike = None) -> pd.DataFrame:
+    """List the runs of a store, oldest first.
+
+    Args:
+        store: The store; None for the user's own.
+
+    Returns:
+        One row for each run: ``run``, ``operation``, ``status``, ``started`` (UTC), ``seconds``, ``rows``, ``ok``,
+        ``cached``, ``error`` and ``reason``.
+
+    Raises:
+        StoreError: There is no such store.
+    """
+    import pandas as pd
+
+    with _looked_into(store) as open_store:
+        records = open_store.runs()
+    lines = []
+    for record in records:
+        counts = record.manifest.get("statuses", {})
+        began = datetime.fromtimestamp(record.started, UTC)
+        seconds = record.ended - record.started if record.ended else float("nan")
+        figures = [counts.get(name, 0) for name in ("ok", "cached", "error")]
+        rows = record.manifest.get("rows", 0)
+        reason = record.manifest.get("reason")
+        lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
+    columns = list(zip(*lines, strict=True)) or [()] * len(_RUNS)
+    index = pd.RangeIndex(len(lines))
+    return pd.DataFrame(
+        {
+            name: make_column(list(values), kind, index)
+            for (name, kind), values in zip(_RUNS.items(), columns, strict=True)
+        }
+    )
+
+
+def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
+    """Say what differs between the results of two runs.
+
+    Rows are matched by their index label, and among equal labels by their order. How a row came about (status ok or
+    cached, times, attempts) is no difference.
+
+    Args:
+        run_a: The earlier run, in any form that :func:`load` takes.
+        run_b: The later one, of the same operation.
+        store: The store of both; None for the user's own, or for those of two folders.
+
+    Returns:
+        One row for each difference: ``row`` (index label), ``change`` (``added``, ``removed`` or ``changed``),
+        ``column``, and the values ``a`` and ``b`` as text.
+
+    Raises:
+        InvalidRequestError: The runs are of different operations.
+        StoreError: There is no such run, or no table of it.
+    """
+    import pandas as pd
+
+    one, other = load(run_a, store), load(run_b, store)
+    if one.record.operation != other.record.operation:
+        message = (
+            f"{one.id} is of {one.record.operation} and {other.id} of {other.record.operation}; "
+            "compare like with like"
+        )
+        raise InvalidRequestError(message, parameter="run_b")
+    left, right = _comparable(one), _comparable(other)
+    lines: list[tuple[Any, ...]] = [
+        (label[0], "removed", None, None, None) for label in left if label not in right
+    ]
+    lines += [(label[0], "added", None, None, None) for label in right if label not in left]
+    for label, values in left.items():
+        for name, before in values.items():
+            after = right[label][name] if label in right else before
+            if before != after:
+                lines.append((label[0], "changed", name, before, after))
+    cells = list(zip(*lines, strict=True)) or [()] * 5
+    index = pd.RangeIndex(len(lines))
+    made: dict[str, Any] = {"row": pd.Series(list(cells[0]), index=index, dtype=_label_type(one, other))}
+    for (column, kind), told in zip(_DIFF.items(), cells[1:], strict=True):
+        made[column] = make_column(list(told), kind, index)
+    return pd.DataFrame(made)
+
+
+def _label_type(*runs: Run) -> Any:
+    """The type of index labels, if the runs agree on it."""
+    kinds = {next(run.parts()).index.dtype for run in runs}
+    return kinds.pop() if len(kinds) == 1 else "object"
+
+
+def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
+    seen: dict[Any, int] = {}
+    rows: dict[tuple[Any, int], dict[str, str | None]] = {}
+    names = ("status", *_CONTENT[run.record.operation], "error")
+    prefix = run.manifest.get("prefix", "")
+    for frame in run.parts():
+        columns = [frame[prefix + name].tolist() for name in names]
+        for label, *cells in zip(frame.index, *columns, strict=True):
+            count = seen[label] = seen.get(label, -1) + 1
+            values = dict(zip(names, map(_text, cells), strict=True))
+            values["status"] = "done" if values["status"] in _DONE else values["status"]
+            if values.get("audio"):
+                values["audio"] = Path(str(values["audio"])).name
+            rows[label, count] = values
+    return rows
+
+
+def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
+    """Whether a column has categories of one type in all pieces."""
+    import pandas as pd
+
+    kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
+    of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
+    return len(of) == 1 and None not in of
+
+
+def _text(value: object) -> str | None:
+    import pandas as pd
+
+    return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
+
+
+def _kept(store: StoreLike, opened_store: Store) -> StoreLike:
+    return store if store is opened_store else opened_store.path
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
+        raise StoreError(message) from error

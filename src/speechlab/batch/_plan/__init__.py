@@ -1,0 +1,1 @@
+"""Plans: a table of rows becomes a list of calls, each with its key."""

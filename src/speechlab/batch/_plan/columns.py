@@ -1,0 +1,60 @@
+"""The columns of a result, and their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.batch._plan.step import Step
+
+__all__ = ["BOOKKEEPING", "STATUSES", "make_column", "result_columns"]
+
+STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
+"""How a row can end: asked now; known before; failed; failed before and not asked again; not asked, for the run
+stopped."""
+
+BOOKKEEPING = {
+    "status": "status",
+    "error_type": "category",
+    "error": "string",
+    "http_status": "Int64",
+    "attempts": "Int64",
+    "latency_s": "float64",
+    "first_byte_s": "float64",
+    "usage_characters": "Int64",
+    "usage_audio_s": "float64",
+    "usage_tokens": "Int64",
+    "key": "string",
+}
+"""Columns that every operation adds, and their types."""
+
+
+def result_columns(step: Step) -> dict[str, str]:
+    """Return all columns that an operation adds, and their types."""
+    return {**step.columns, **BOOKKEEPING}
+
+
+def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
+    """Return a typed column of plain values."""
+    import pandas as pd
+
+    # the dtype that pandas 3 gives to text, on pandas 2 too
+    text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+    made: Any = values
+    dtype: Any = kind
+    if kind == "status":
+        made, dtype = pd.Categorical(values, categories=STATUSES), None
+    elif kind == "category":
+        known = sorted({value for value in values if isinstance(value, str)})
+        made = [value if isinstance(value, str) else None for value in values]
+        made, dtype = pd.Categorical(made, categories=pd.Index(known, dtype=text)), None
+    elif kind == "string":
+        dtype = text
+    elif kind == "Int64":
+        made = pd.array(
+            [None if value is None or value != value else value for value in values], dtype="Int64"
+        )
+    column: pd.Series[Any] = pd.Series(made, index=index, dtype=dtype)
+    return column

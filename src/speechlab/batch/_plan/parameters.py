@@ -1,0 +1,160 @@
+"""What a parameter is for each row: the same for all, or what a column holds. One rule for all of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from speechlab.batch._plan.step import missing, text_cell
+from speechlab.contract import AudioFormat, Language, VadMode, Voice
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from speechlab.batch._plan.step import Row
+
+__all__ = ["Column", "Parameters", "read_parameters"]
+
+_TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
+_REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
+_LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
+_NUMBERS = frozenset(
+    {
+        *("sample_rate", "temperature", "top_p", "frequency_penalty", "repetition_penalty"),
+        *("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms"),
+        "min_segment_duration",
+    }
+)
+_TERMS = frozenset({"keywords", "hotwords"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Says that a parameter is a column, where its name alone might be read as a value.
+
+    ``text`` and ``audio`` are always names of columns. Of every other parameter, a string is
+
+    1. a value, if the parameter knows it, also where a column has that name: ja, en or zh as a language, with a
+       region or without; a format; a mode of ``vad``;
+    2. or else a column, if the table has one of that name;
+    3. or else a value, the same for all rows: a voice, a model, a context.
+
+    ``Column("ja")`` is a column in each case. What is no string is the same for all rows. An empty cell leaves the
+    parameter out for that row; where it is needed, the row is an error.
+
+    Attributes:
+        name: Of the column.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of an operation for a table.
+
+    Attributes:
+        same: Those that are the same for all rows.
+        columns: The column of each that is not.
+    """
+
+    same: Mapping[str, Any]
+    columns: Mapping[str, str]
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """Columns of parameters that are texts."""
+        return frozenset(at for name, at in self.columns.items() if name not in _NUMBERS | {"vad"})
+
+    def of(self, row: Row) -> dict[str, Any]:
+        """Return the parameters of a row.
+
+        Raises:
+            InvalidRequestError: A cell is empty where there must be something, or holds no text where it must.
+        """
+        if not self.columns:
+            return dict(self.same)
+        return {**self.same, **{name: _cell(name, row[at], at) for name, at in self.columns.items()}}
+
+
+def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters:
+    """Tell columns from values.
+
+    Args:
+        given: Parameters by name.
+        have: Names of the table's columns.
+
+    Raises:
+        InvalidRequestError: There is no such column, or a string can be neither.
+    """
+    same, columns = {}, {}
+    for name, value in given.items():
+        if isinstance(value, Column) or (
+            isinstance(value, str) and value in have and not _knows(name, value)
+        ):
+            columns[name] = _present(value.name if isinstance(value, Column) else value, have)
+        elif name in _LANGUAGES and isinstance(value, str) and not _TAG.fullmatch(value):
+            shown = ", ".join(map(repr, have)) or "none"
+            message = (
+                f"{name} {value!r} is no language code, such as 'ja', and no column; the table has {shown}"
+            )
+            raise InvalidRequestError(message, parameter=name)
+        else:
+            # NumPy's numbers come out of tables; a check of types would refuse them
+            plain = value.item() if isinstance(value, Integral | Real) and hasattr(value, "item") else value
+            same[name] = _listed(name, plain)
+    return Parameters(same, columns)
+
+
+def _present(name: object, have: Sequence[Any]) -> str:
+    if not isinstance(name, str):
+        message = f"a column's name is {name!r}; it must be a string"
+        raise InvalidRequestError(message, parameter="column")
+    if name not in have:
+        shown = ", ".join(map(repr, have)) or "none"
+        raise InvalidRequestError(f"the table has no column {name!r}; it has {shown}", parameter=name)
+    return name
+
+
+def _knows(name: str, value: str) -> bool:
+    """Whether a string is one of the values that a parameter has names for."""
+    if name in _LANGUAGES:  # not any code: "to" and "id" are codes too, and columns more often
+        return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
+    return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
+
+
+def _needs(name: str, value: str) -> str | None:
+    """What a string should have been that is neither a value of the parameter nor a column."""
+    if name in _NUMBERS:
+        return "number"
+    return "language code such as 'ja'" if name in _LANGUAGES and not _TAG.fullmatch(value) else None
+
+
+def _listed(name: str, value: Any) -> Any:
+    if name not in _TERMS or value is None:
+        return value
+    try:
+        return [value] if isinstance(value, str) else list(value)
+    except TypeError:
+        message = f"{name} is {value!r}; give a list of words"
+        raise InvalidRequestError(message, parameter=name) from None
+
+
+def _cell(name: str, value: Any, column: str) -> Any:
+    if name == "voice" and isinstance(value, Voice):
+        return value
+    if name in _REQUIRED or isinstance(value, str):
+        value = text_cell(value, column)
+        if name in _LANGUAGES and value and not _TAG.fullmatch(value):
+            message = (
+                f"column {column!r} holds {value[:20]!r} in this row, which is no language code such as 'ja'"
+            )
+            raise InvalidRequestError(message, parameter=name)
+    elif missing(value):
+        return None
+    elif isinstance(value, float) and value.is_integer():
+        value = int(value)  # whole numbers beside an empty cell are floats in a table
+    return _listed(name, value)

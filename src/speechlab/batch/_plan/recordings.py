@@ -1,0 +1,65 @@
+"""Recordings in the cells of a table: their bytes, and how long they are."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+
+from speechlab.audio import AudioClip
+from speechlab.batch._plan.step import missing, text_cell
+from speechlab.errors import AudioDecodeError, InvalidRequestError
+
+__all__ = ["content_of", "is_path", "seconds_of"]
+
+
+def is_path(source: object) -> bool:
+    """Return whether a cell names a file."""
+    return isinstance(source, str | os.PathLike)
+
+
+def content_of(source: object, column: str) -> bytes:
+    """Return the bytes of a recording: of a path, of bytes, or of a clip.
+
+    Raises:
+        AudioDecodeError: The file cannot be read.
+        InvalidRequestError: The cell is empty, or holds something else.
+    """
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, AudioClip):
+        return source.encode("flac")
+    if not is_path(source) and not missing(source):
+        message = (
+            f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
+            "bytes or an AudioClip"
+        )
+        raise InvalidRequestError(message, parameter=column)
+    if isinstance(source, str) and not source.strip():
+        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
+    path = Path(source) if isinstance(source, os.PathLike) else Path(text_cell(source, column))
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        message = f"there is no file {path}"
+        if "://" in str(source):
+            message = f"{source} is an address; download the recording, and name its file"
+    except IsADirectoryError:
+        message = f"{path} is a folder, and must be a recording"
+    except (OSError, ValueError) as error:
+        message = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise AudioDecodeError(message)
+
+
+def seconds_of(source: object, data: bytes) -> float:
+    """Return the length of a recording in seconds, by its header; 0 where that does not tell."""
+    if isinstance(source, AudioClip):
+        return source.duration_s
+    import soundfile
+
+    try:
+        found: float = soundfile.info(BytesIO(data)).duration
+    except (soundfile.LibsndfileError, ValueError):
+        return 0.0
+    # a WAV that was streamed may say that it is days long
+    return found if 0 <= found < len(data) else 0.0

@@ -1,0 +1,1 @@
+"""The run: calls are made, paced and shown as they go."""

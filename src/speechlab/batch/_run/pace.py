@@ -1,0 +1,45 @@
+"""A pace: calls begun per second, at most."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from speechlab.batch._plan.step import Answer, Call
+    from speechlab.batch._run.window import Send
+
+__all__ = ["Pace", "paced"]
+
+
+class Pace:
+    """Hands out times at which calls may begin, evenly spaced.
+
+    Args:
+        rate: Calls per second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._gap_s = 1.0 / rate
+        self._next = 0.0
+
+    def reserve(self, count: int = 1) -> list[float]:
+        """Return how long to wait for each of the next calls, in seconds from now."""
+        now = time.monotonic()
+        first = max(self._next, now)
+        self._next = first + count * self._gap_s
+        return [first - now + number * self._gap_s for number in range(count)]
+
+
+def paced(send: Send, rate: float | None) -> Send:
+    """Return the same sending, at most so many per second."""
+    if rate is None:
+        return send
+    pace = Pace(rate)
+
+    async def wait_and_send(call: Call) -> Answer:
+        await asyncio.sleep(pace.reserve()[0])
+        return await send(call)
+
+    return wait_and_send

@@ -1,0 +1,1 @@
+"""Tables: results joined to rows, exported, and described."""

@@ -1,0 +1,183 @@
+"""Back to a table: the input's rows in the input's order, with typed columns for what came of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.batch._outcome import Outcome
+from speechlab.batch._plan.columns import make_column, result_columns
+from speechlab.batch._plan.plan import check_plan, opened
+from speechlab.errors import InvalidRequestError, SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from speechlab.batch._options import StoreLike
+    from speechlab.batch._plan.plan import Chunk, Plan
+    from speechlab.batch._plan.step import Step
+    from speechlab.store import Store
+
+__all__ = ["assemble", "assemble_chunk", "join_frames", "known_outcomes", "segments"]
+
+
+def assemble(plan: Plan) -> pd.DataFrame:
+    """Make the table of a plan from what the store knows now, without asking anything.
+
+    Useful after a run that was stopped, or by another program while one is going on.
+
+    Args:
+        plan: What was or is to be asked.
+
+    Returns:
+        The input's columns, index and order, and the result columns. Rows that the store can answer are ``cached``;
+        those whose last try failed are ``error``; those never asked are ``cancelled``.
+
+    Raises:
+        InvalidRequestError: The table comes from an iterator, which can be read only once.
+        StoreError: The store cannot be read.
+    """
+    check_plan(plan)
+    if not plan.source.again:
+        message = "an iterator can be read only once; load the run instead: speechlab.batch.load(run)"
+        raise InvalidRequestError(message, parameter="source")
+    with opened(plan.store) as store:
+        frames = [
+            assemble_chunk(chunk, plan.step, known_outcomes(chunk, store), prefix=plan.prefix)
+            for chunk in plan.chunks(store)
+        ]
+    return join_frames(frames, plan.step, plan.prefix)
+
+
+def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
+    """Return what the store says of each request of some rows."""
+    found = store.get_many(chunk.calls)
+    failed = store.failures([key for key in chunk.calls if key not in found])
+    outcomes: dict[str, Outcome] = {}
+    for key in chunk.calls:
+        if key in found:
+            outcomes[key] = Outcome("cached", found[key])
+        elif key in failed:
+            outcomes[key] = Outcome.failed_before(failed[key], "error")
+        else:
+            outcomes[key] = Outcome("cancelled", error_text="not asked yet")
+    return outcomes
+
+
+def assemble_chunk(
+    chunk: Chunk, step: Step, outcomes: dict[str, Outcome], *, prefix: str = ""
+) -> pd.DataFrame:
+    """Return rows with the result columns added: same index, same order."""
+    told: set[str] = set()
+    rows = [_row(row, step, outcomes, told) for row in chunk.rows]
+    result = chunk.frame.copy()
+    for name, kind in result_columns(step).items():
+        result[prefix + name] = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
+    return result
+
+
+def _row(
+    row: str | SpeechLabError, step: Step, outcomes: dict[str, Outcome], told: set[str]
+) -> dict[str, Any]:
+    if isinstance(row, SpeechLabError):
+        return {"status": "error", "attempts": 0, **_spent(None), **_error(row)}
+    outcome = outcomes[row]
+    # of several rows that ask the same, the first one bears the cost
+    bears = outcome if row not in told else None
+    told.add(row)
+    kept = {
+        "status": outcome.status,
+        "attempts": bears.attempts if bears else 0,
+        "latency_s": outcome.latency_s,
+        "first_byte_s": outcome.first_byte_s,
+        "key": row,
+        **_spent(bears),
+    }
+    if outcome.error is not None:
+        return {**kept, **_error(outcome.error)}
+    if outcome.error_text is not None:
+        facts = {"error_type": outcome.error_type, "http_status": outcome.http_status}
+        return {**kept, **facts, "error": outcome.error_text}
+    values = step.values(outcome.stored) if outcome.stored is not None else {}
+    return {**kept, **values}
+
+
+def _spent(outcome: Outcome | None) -> dict[str, Any]:
+    if outcome is None:
+        return {"usage_characters": 0, "usage_audio_s": 0.0, "usage_tokens": 0}
+    return {
+        "usage_characters": outcome.characters,
+        "usage_audio_s": outcome.audio_s,
+        "usage_tokens": outcome.tokens,
+    }
+
+
+def _error(error: SpeechLabError) -> dict[str, Any]:
+    return {
+        "error_type": type(error).__name__,
+        "error": str(error),
+        "http_status": getattr(error, "status", None) or None,
+    }
+
+
+def join_frames(frames: Sequence[pd.DataFrame], step: Step, prefix: str) -> pd.DataFrame:
+    """Join the pieces of a table, so that the result has the types that it would have in one piece."""
+    import pandas as pd
+
+    if len(frames) == 1:
+        return frames[0]
+    if not frames:
+        frame = pd.DataFrame()
+        for name, kind in result_columns(step).items():
+            frame[prefix + name] = make_column([], kind, frame.index)
+        return frame
+    joined = pd.concat(list(frames))
+    for name, kind in result_columns(step).items():
+        if kind == "category":
+            values = [value for frame in frames for value in frame[prefix + name].tolist()]
+            joined[prefix + name] = make_column(values, kind, joined.index)
+    return joined
+
+
+def segments(result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
+    """Return the timed pieces of transcripts that were made with ``vad="segments"``, as one long table.
+
+    Args:
+        result: What :func:`transcribe` returned, or some of its rows.
+        store: The store that was used.
+        prefix: The prefix that was used.
+
+    Returns:
+        One row for each segment: ``position`` (of its row in ``result``), ``row`` (that row's index label),
+        ``segment`` (its number, from 0), ``start`` and ``end`` in seconds, and ``text``.
+
+    Raises:
+        InvalidRequestError: The table has no column of keys.
+        StoreError: The store cannot be read.
+    """
+    import pandas as pd
+
+    column = f"{prefix}key"
+    if column not in getattr(result, "columns", ()):
+        message = f"the table has no column {column!r}; give what transcribe returned, and its prefix"
+        raise InvalidRequestError(message, parameter="prefix")
+    keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
+    with opened(store) as open_store:
+        found = open_store.get_many([key for key in keys if key is not None])
+    rows: list[tuple[Any, ...]] = []
+    for position, (label, key) in enumerate(zip(result.index, keys, strict=True)):
+        pieces = found[key].response.get("segments") or () if key in found else ()
+        for number, piece in enumerate(pieces):
+            rows.append((position, label, number, piece["start"], piece["end"], piece["text"]))
+    empty = pd.RangeIndex(len(rows))
+    kinds = ("int64", "row", "int64", "float64", "float64", "string")
+    names = ("position", "row", "segment", "start", "end", "text")
+    made: dict[str, Any] = {}
+    for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        values = [row[number] for row in rows]
+        if kind == "row":
+            made[name] = pd.Series(values, index=empty, dtype=result.index.dtype)
+        else:
+            made[name] = make_column(values, kind, empty)
+    return pd.DataFrame(made)

@@ -1,0 +1,65 @@
+"""``speechlab lab``: JupyterLab with the notebooks at hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from speechlab._require import require
+from speechlab.cli._console import console
+from speechlab.errors import ConfigurationError
+
+__all__ = ["lab", "notebooks"]
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks that come with speechlab, in order."""
+    installed = Path(str(files("speechlab"))) / "cli" / "_notebooks"
+    checkout = Path(__file__).parents[4] / "notebooks"
+    return sorted((installed if installed.is_dir() else checkout).glob("*.ipynb"))
+
+
+def lab(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to work in; the notebooks are copied into it.")
+    ] = Path("speechlab-notebooks"),
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    arguments: Annotated[list[str] | None, typer.Argument(help="More for JupyterLab, after a --.")] = None,
+) -> None:
+    """Copy the example notebooks and start JupyterLab there. A notebook that is there already is left as it is."""
+    require("jupyterlab")
+    found = notebooks()
+    if not found:
+        raise ConfigurationError("this installation holds no notebooks; install speechlab again")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in found:
+            if not (folder / path.name).exists():
+                shutil.copyfile(path, folder / path.name)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
+    console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C twice ends it", soft_wrap=True)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        *(() if browser else ("--no-browser",)),
+        *(arguments or ()),
+    ]
+    raise typer.Exit(_ended([*command, found[0].name], folder))
+
+
+def _ended(command: list[str], folder: Path) -> int:
+    """Wait for the end of JupyterLab; gives its exit code."""
+    with subprocess.Popen(command, cwd=folder) as server:
+        while True:
+            try:
+                return server.wait()
+            except KeyboardInterrupt:
+                continue  # JupyterLab has heard it too: it asks first, and then ends its kernels

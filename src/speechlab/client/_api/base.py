@@ -1,0 +1,150 @@
+"""What a client is besides its operations: settings, connections, options, and an end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from speechlab.client._api.pickling import described, rebuilt
+from speechlab.client._events import Ledger, Usage
+from speechlab.client._settings.options import Options, changed
+from speechlab.client._settings.settings import Settings, as_secret, resolve
+from speechlab.client._transport.sender import Connections, Core
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Unpack
+
+    from speechlab.client._operations.voices import VoiceCatalogue
+    from speechlab.client._secret import Secret
+
+__all__ = ["ClientBase"]
+
+_NOT_CONFIGURED = (
+    "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
+    "embedded service"
+)
+
+
+class ClientBase:
+    """The part of :class:`AsyncClient` that sends nothing."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        ws_base_url: str | None = None,
+        api_key: str | Secret | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        # From here on the key is in no local variable, which tracebacks in notebooks would show.
+        key, api_key = as_secret(api_key), None
+        settings = resolve(base_url, ws_base_url, key, dict(options))
+        if settings is None:
+            raise ConfigurationError(_NOT_CONFIGURED)
+        self._set_up(settings)
+
+    def _set_up(self, settings: Settings, parent: ClientBase | None = None) -> None:
+        self._settings = settings
+        self._owner = parent is None
+        self._catalogue: VoiceCatalogue | None = None
+        self._unlisted = False
+        """Whether the service has said that it has no catalogue."""
+        if parent is None:
+            self._core: Core = Core(settings, Connections(), Ledger())
+        else:
+            self._core = parent._core.with_settings(settings)  # noqa: SLF001 - of the same class
+            before = parent._settings  # noqa: SLF001
+            if (settings.store, settings.mode) == (before.store, before.mode):
+                # With another store the catalogue is asked for anew, so that it is kept there as well.
+                self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make a client of finished settings; :func:`connect` does it so."""
+        client = cls.__new__(cls)
+        cls._set_up(client, settings)
+        return client
+
+    @classmethod
+    async def connect(
+        cls,
+        base_url: str | None = None,
+        ws_base_url: str | None = None,
+        api_key: str | Secret | None = None,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Make a client of the configured service, or else of the embedded one, which is started if need be.
+
+        Args:
+            base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+            ws_base_url: WebSocket base URL.
+            api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+            **options: See the class.
+
+        Raises:
+            ConfigurationError: An argument is not usable.
+            ServiceStartError: The embedded service could not be started.
+        """
+        from speechlab.client._api.connect import settings_for
+
+        key, api_key = as_secret(api_key), None
+        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options)))
+
+    @property
+    def base_url(self) -> str:
+        """HTTP base URL."""
+        return self._settings.base_url
+
+    @property
+    def ws_base_url(self) -> str:
+        """WebSocket base URL."""
+        return self._settings.ws_base_url
+
+    @property
+    def usage(self) -> Usage:
+        """What has been spent through this client and those made from it by ``with_options``."""
+        return self._core.ledger.usage
+
+    def with_options(self, **changes: Unpack[Options]) -> Self:
+        """The same service through the same connections, with other options.
+
+        The connections belong to the client that this is called on: closing the result does not close them.
+
+        Args:
+            **changes: See the class; ``transport`` cannot be changed.
+        """
+        cls = type(self)
+        client = cls.__new__(cls)
+        cls._set_up(client, changed(self._settings, changes), self)
+        return client
+
+    async def close(self) -> None:
+        """Close the connections, and let go of the embedded service if this client uses it."""
+        if self._owner:
+            await self._core.connections.close()
+            if self._settings.lease is not None:
+                self._settings.lease.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __copy__(self) -> Self:
+        return self.with_options()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.with_options()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuilt, (type(self), described(self._settings))
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_settings"):  # a traceback through the constructor shows it unfinished
+            return f"{type(self).__name__}(not configured)"
+        key = "***" if self._settings.api_key else None
+        return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

@@ -1,0 +1,61 @@
+"""What has to lie beside kept results so that they can be replayed: which service gave them, and its voices."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from speechlab.client._api.async_client import AsyncClient
+from speechlab.client._api.client import Client
+from speechlab.client._memory.memory import Memory
+from speechlab.client._settings.modes import opened
+from speechlab.client._settings.settings import plain_url
+
+if TYPE_CHECKING:
+    import os
+
+    from speechlab.store import Store
+
+__all__ = ["remember_service", "replaying_from"]
+
+C = TypeVar("C", Client, AsyncClient)
+
+
+async def remember_service(lab: AsyncClient, store: Store) -> None:
+    """Keep in a store what a client knows of its service, so that a replay can tell voices and keys of calls.
+
+    Args:
+        lab: The client; one that only replays has nothing new to tell.
+        store: Where results of its service are kept.
+
+    Raises:
+        APIError: The service would not say who it is.
+        APIConnectionError: No answer came.
+        StoreError: It cannot be written.
+    """
+    if lab._settings.mode == "replay":  # noqa: SLF001 - of the same room
+        return
+    service = await lab.identity()
+    catalogue = lab._catalogue  # noqa: SLF001 - of the same room
+    body: Any = None
+    if catalogue is not None:
+        body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
+    memory = Memory(store, "live", "at once")
+    await asyncio.to_thread(memory.keep_catalogue, plain_url(lab.base_url), service, body)
+
+
+def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
+    """A client that replays from a store which is named beside it; other clients as they are.
+
+    Args:
+        lab: The client.
+        store: The store; None, and one that knows no service, change nothing.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    core: Any = getattr(lab, "_async", lab)
+    if core._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
+        return lab
+    named = opened(store)
+    return lab.with_options(store=named) if named.newest("voices") else lab

@@ -1,0 +1,1 @@
+"""Replies kept in a store, and replayed from it."""

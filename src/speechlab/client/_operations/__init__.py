@@ -1,0 +1,1 @@
+"""Requests and replies of each operation, as data: nothing here sends."""

@@ -1,0 +1,115 @@
+"""Sound from a PCM or WAV stream, piece by piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.audio import AudioClip
+from speechlab.client._operations.speech import pcm_rate
+from speechlab.contract import AudioFormat
+from speechlab.errors import AudioError, ContractError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.client._operations.speech import SpeechFacts
+
+__all__ = ["SampleReader", "what_is_missing"]
+
+_MAX_HEADER = 1 << 16
+_OPEN_ENDED = 0x7FFF_F000
+_PCM, _EXTENSIBLE = 1, 0xFFFE
+
+
+class SampleReader:
+    """Cuts arriving bytes into clips of whole frames."""
+
+    def __init__(self, facts: SpeechFacts, content_type: str) -> None:
+        if facts.format not in {AudioFormat.PCM, AudioFormat.WAV}:
+            message = (
+                f"a stream of {facts.format} cannot be decoded in pieces; ask for format='wav' or 'pcm', or use "
+                "collect() for the whole"
+            )
+            raise InvalidRequestError(message, parameter="format")
+        self._rate = pcm_rate(content_type, facts.sample_rate)
+        self._channels = 1
+        self._in_header = facts.format is AudioFormat.WAV
+        self._rest = b""
+        self._left: int | None = None
+
+    def feed(self, data: bytes) -> AudioClip | None:
+        """Take the next bytes, and return the sound that they complete, or None.
+
+        Raises:
+            ContractError: The WAV header is none, or its samples are not 16-bit PCM of a usual rate.
+        """
+        self._rest += data
+        if self._in_header and not self._read_header():
+            return None
+        if self._left is not None:  # chunks that follow the sound are not sound
+            self._rest = self._rest[: self._left]
+        frame = 2 * self._channels
+        whole = len(self._rest) - len(self._rest) % frame
+        taken, self._rest = self._rest[:whole], self._rest[whole:]
+        if self._left is not None:
+            self._left -= whole
+        try:
+            return AudioClip.from_pcm(taken, self._rate, self._channels) if taken else None
+        except AudioError as error:
+            raise ContractError(f"the service streams sound that is not usable: {error}") from error
+
+    def _read_header(self) -> bool:
+        """Read up to the first sample; False if more bytes are needed."""
+        data = self._rest
+        if len(data) < 12:
+            return False
+        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+            raise ContractError(f"the service streams {data[:4]!r} in place of a WAV file")
+        position = 12
+        while position + 8 <= len(data):
+            name, size = (
+                data[position : position + 4],
+                int.from_bytes(data[position + 4 : position + 8], "little"),
+            )
+            position += 8
+            if name == b"data":
+                # Streams do not know their length, and say 0 or nearly the largest number instead.
+                self._left = size if 0 < size < _OPEN_ENDED else None
+                self._rest = data[position:]
+                self._in_header = False
+                return True
+            if name == b"fmt " and position + 16 <= len(data):
+                self._read_format(data[position : position + 16])
+            position += size + size % 2
+        if len(data) > _MAX_HEADER:
+            raise ContractError("the service streams a WAV file whose sound never begins")
+        return False
+
+    def _read_format(self, fields: bytes) -> None:
+        kind, channels = int.from_bytes(fields[:2], "little"), int.from_bytes(fields[2:4], "little")
+        bits = int.from_bytes(fields[14:16], "little")
+        if kind not in {_PCM, _EXTENSIBLE} or bits != 16 or channels < 1:
+            raise ContractError(
+                f"the service streams WAV of {bits} bits (kind {kind}); 16-bit PCM is expected"
+            )
+        self._channels = channels
+        self._rate = int.from_bytes(fields[4:8], "little")
+
+
+def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
+    """What a whole stream of PCM or WAV lacks by its own account, in words; empty where nothing is known to lack."""
+    if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
+        return "it ends within a sample" if len(data) % 2 else ""
+    if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:
+        return ""
+    position = 12
+    while position + 8 <= len(data):
+        name, size = (
+            data[position : position + 4],
+            int.from_bytes(data[position + 4 : position + 8], "little"),
+        )
+        position += 8
+        if name == b"data":
+            there = len(data) - position
+            short = 0 < size < _OPEN_ENDED and there < size
+            return f"its data chunk says {size:,} bytes, but {there:,} are there" if short else ""
+        position += size + size % 2
+    return "it ends before its sound"

@@ -1,0 +1,232 @@
+"""Recordings to be transcribed: a path, bytes, a file, samples with their rate, or a clip.
+
+Whatever comes, it becomes something that knows its size and can be read again from its start, so that a retry can
+send it again. Long recordings are never held in memory as a whole: they are read, encoded and sent in slices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+
+import orjson
+import pybase64
+
+from speechlab.audio import AudioClip, sniff
+from speechlab.client._operations.call import Body, BytesBody
+from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
+from speechlab.errors import InvalidRequestError, UnsupportedAudioError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+__all__ = ["AudioInput", "Recording", "digest_of", "read_recording", "recognition_body"]
+
+AudioInput: TypeAlias = (
+    str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, int] | AudioClip
+)
+"""What can be transcribed; a tuple is samples, as AudioClip takes them, and their rate in Hz."""
+
+_SLICE = 3 * 131_072
+"""Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between."""
+_WHOLE = 2 * _SLICE
+_HEAD = 4_096
+_SLOWEST_BYTES_PER_S = 4_000
+"""Of the compressed files that are met in practice; longer waits for others do no harm."""
+_DATA = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording that can be read again and again.
+
+    Attributes:
+        size: Bytes.
+        duration_s: Seconds; an upper estimate where only decoding would tell.
+        exact: Whether the duration is no estimate.
+        open: Opens it at its start.
+    """
+
+    size: int
+    duration_s: float
+    exact: bool
+    open: Callable[[], IO[bytes]] = field(repr=False)
+
+
+def digest_of(recording: Recording) -> str:
+    """The SHA-256 of a recording's bytes, in hexadecimal, as ``contract.audio_digest`` gives it."""
+    digest = hashlib.sha256()
+    file = recording.open()
+    try:
+        while data := file.read(_WHOLE):
+            digest.update(data)
+    finally:
+        file.close()
+    return digest.hexdigest()
+
+
+def read_recording(audio: AudioInput) -> Recording:
+    """Find out what a recording is, by its content.
+
+    Raises:
+        InvalidRequestError: It is none, or empty, or not WAV, OGG, MP3 or FLAC.
+        OSError: The file cannot be read.
+    """
+    if isinstance(audio, AudioClip):
+        return _from_clip(audio)
+    if isinstance(audio, _DATA):
+        return _from_bytes(bytes(audio))
+    if isinstance(audio, str) and not audio:
+        raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
+    if isinstance(audio, (str, os.PathLike)):
+        return _from_path(Path(audio))
+    if isinstance(audio, tuple) and len(audio) == 2:
+        return _from_clip(AudioClip(audio[0], audio[1]))
+    if callable(getattr(audio, "read", None)):
+        return _from_file(audio)
+    allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"
+    message = f"audio is a {type(audio).__name__}; give {allowed}"
+    raise InvalidRequestError(message, parameter="audio", rule="2.3")
+
+
+def _from_clip(clip: AudioClip) -> Recording:
+    if clip.frames == 0:
+        raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
+    encoded = getattr(clip, "encoded", b"")
+    packed = clip.source_format in INPUT_FORMATS - {AudioFormat.WAV}
+    # What a service compressed is sent on as it is; a WAV that was streamed may not know its length.
+    data = encoded if encoded and packed else clip.encode("wav")
+    return Recording(len(data), clip.duration_s, exact=True, open=lambda: BytesIO(data))
+
+
+def _from_bytes(data: bytes) -> Recording:
+    seconds, exact = _checked(data[:_HEAD], len(data))
+    return Recording(len(data), seconds, exact, open=lambda: BytesIO(data))
+
+
+def _from_path(path: Path) -> Recording:
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+        size = file.seek(0, os.SEEK_END)
+    seconds, exact = _checked(head, size)
+    return Recording(size, seconds, exact, open=lambda: path.open("rb"))
+
+
+def _from_file(file: IO[bytes]) -> Recording:
+    try:
+        start = file.tell()
+        size = file.seek(0, os.SEEK_END) - start
+        file.seek(start)
+    except (OSError, AttributeError):
+        return _from_bytes(_binary(file.read()))
+    head = _binary(file.read(_HEAD))
+    file.seek(start)
+    seconds, exact = _checked(head, size)
+
+    def reopen() -> IO[bytes]:
+        file.seek(start)
+        return cast("IO[bytes]", _Unclosed(file))
+
+    return Recording(size, seconds, exact, open=reopen)
+
+
+class _Unclosed:
+    """A file that its owner closes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.read = file.read
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _binary(data: object) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    message = "the audio file gives text; open it in binary mode: open(path, 'rb')"
+    raise InvalidRequestError(message, parameter="audio", rule="2.3")
+
+
+def _checked(head: bytes, size: int) -> tuple[float, bool]:
+    if size == 0:
+        raise InvalidRequestError(f"{NO_AUDIO}: it is empty", parameter="audio", rule="7.1")
+    try:
+        kind = sniff(head)
+    except UnsupportedAudioError as error:
+        message = str(error)
+    else:
+        return _duration(kind, head, size)
+    raise InvalidRequestError(message, parameter="audio", rule="2.3")
+
+
+def _duration(kind: AudioFormat, head: bytes, size: int) -> tuple[float, bool]:
+    if kind is AudioFormat.WAV and head[12:16] == b"fmt " and len(head) >= 32:
+        bytes_per_s = int.from_bytes(head[28:32], "little")
+        if bytes_per_s >= 1_000:
+            return size / bytes_per_s, True
+    return size / _SLOWEST_BYTES_PER_S, False
+
+
+@dataclass(frozen=True)
+class _SlicedBody(Body):
+    """``{"audio": "<base64>", ...}``, made while it is sent."""
+
+    recording: Recording
+    tail: bytes
+    content_type: str = "application/json"
+
+    _HEAD = b'{"audio":"'
+
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        """Number of bytes."""
+        return len(self._HEAD) + 4 * -(-self.recording.size // 3) + len(self.tail)
+
+    async def open(self) -> AsyncIterator[bytes]:
+        """The pieces."""
+        yield self._HEAD
+        file = await asyncio.to_thread(self.recording.open)
+        try:
+            left = self.recording.size
+            while left > 0:
+                data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, left))
+                left -= len(data)
+                yield pybase64.b64encode(data)
+        finally:
+            file.close()
+        yield self.tail
+
+
+def _read_exactly(file: IO[bytes], count: int) -> bytes:
+    data = file.read(count)
+    while len(data) < count:
+        more = file.read(count - len(data))
+        if not more:
+            message = "the audio file became shorter while it was being sent"
+            raise InvalidRequestError(message, parameter="audio", rule="2.3")
+        data += more
+    return data
+
+
+def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
+    """The JSON body of recognition: the recording in base64, then the other fields.
+
+    Args:
+        recording: What to transcribe.
+        fields: The other fields.
+    """
+    rest = orjson.dumps(fields)
+    tail = b'"' + (b"," + rest[1:] if fields else b"}")
+    if recording.size > _WHOLE:
+        return _SlicedBody(recording, tail)
+    file = recording.open()
+    try:
+        encoded = pybase64.b64encode(_read_exactly(file, recording.size))
+    finally:
+        file.close()
+    return BytesBody(b'{"audio":"' + encoded + tail, "application/json")

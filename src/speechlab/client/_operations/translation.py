@@ -1,0 +1,148 @@
+"""What translation gives back, whole and in chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._events import Timing
+from speechlab.contract import Balance, TokenUsage, TranslationChunkReply, TranslationReply
+from speechlab.display import audio_figure
+
+if TYPE_CHECKING:
+    from speechlab.client._operations.call import RawResponse
+
+__all__ = ["Translation", "TranslationChunk", "kept_translation", "read_chunk", "read_translation"]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated text.
+
+    Attributes:
+        text: The translation.
+        id: Id of the request at the service.
+        model: Model id as the service reports it; may differ from the one asked for.
+        source_lang: Source language code.
+        target_lang: Target language code.
+        transcription: The source text as the service received it, where it tells.
+        finish_reason: Why the model stopped, where the service tells.
+        usage: Token counts, or None where the service does not tell.
+        balance: Remaining credit, or None where the service does not tell.
+        created: Seconds since 1970 when the reply was made, or None.
+        timing: How long it took, and how many attempts.
+        reply: The whole reply, with fields that the contract does not know; None for streams.
+    """
+
+    text: str
+    id: str = ""
+    model: str = ""
+    source_lang: str = ""
+    target_lang: str = ""
+    transcription: str | None = None
+    finish_reason: str | None = None
+    usage: TokenUsage | None = None
+    balance: Balance | None = None
+    created: int | None = None
+    timing: Timing = field(default_factory=Timing)
+    reply: TranslationReply | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        facts = [f"{self.source_lang or '?'} → {self.target_lang or '?'}"]
+        if self.model:
+            facts.append(self.model)
+        if self.usage is not None:
+            facts.append(f"{self.usage.total_tokens} tokens")
+        return audio_figure(
+            None, title="Translation", facts=facts, text=self.text, lang=self.target_lang or None
+        )
+
+
+@dataclass(frozen=True)
+class TranslationChunk:
+    """A piece of a translation, as it comes.
+
+    Attributes:
+        text: What this piece adds; may be empty.
+        id: Id of the request, the same in all pieces.
+        finish_reason: Why the model stopped, in the last piece of services that tell.
+        usage: Token counts, in a piece of services that tell.
+        transcription: The source text, in the first piece.
+        source_lang: Source language code, in the first piece.
+        target_lang: Target language code, in the first piece.
+        reply: The whole event, with fields that the contract does not know.
+    """
+
+    text: str
+    id: str = ""
+    finish_reason: str | None = None
+    usage: TokenUsage | None = None
+    transcription: str | None = None
+    source_lang: str | None = None
+    target_lang: str | None = None
+    reply: TranslationChunkReply | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_chunk(value: object) -> TranslationChunk:
+    """Read one event of a stream.
+
+    Raises:
+        ContractError: It is not a chunk.
+    """
+    reply = TranslationChunkReply.parse(value)
+    return TranslationChunk(
+        text=reply.content,
+        id=reply.id,
+        finish_reason=reply.choices[0].finish_reason if reply.choices else None,
+        usage=reply.usage,
+        transcription=reply.transcription,
+        source_lang=reply.source_lang,
+        target_lang=reply.target_lang,
+        reply=reply,
+    )
+
+
+def read_translation(reply: RawResponse, source_lang: str, target_lang: str) -> Translation:
+    """Read the reply of translation without a stream.
+
+    Args:
+        reply: The reply.
+        source_lang: What was asked for, for services that do not repeat it.
+        target_lang: The same.
+
+    Raises:
+        ContractError: It holds no translation.
+    """
+    parsed = TranslationReply.parse(reply.json())
+    choice = parsed.choices[0]
+    return Translation(
+        text=choice.message.content,
+        id=parsed.id,
+        model=parsed.model,
+        source_lang=parsed.source_lang or source_lang,
+        target_lang=parsed.target_lang or target_lang,
+        transcription=parsed.transcription,
+        finish_reason=choice.finish_reason,
+        usage=parsed.usage,
+        balance=parsed.balance,
+        created=parsed.created,
+        timing=reply.timing,
+        reply=parsed,
+    )
+
+
+def kept_translation(result: Translation) -> dict[str, Any]:
+    """What a batch reads of a kept translation."""
+    usage = result.usage
+    return {
+        "text": result.text,
+        "model": result.model,
+        "prompt_tokens": usage.prompt_tokens if usage else None,
+        "completion_tokens": usage.completion_tokens if usage else None,
+    }

@@ -1,0 +1,214 @@
+"""The catalogue of voices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from speechlab.contract import Voice, VoiceList, canonical_uuid
+from speechlab.display import table
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
+
+    from speechlab.client._operations.call import RawResponse
+
+__all__ = ["VoiceCatalogue", "read_catalogue"]
+
+_NAMES = {
+    "japanese": "ja",
+    "日本語": "ja",
+    "jpn": "ja",
+    "english": "en",
+    "英語": "en",
+    "eng": "en",
+    "chinese": "zh",
+    "mandarin": "zh",
+    "中文": "zh",
+}
+_WORDS = re.compile(r"[^\W_]+")
+_SHOWN = 6
+
+
+class VoiceCatalogue(Sequence[Voice]):
+    """The voices of a service, in its order.
+
+    A voice is found by position, by id, or by as much of its description as is unambiguous::
+
+        voices[0]
+        voices["0f8fad5b-d9cb-469f-a165-70867728950e"]
+        voices["calm"]
+        voices.find(language="ja", gender="Female")
+    """
+
+    def __init__(self, voices: Iterable[Voice], service: str | None = None) -> None:
+        self._voices = tuple(voices)
+        self.service = service
+        """What the service says of itself, or None; see ``Client.identity``."""
+        self._by_id = {_key(voice.id): voice for voice in self._voices}
+
+    def __len__(self) -> int:
+        return len(self._voices)
+
+    def __iter__(self) -> Iterator[Voice]:
+        return iter(self._voices)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._voices or (isinstance(value, str) and _key(value) in self._by_id)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Voice: ...
+    @overload
+    def __getitem__(self, index: slice) -> VoiceCatalogue: ...
+    def __getitem__(self, index: int | str | slice) -> Voice | VoiceCatalogue:
+        if isinstance(index, str):
+            return self.one(index)
+        if isinstance(index, slice):
+            return VoiceCatalogue(self._voices[index])
+        if not callable(getattr(index, "__index__", None)):
+            raise _not_a_text("a voice", index, "give a position, an id, or part of a description")
+        return self._voices[index]
+
+    def get(self, id: str) -> Voice | None:  # noqa: A002
+        """The voice with this id, or None."""
+        given: object = id
+        return self._by_id.get(_key(given)) if isinstance(given, str) else None
+
+    def one(self, name: str) -> Voice:
+        """The one voice with this id, or with this text in its description (upper and lower case are the same).
+
+        Raises:
+            InvalidRequestError: None has it, or several have.
+        """
+        if not isinstance(name, str):
+            raise _not_a_text("a voice", name, "give its id, or part of its description")
+        voice = self.get(name)
+        if voice is not None:
+            return voice
+        wanted = name.strip().casefold()
+        # a description may end in its voice's name, as in "…, very fast (hibari: heart)": that name goes first
+        exact = [
+            voice
+            for voice in self._voices
+            if wanted == voice.description.strip().casefold() or wanted in _names(voice.description)
+        ]
+        found = exact or [
+            voice for voice in self._voices if wanted and wanted in voice.description.casefold()
+        ]
+        if len(found) == 1:
+            return found[0]
+        some = "; ".join(f"{voice.description!r} ({voice.id})" for voice in (found or self._voices)[:_SHOWN])
+        what = f"fits {len(found)} voices" if found else "fits no voice"
+        message = (
+            f"voice {name[:60]!r} {what}; give an id or one description of: {some or 'an empty catalogue'}"
+        )
+        raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
+
+    def find(
+        self,
+        *,
+        language: str | None = None,
+        gender: str | None = None,
+        streaming: bool | None = None,
+        format: str | None = None,  # noqa: A002
+    ) -> VoiceCatalogue:
+        """The voices that fit all that is given.
+
+        Args:
+            language: A code such as ``"ja"``; found in the free text of the catalogue, also by its name.
+            gender: ``"Male"``, ``"Female"`` or ``"Neutral"``, in any case.
+            streaming: Whether at least one format streams.
+            format: An output format.
+
+        Raises:
+            InvalidRequestError: What is given is no text, or, for streaming, neither True nor False.
+        """
+        for what, value in (("language", language), ("gender", gender), ("format", format)):
+            if value is not None and not isinstance(value, str):
+                raise _not_a_text(what, value, "give a text, or None for all")
+        if streaming is not None and not isinstance(streaming, bool):
+            raise _not_a_text("streaming", streaming, "give True, False, or None for all")
+        return VoiceCatalogue(
+            voice
+            for voice in self._voices
+            if (language is None or _code(language) in _codes(voice.language))
+            and (gender is None or voice.gender.casefold() == gender.casefold())
+            and (streaming is None or voice.streaming is streaming)
+            and (format is None or format in voice.formats)
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each voice: id, description, language, gender, formats, sample_rates and streaming."""
+        import pandas as pd
+
+        columns = ("id", "description", "language", "gender", "formats", "sample_rates", "streaming")
+        return pd.DataFrame(
+            {name: [getattr(voice, name) for voice in self._voices] for name in columns}, columns=columns
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self._voices == other._voices if isinstance(other, VoiceCatalogue) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._by_id))
+
+    def __repr__(self) -> str:
+        names = ", ".join(repr(voice.description or voice.id) for voice in self._voices[:_SHOWN])
+        more = ", …" if len(self) > _SHOWN else ""
+        return f"VoiceCatalogue({len(self)} voices: {names}{more})"
+
+    def _repr_html_(self) -> str:
+        heads = ["description", "language", "gender", "formats", "rates (Hz)", "streams", "id"]
+        rows = [
+            (
+                voice.description,
+                voice.language,
+                voice.gender,
+                ", ".join(voice.formats),
+                None if voice.sample_rates is None else ", ".join(map(str, voice.sample_rates)),
+                "yes" if voice.streaming else "no",
+                voice.id,
+            )
+            for voice in self._voices
+        ]
+        return table(heads, rows, caption=f"{len(self)} voices")
+
+
+def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
+    message = f"{what} is asked for by a {type(value).__name__}; {advice}"
+    return InvalidRequestError(message, parameter="voice_id", rule="2.1")
+
+
+def _key(id: str) -> str:  # noqa: A002
+    return canonical_uuid(id) or id
+
+
+def _code(word: str) -> str:
+    lowered = word.strip().casefold()
+    return _NAMES.get(lowered) or lowered.replace("_", "-").partition("-")[0]
+
+
+def _codes(language: str) -> set[str]:
+    """The codes in free text such as ``ja, en``, ``ja-JP`` or ``Japanese``."""
+    tags = re.split(r"[\s,;/|()]+", language.casefold())
+    return {_code(tag) for tag in tags if tag} | {
+        _NAMES[word] for word in _WORDS.findall(language.casefold()) if word in _NAMES
+    }
+
+
+def _names(description: str) -> set[str]:
+    found = re.search(r"\(([^()]+)\)\s*$", description.casefold())
+    return {found[1].strip(), found[1].rpartition(":")[2].strip()} if found else set()
+
+
+def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
+    """Read the reply of ``GET /tts/voices`` in either documented form.
+
+    Raises:
+        ContractError: It has neither form.
+    """
+    return VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))

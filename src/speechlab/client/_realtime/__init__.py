@@ -1,0 +1,1 @@
+"""Realtime sessions over a WebSocket, for ``await``."""

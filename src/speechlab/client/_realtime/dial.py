@@ -1,0 +1,166 @@
+"""Getting a configured realtime connection: dialling again while that is free, then ``session.update``."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._events import attach_timing, emit
+from speechlab.client._memory.misses import nothing_is_sent
+from speechlab.client._operations.call import Call, Timeouts
+from speechlab.client._operations.requests import checked_speech
+from speechlab.client._realtime.synthesis import error_from_event, read_message
+from speechlab.client._transport.retry import Failure, RetryState
+from speechlab.client._transport.sender import Progress
+from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
+from speechlab.contract import (
+    REALTIME_PATH,
+    AudioTransport,
+    RouterError,
+    SessionCreated,
+    SessionInfo,
+    SessionSettings,
+    SessionUpdate,
+    TtsError,
+    Voice,
+)
+from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequestError, SpeechLabError
+
+if TYPE_CHECKING:
+    from speechlab.client._transport.sender import Core
+
+__all__ = ["OPEN_S", "RealtimeConfig", "configured_socket", "realtime_config"]
+
+OPEN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeConfig:
+    """What a session is configured with: once, for all of its texts.
+
+    Attributes:
+        settings: What ``session.update`` says.
+        sample_rate: Rate of the audio, in Hz, where the service does not tell another.
+    """
+
+    settings: SessionSettings
+    sample_rate: int
+
+
+def realtime_config(fields: dict[str, Any], voice: Voice | None) -> RealtimeConfig:
+    """Check the settings of a session (section 4.3).
+
+    Args:
+        fields: ``voice_id``, ``format``, ``sample_rate``, ``temperature`` and ``audio_transport``.
+        voice: What the catalogue says of the voice, if it is known.
+
+    Raises:
+        InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
+    """
+    transport = fields.pop("audio_transport")
+    if not isinstance(transport, str) or transport not in list(AudioTransport):
+        message = (
+            f"audio_transport is {transport!r}; it is {' or '.join(map(repr, map(str, AudioTransport)))}"
+        )
+        code = "unsupported_audio_transport"
+        raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
+    request, rate = checked_speech({**fields, "text": "-"}, voice, stream=True)
+    given: dict[str, Any] = {"voice_id": request.voice_id, "format": str(request.format)}
+    if request.sample_rate:
+        given["sample_rate"] = request.sample_rate
+    if request.temperature is not None:
+        given["temperature"] = request.temperature
+    if transport != AudioTransport.BINARY:
+        given["audio_transport"] = str(transport)
+    return RealtimeConfig(SessionSettings.parse(given), rate)
+
+
+async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
+    """Connect and configure.
+
+    Raises:
+        APIError: The service refused the upgrade.
+        APIConnectionError: No answer came.
+        RealtimeError: The service refused the settings.
+        ContractError: The answer is no message.
+    """
+    within_s = core.settings.timeout or OPEN_S
+    socket = await _dial(core, within_s)
+    try:
+        return socket, await _configure(socket, config, within_s)
+    except BaseException:
+        await socket.close()
+        raise
+
+
+async def _dial(core: Core, within_s: float) -> Socket:
+    settings = core.settings
+    if settings.mode == "replay":
+        raise nothing_is_sent("realtime")
+    core.connections.check()
+    limits = Timeouts(read=within_s, total=settings.timeout)
+    progress = Progress(settings, Call("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
+    try:
+        outcome = await _tries(core, progress, within_s)
+    except BaseException as error:  # cancelled, above all
+        emit(settings.on_event, progress.event("error", error=type(error).__name__))
+        raise
+    if isinstance(outcome, Failure):
+        raise _given_up(core, outcome, progress)
+    emit(settings.on_event, progress.event("done", status=101))
+    return outcome
+
+
+async def _tries(core: Core, progress: Progress, within_s: float) -> Socket | Failure:
+    settings = core.settings
+    if settings.timeout is not None:
+        progress.deadline = progress.began + settings.timeout
+    state = RetryState(
+        max_retries=settings.max_retries, patience_s=settings.patience_s, free=True, rng=settings.rng
+    )
+    while True:
+        progress.attempts += 1
+        emit(settings.on_event, progress.event("request"))
+        pid = core.service_pid
+        outcome = await open_socket(settings, within_s)
+        if isinstance(outcome, Socket):
+            emit(settings.on_event, progress.event("response", status=101))
+            return outcome
+        if await core.revived(outcome, progress, pid):
+            continue
+        delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
+        if delay is None:
+            return outcome
+        name = type(outcome.error).__name__
+        emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay, error=name))
+        await progress.clock.sleep(delay)
+
+
+def _given_up(core: Core, failure: Failure, progress: Progress) -> SpeechLabError:
+    attach_timing(failure.error, progress.timing())
+    name = type(failure.error).__name__
+    emit(core.settings.on_event, progress.event("error", status=failure.status, error=name))
+    return failure.error
+
+
+async def _configure(socket: Socket, config: RealtimeConfig, within_s: float) -> SessionInfo:
+    update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
+    problem: SpeechLabError
+    try:
+        await socket.send(update.message())
+        while True:
+            frame = await socket.receive(within_s)
+            message = None if isinstance(frame, bytes) else read_message(frame)
+            if isinstance(message, SessionCreated):
+                return message.session
+            if isinstance(message, TtsError | RouterError):
+                problem = error_from_event(message)
+                break
+    except SocketClosedError as error:
+        problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
+    except TimeoutError:
+        problem = APITimeoutError(
+            f"no session.created came within {within_s:g} s; give a longer time by with_options(timeout=...)"
+        )
+    raise problem

@@ -1,0 +1,122 @@
+"""Several realtime sessions for concurrent work, for ``await``: a session can speak one text at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
+
+from speechlab.client._settings.settings import check_number
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from speechlab.client._operations.speech import SpeechClip
+    from speechlab.client._realtime.session import AsyncRealtimeSession
+    from speechlab.contract import AudioFormat, Voice
+
+__all__ = ["AsyncRealtimePool"]
+
+
+class AsyncRealtimePool:
+    """Realtime sessions that are opened as they are needed and used again for texts of the same settings.
+
+    Use it as ``async with``, and call :meth:`say` from as many tasks as there are texts.
+    """
+
+    def __init__(self, make: Callable[..., AsyncRealtimeSession], size: int) -> None:
+        check_number("size", size, least=1, whole=True)
+        self._make = make
+        self._size = size
+        self._places = asyncio.Semaphore(size)
+        self._idle: deque[tuple[tuple[Any, ...], AsyncRealtimeSession]] = deque()
+        self._sessions: set[AsyncRealtimeSession] = set()
+        self._closed = False
+
+    @property
+    def sessions(self) -> int:
+        """Sessions that there are now."""
+        return len(self._sessions)
+
+    async def say(
+        self,
+        text: str,
+        *,
+        voice: Voice | str,
+        format: AudioFormat | str = "wav",  # noqa: A002
+        sample_rate: int | None = None,
+        temperature: float | None = None,
+        audio_transport: str = "binary",
+    ) -> SpeechClip:
+        """Speak a text on a session of these settings, and wait for all of it.
+
+        Args:
+            text: What to say, whole; at most 5,000 characters.
+            voice: A voice of the catalogue that streams, its id, or an unambiguous part of its description.
+            format: A format that the voice's provider can stream.
+            sample_rate: Rate in Hz, for voices that offer several; None is the service's 24,000.
+            temperature: Variation, 0 or more, for voices of provider Q; None leaves it to the service.
+            audio_transport: ``"binary"`` or ``"base64_json"``.
+
+        Returns:
+            A clip, checked to be whole.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
+            RealtimeError: The service could not speak it; ``code`` says why.
+            StreamTruncatedError: The connection ended first; ``partial`` holds the audio that had come.
+            ContractError: The audio is not what the service says it is.
+            APIError: The service refused the connection.
+            APIConnectionError: No answer came.
+        """
+        key = (getattr(voice, "id", voice), str(format), sample_rate, temperature, audio_transport)
+        async with self._places:
+            if self._closed:
+                raise ConfigurationError("this pool is closed; ask for a new one")
+            session = await self._free(key, voice)
+            try:
+                clip = await session.say(text)
+            except BaseException:
+                # Where a text failed it is not certain what the session can still do; sessions are cheap.
+                await self._discard(session)
+                raise
+            self._idle.append((key, session))
+            return clip
+
+    async def _free(self, key: tuple[Any, ...], voice: Voice | str) -> AsyncRealtimeSession:
+        for item in self._idle:
+            if item[0] == key:
+                self._idle.remove(item)
+                return item[1]
+        if len(self._sessions) >= self._size:
+            _, other = self._idle.popleft()
+            await self._discard(other)
+        _, *settings = key
+        names = ("format", "sample_rate", "temperature", "audio_transport")
+        session = self._make(voice=voice, **dict(zip(names, settings, strict=True)))
+        self._sessions.add(session)
+        return session
+
+    async def _discard(self, session: AsyncRealtimeSession) -> None:
+        self._sessions.discard(session)
+        await session.aclose()
+
+    async def aclose(self) -> None:
+        """Close all sessions; the service stops working for them."""
+        self._closed = True
+        self._idle.clear()
+        for session in tuple(self._sessions):
+            await self._discard(session)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._sessions)} of {self._size} sessions)"

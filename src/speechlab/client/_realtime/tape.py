@@ -1,0 +1,105 @@
+"""Realtime texts and the store: their messages as they came, each with its time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._memory.memory import Memory, Question, timing_from
+from speechlab.client._memory.tape import paced
+from speechlab.client._realtime.synthesis import Synthesis
+from speechlab.contract import SessionInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from speechlab.client._realtime.dial import RealtimeConfig
+    from speechlab.client._realtime.events import Job
+    from speechlab.client._settings.settings import Settings
+
+__all__ = ["RealtimeTape"]
+
+
+class RealtimeTape:
+    """What a session keeps and plays again; nothing, for a client without a store.
+
+    Args:
+        settings: Settings of the client.
+        identity: Tells what the service is.
+    """
+
+    def __init__(self, settings: Settings, identity: Callable[[], Awaitable[str]]) -> None:
+        self._memory = Memory.of(settings)
+        self._identity = identity
+        self._clock = settings.clock
+
+    async def _question(self, operation: str, config: RealtimeConfig, **more: Any) -> Question:
+        asked = config.settings.model_dump(mode="json")
+        asked["sample_rate"] = config.sample_rate
+        return Question(operation, {**asked, **more}, await self._identity())
+
+    async def session(self, config: RealtimeConfig) -> SessionInfo | None:
+        """What the service said of a session with these settings; None if one has to be opened.
+
+        Raises:
+            ReplayMiss: There was none.
+        """
+        if self._memory is None:
+            return None
+        question = await self._question("realtime_session", config)
+        found = await asyncio.to_thread(self._memory.recall, question)
+        return None if found is None else SessionInfo.parse(found[0].response)
+
+    async def keep_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
+        """Keep what the service says of the first session with these settings."""
+        if self._memory is None:
+            return
+        question = await self._question("realtime_session", config)
+        if await asyncio.to_thread(self._memory.recall, question) is None:
+            await asyncio.to_thread(self._memory.keep, question, info.model_dump(mode="json"), {})
+
+    async def played(self, job: Job) -> bool:
+        """Play a text from the store; False if it is to be spoken.
+
+        Raises:
+            ReplayMiss: It is not there, and nothing is spoken.
+        """
+        if self._memory is None or job.config is None:
+            return False
+        question = await self._question("realtime", job.config, text=job.text)
+        found = await asyncio.to_thread(self._memory.recall, question)
+        if found is None:
+            return False
+        stored, facts = found
+        audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
+        job.recorded = timing_from(facts)
+        job.synthesis = Synthesis(facts["client_id"])
+        began, given = self._clock.monotonic(), 0
+        for at_s, message in facts["frames"]:
+            if self._memory.paced:
+                await paced(self._clock, began, at_s)
+            frame: str | bytes = message
+            if isinstance(message, int):
+                frame = audio[given : given + message]
+                given += message
+            event = job.synthesis.feed(frame)
+            if event is not None:
+                job.put(event)
+        job.end()
+        return True
+
+    async def keep(self, job: Job) -> None:
+        """Keep a text that was spoken to its end.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        if self._memory is None or job.config is None:
+            return
+        question = await self._question("realtime", job.config, text=job.text)
+        frames = [(at_s, frame if isinstance(frame, str) else len(frame)) for at_s, frame in job.frames]
+        audio = b"".join(frame for _, frame in job.frames if isinstance(frame, bytes))
+        facts = {"client_id": job.synthesis.client_id, "frames": frames, "timing": asdict(job.timing())}
+        files = {"audio": (audio, f".{job.config.settings.format}")}
+        await asyncio.to_thread(self._memory.keep, question, {"audio_bytes": len(audio)}, facts, files)

@@ -1,0 +1,1 @@
+"""Settings of a client, and where they are found."""

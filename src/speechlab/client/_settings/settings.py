@@ -1,0 +1,241 @@
+"""Where a client sends to and how it behaves: arguments before environment, checked once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from ipaddress import ip_address
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from speechlab._require import require
+from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._secret import NoSecret, Secret
+from speechlab.client._settings.keys import API_KEY_VARIABLE, found_key
+from speechlab.client._settings.modes import NOWHERE, PACES, with_mode
+from speechlab.client._settings.options import check_names
+from speechlab.client._transport.aiohttp import FAST
+from speechlab.contract import realtime_base
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx2
+
+    from speechlab.client._embedded.lease import Lease
+    from speechlab.client._events import CallEvent
+    from speechlab.store import Store
+
+__all__ = [
+    "API_KEY_VARIABLE",
+    "BASE_URL_VARIABLE",
+    "WS_BASE_URL_VARIABLE",
+    "Settings",
+    "as_secret",
+    "check_number",
+    "is_loopback",
+    "plain_url",
+    "resolve",
+]
+
+BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
+WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
+_HTTP, _WEBSOCKET = ("http", "https"), ("ws", "wss")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that one client is configured with.
+
+    Attributes:
+        base_url: HTTP base URL; may have a path.
+        ws_base_url: WebSocket base URL.
+        api_key: The key, or None to send none.
+        timeout: Seconds for a whole call with its retries; None lets it follow the length of text or audio.
+        max_retries: How often a failed call is repeated; 0 also stops the repeating of calls answered by 429.
+        max_concurrency: Most calls of each service at once.
+        patience_s: Seconds for which a call goes on being repeated while the answer is 429.
+        allow_insecure: Whether a key may travel over plain HTTP to another machine.
+        on_event: Called with each :class:`CallEvent`.
+        transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
+        clock: Time.
+        rng: Jitter.
+        store: Where calls are kept, or None.
+        mode: How the store is used: ``auto``, ``live`` or ``replay``.
+        pace: How streams are replayed: ``at once`` or ``as recorded``.
+        lease: The hold on the embedded service, if this client uses it.
+    """
+
+    base_url: str
+    ws_base_url: str
+    api_key: Secret | None = None
+    timeout: float | None = None
+    max_retries: int = 4
+    max_concurrency: int = 16
+    patience_s: float = 60.0
+    allow_insecure: bool = False
+    on_event: Callable[[CallEvent], None] | None = None
+    transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
+    clock: Clock = field(default_factory=SystemClock, repr=False)
+    rng: Random = field(default_factory=default_random, repr=False)
+    store: Store | None = field(default=None, repr=False)
+    mode: str = "auto"
+    pace: str = "at once"
+    lease: Lease | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            self.api_key.check()
+        for name, schemes in (("base_url", _HTTP), ("ws_base_url", _WEBSOCKET)):
+            url = getattr(self, name)
+            _check_url(name, url, schemes)
+            self._check_secrecy(name, url)
+        check_number("max_retries", self.max_retries, least=0, whole=True)
+        check_number("max_concurrency", self.max_concurrency, least=1, whole=True)
+        check_number("patience_s", self.patience_s, least=0)
+        pace = cast("object", self.pace)
+        if not isinstance(pace, str) or pace not in PACES:
+            raise ConfigurationError(f"pace is {self.pace!r}; it is {' or '.join(map(repr, PACES))}")
+        if self.timeout is not None:
+            check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
+        if not isinstance(self.allow_insecure, bool):
+            # Any other value would count as yes, "no" among them.
+            raise ConfigurationError(f"allow_insecure is {self.allow_insecure!r}; give True or False")
+        if self.on_event is not None and not callable(self.on_event):
+            raise ConfigurationError(
+                f"on_event is {self.on_event!r}; give a function of one CallEvent, or None"
+            )
+        if iscoroutinefunction(self.on_event):  # nobody would await what it gives
+            raise ConfigurationError(
+                "on_event is an async function; give one that returns at once, without async"
+            )
+        _check_methods("clock", self.clock, "monotonic", "time", "sleep")
+        _check_methods("rng", self.rng, "uniform")
+        if isinstance(self.transport, str):
+            if self.transport != FAST:
+                raise ConfigurationError(
+                    f"transport is {self.transport!r}; give {FAST!r}, a transport, or None"
+                )
+            require("httpx_aiohttp.httpx2")
+        elif self.transport is not None:
+            _check_methods("transport", self.transport, "handle_async_request", "aclose")
+
+    def _check_secrecy(self, name: str, url: str) -> None:
+        parts = urlsplit(url)
+        if self.api_key is None or self.allow_insecure or parts.scheme in {"https", "wss"}:
+            return
+        if not is_loopback(parts.hostname or ""):
+            raise ConfigurationError(
+                f"{name} {url!r} would send the API key in the clear to another machine; use "
+                f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine itself."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def plain_url(url: str) -> str:
+    """The same address for the same place: host in lower case, no slashes at the end, no port that goes unsaid."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    unsaid = {"http": 80, "https": 443}.get(parts.scheme)
+    port = "" if parts.port in {None, unsaid} else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
+
+
+def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
+    allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
+    if not isinstance(url, str):
+        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is not a URL ({error}); {allowed}") from None
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError(f"{name} holds a user name or password; leave it out, and give api_key")
+    if parts.scheme not in schemes or not parts.hostname or url != url.strip() or not url.isprintable():
+        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+    if parts.query or parts.fragment:
+        raise ConfigurationError(f"{name} {url!r} has a query or a fragment; give the part before it")
+
+
+def check_number(
+    name: str, value: object, *, least: float, whole: bool = False, advice: str | None = None
+) -> None:
+    """Refuse what is no number, or too small a one.
+
+    Args:
+        name: What it is called.
+        value: The value.
+        least: The least that is allowed; a time of 0 seconds is none.
+        whole: Whether it must be a whole number.
+        advice: What to say of what is allowed.
+
+    Raises:
+        ConfigurationError: It is not usable.
+    """
+    kind = Integral if whole else Real
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    if right and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
+        return
+    allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
+    raise ConfigurationError(f"{name} is {value!r}; {allowed}")
+
+
+def _check_methods(name: str, value: object, *methods: str) -> None:
+    missing = [method for method in methods if not callable(getattr(value, method, None))]
+    if missing:
+        raise ConfigurationError(
+            f"{name} is {value!r}, which has no {missing[0]}(); it needs {', '.join(methods)}"
+        )
+
+
+def as_secret(value: object) -> Secret | None:
+    """Wrap a key; an empty string counts as none, and what is no text is refused when it is checked."""
+    if value is None or isinstance(value, Secret):
+        return value
+    if isinstance(value, str):
+        return Secret(value) if value else None
+    return NoSecret(type(value).__name__)
+
+
+def resolve(
+    base_url: str | None,
+    ws_base_url: str | None,
+    api_key: Secret | None,
+    options: dict[str, Any],
+) -> Settings | None:
+    """Find the settings: arguments, then environment; for the key, then ``.env`` and the keyring.
+
+    Returns:
+        None if neither names a service.
+    """
+    check_names(options)
+    options = with_mode(options)
+    given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
+    for name, url in given:
+        if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
+            _check_url(name, url, _HTTP if name == "base_url" else _WEBSOCKET)
+    base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    if base is None and options.get("mode") == "replay":
+        base = NOWHERE
+    if base is None:
+        return None
+    # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
+    from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
+    realtime = ws_base_url or from_environment or realtime_base(str(base))
+    _check_url("base_url", base, _HTTP)
+    replaying = options.get("mode") == "replay"
+    key = api_key or (None if replaying else found_key(plain_url(str(base))))
+    return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)

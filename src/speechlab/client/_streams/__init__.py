@@ -1,0 +1,1 @@
+"""Streams of speech and of translations, for ``await``."""

@@ -1,0 +1,234 @@
+"""Streams as they came: the head of the reply, its bytes, and the stream that is read from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
+
+from speechlab.client._api import portal as _portal
+from speechlab.client._api.face import like
+from speechlab.errors import ConfigurationError, SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from speechlab.client._events import Timing
+    from speechlab.client._memory.tape import Source
+    from speechlab.client._streams.base import Stream
+
+__all__ = ["AsyncRawStream", "RawStream", "raw_stream", "waited_stream"]
+
+P = ParamSpec("P")
+S = TypeVar("S")
+A = TypeVar("A", bound="Stream")
+
+
+class AsyncRawStream(Generic[S]):
+    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
+
+    Use it as ``async with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
+    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
+    is an error at its end.
+    """
+
+    def __init__(self, stream: S) -> None:
+        self._value = stream
+        self._stream = cast("Stream", stream)
+        self._pieces: deque[bytes] = deque()
+        self._stream._tapped = self._pieces  # noqa: SLF001 - of the same room
+        self._problem: SpeechLabError | None = None
+
+    @property
+    def status(self) -> int:
+        """HTTP status.
+
+        Raises:
+            ConfigurationError: It is not open yet.
+        """
+        return self._head.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers, names in lower case.
+
+        Raises:
+            ConfigurationError: It is not open yet.
+        """
+        return self._head.headers
+
+    @property
+    def content_type(self) -> str:
+        """Media type without its parameters, in lower case.
+
+        Raises:
+            ConfigurationError: It is not open yet.
+        """
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def timing(self) -> Timing:
+        """How long it has taken so far, and how many attempts."""
+        return self._stream.timing
+
+    @property
+    def _head(self) -> Source:
+        source = self._stream._source  # noqa: SLF001 - of the same room
+        if source is None:
+            raise ConfigurationError(
+                "this stream is not open yet; use it in a with block, or call open() first"
+            )
+        return source
+
+    async def open(self) -> None:
+        """Send the request, and wait for the head of the reply.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract.
+            APIError: The service refused.
+            APIConnectionError: No answer came.
+            ContractError: The answer is of another kind.
+        """
+        await self._stream.open()
+
+    def parse(self) -> S:
+        """The stream that the call without ``with_raw_response`` gives; it goes on where the bytes have come to."""
+        self._stream._tapped = None  # noqa: SLF001 - of the same room
+        return self._value
+
+    async def next_piece(self) -> bytes | None:
+        """The next bytes as they arrive, or None at the end.
+
+        Raises:
+            StreamTruncatedError: The reply was cut short; ``partial`` holds what had come.
+            ContractError: The reply is not what the contract says.
+        """
+        ended = False
+        while not self._pieces:
+            if self._problem is not None:
+                raise self._problem
+            if ended:
+                return None
+            try:
+                ended = await self._stream._advance() is None  # noqa: SLF001 - of the same room
+            except SpeechLabError as error:
+                self._problem = error  # what came before it comes first
+        return self._pieces.popleft()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self.next_piece()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Close the connection; the service stops working for it."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._stream!r})"
+
+
+class RawStream(Generic[S]):
+    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
+
+    Use it as ``with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
+    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
+    is an error at its end.
+    """
+
+    def __init__(self, stream: AsyncRawStream[Any], face: Callable[[Any], S]) -> None:
+        self._raw = stream
+        self._face = face
+
+    @property
+    @like(AsyncRawStream.status)
+    def status(self) -> int:
+        return self._raw.status
+
+    @property
+    @like(AsyncRawStream.headers)
+    def headers(self) -> Mapping[str, str]:
+        return self._raw.headers
+
+    @property
+    @like(AsyncRawStream.content_type)
+    def content_type(self) -> str:
+        return self._raw.content_type
+
+    @property
+    @like(AsyncRawStream.timing)
+    def timing(self) -> Timing:
+        return self._raw.timing
+
+    @like(AsyncRawStream.open)
+    def open(self) -> None:
+        _portal.run(self._raw.open)
+
+    @like(AsyncRawStream.parse)
+    def parse(self) -> S:
+        return self._face(self._raw.parse())
+
+    @like(AsyncRawStream.next_piece)
+    def next_piece(self) -> bytes | None:
+        return _portal.run(self._raw.next_piece)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = self.next_piece()
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        """Close the connection; the service stops working for it."""
+        _portal.run(self._raw.aclose)
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._raw).replace("Async", "")
+
+
+def raw_stream(method: Callable[P, A]) -> Callable[P, AsyncRawStream[A]]:
+    """The same stream, as it comes."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
+        return AsyncRawStream(method(*args, **kwargs))
+
+    return call
+
+
+def waited_stream(
+    method: Callable[P, AsyncRawStream[A]], face: Callable[[A], S]
+) -> Callable[P, RawStream[S]]:
+    """The same for code that does not await."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> RawStream[S]:
+        return RawStream(method(*args, **kwargs), face)
+
+    return call

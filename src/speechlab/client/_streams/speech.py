@@ -1,0 +1,153 @@
+"""Speech that is used while it is being made, for ``await``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from speechlab.client._events import attach_timing
+from speechlab.client._operations.pcm import SampleReader, what_is_missing
+from speechlab.client._operations.speech import SpeechClip, SpeechFacts, check_audio_type
+from speechlab.client._streams.base import Stream, first_text
+from speechlab.client._transport.http import WireError
+from speechlab.errors import ContractError, StreamTruncatedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from speechlab.audio import AudioClip
+    from speechlab.client._operations.call import Call
+    from speechlab.client._streams.base import Asked
+    from speechlab.client._transport.sender import Core
+
+    Prepare = Callable[[], Awaitable[tuple[Call, SpeechFacts]]]
+
+__all__ = ["AsyncSpeechStream"]
+
+
+class AsyncSpeechStream(Stream):
+    """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.
+
+    Use it as ``async with``; leaving it early stops the service's work.
+    """
+
+    def __init__(self, core: Core, prepare: Prepare, asked: Asked) -> None:
+        super().__init__(core, asked)
+        self._prepare = prepare
+        self._facts: SpeechFacts | None = None
+        self._pieces: list[bytes] = []
+
+    @property
+    def partial(self) -> bytes:
+        """The bytes that have come so far."""
+        return b"".join(self._pieces)
+
+    @property
+    def content_type(self) -> str:
+        """Media type that the service named; empty before the stream is open."""
+        return self._source.headers.get("content-type", "") if self._source is not None else ""
+
+    async def open(self) -> None:
+        """Send the request, and wait until the service begins to answer.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract.
+            APIError: The service refused.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not audio.
+        """
+        self._check_open()
+        if self._source is not None:
+            return
+        call, self._facts = await self._prepare()
+        source = await self._open_call(call)
+        try:
+            media_type = self.content_type.partition(";")[0].strip().lower()
+            check_audio_type(media_type, "" if media_type.startswith("audio/") else await first_text(source))
+        except ContractError:
+            await self.aclose()
+            raise
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self.next_piece()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    async def next_piece(self) -> bytes | None:
+        """The next bytes as they arrive, or None at the end.
+
+        Raises:
+            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
+        """
+        if self._closed and self._ended:
+            return None
+        await self.open()
+        try:
+            piece = await self._piece() if self._source else None
+        except WireError as error:
+            text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
+        else:
+            if piece is not None:
+                self._pieces.append(piece)
+                return piece
+            lacks = what_is_missing(self._facts.format, self.partial) if self._facts and self._pieces else ""
+            if not lacks:
+                await self._finish()
+                return None
+            text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
+        await self.aclose()
+        broken = StreamTruncatedError(text, partial=self.partial)
+        attach_timing(broken, self.timing)
+        raise broken
+
+    _ended = False
+
+    async def _advance(self) -> bytes | None:
+        return await self.next_piece()
+
+    async def _finish(self) -> None:
+        self._ended = True
+        await self.aclose()
+        if not self._pieces:
+            raise ContractError("the service answered 200 without a single byte of audio")
+        if self._facts is not None:
+            spoken, size = len(self._facts.text), len(self.partial)
+            await self._settle(calls=1, synthesized_chars=spoken, audio_bytes=size)
+
+    async def clips(self) -> AsyncIterator[AudioClip]:
+        """The sound as it comes, in short clips; for the formats pcm and wav.
+
+        It goes on where the bytes have come to.
+
+        Raises:
+            InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.
+            StreamTruncatedError: The connection broke.
+        """
+        await self.open()
+        assert self._facts is not None
+        reader = SampleReader(self._facts, self.content_type)
+        if self._pieces:  # what has been taken as bytes or clips already is not given again
+            reader.feed(self.partial)
+        while (piece := await self.next_piece()) is not None:
+            clip = reader.feed(piece)
+            if clip is not None:
+                yield clip
+
+    async def collect(self) -> SpeechClip:
+        """Wait for the rest, and return all of it as one clip.
+
+        Raises:
+            StreamTruncatedError: The connection broke.
+        """
+        while await self.next_piece() is not None:
+            pass
+        assert self._facts is not None
+        return await asyncio.to_thread(self._facts.decode, self.partial, self.content_type, self.timing)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "not open" if self._source is None else "open"
+        return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"

@@ -1,0 +1,270 @@
+"""A translation that is used while it is being made, for ``await``."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import orjson
+
+from speechlab.client._events import attach_timing
+from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.failures import error_from_value
+from speechlab.client._operations.sse import EventReader
+from speechlab.client._operations.translation import (
+    Translation,
+    TranslationChunk,
+    read_chunk,
+    read_translation,
+)
+from speechlab.client._streams.base import Stream, first_text
+from speechlab.client._transport.http import WireError
+from speechlab.contract import STREAM_END
+from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from speechlab.client._operations.call import Call
+    from speechlab.client._streams.base import Asked
+    from speechlab.client._transport.sender import Core
+
+__all__ = ["AsyncTranslationStream"]
+
+_LINGER_S = 0.2
+"""How long to wait, after the last event, for the end of the body that lets the connection be used again."""
+
+
+class AsyncTranslationStream(Stream):
+    """A translation while it is being made: iterate for its chunks; ``text`` is what there is so far.
+
+    Use it as ``async with``; leaving it early stops the service's work.
+    """
+
+    def __init__(self, core: Core, call: Call, langs: tuple[str, str], chars: int, asked: Asked) -> None:
+        super().__init__(core, asked)
+        self._call = call
+        self._chars = chars
+        self._reader = EventReader()
+        self._waiting: list[str] = []
+        self._chunks: list[TranslationChunk] = []
+        self._langs = langs
+        self._complete = False
+        self._result: Translation | None = None
+
+    @property
+    def text(self) -> str:
+        """The translation so far."""
+        return "".join(chunk.text for chunk in self._chunks)
+
+    @property
+    def translation(self) -> Translation:
+        """The whole translation, once the stream has ended.
+
+        Raises:
+            ConfigurationError: It has not.
+        """
+        if self._result is None:
+            raise ConfigurationError(
+                "the translation is not complete yet; iterate to the end, or use collect()"
+            )
+        return self._result
+
+    async def open(self) -> None:
+        """Send the request, and wait until the service begins to answer.
+
+        Raises:
+            APIError: The service refused.
+            APIConnectionError: No answer came.
+            ContractError: The answer is neither events nor JSON.
+        """
+        self._check_open()
+        if self._source is not None:
+            return
+        source = await self._open_call(self._call)
+        media_type = source.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type == "application/json":
+            await self._read_whole()
+        elif media_type != "text/event-stream":
+            start = await first_text(source)
+            await self.aclose()
+            what = media_type or "an untyped body"
+            text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
+            raise ContractError(text, body=start)
+
+    async def _read_whole(self) -> None:
+        """A service that does not stream may answer with the whole translation at once."""
+        source = self._source
+        assert source is not None
+        content = b""
+        try:
+            while (piece := await self._piece()) is not None:
+                content += piece
+        except WireError as error:
+            text = f"the reply was cut short after {len(content):,} bytes ({error})"
+        else:
+            reply = RawResponse(source.status, source.headers, content, source.timing)
+            await self.aclose()
+            result = read_translation(reply, *self._langs)
+            only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
+            self._whole = (only, result)
+            return
+        await self.aclose()
+        raise StreamTruncatedError(text, partial="")
+
+    _whole: tuple[TranslationChunk, Translation] | None = None
+
+    def __aiter__(self) -> AsyncIterator[TranslationChunk]:
+        return self
+
+    async def __anext__(self) -> TranslationChunk:
+        chunk = await self.next_chunk()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def next_chunk(self) -> TranslationChunk | None:
+        """The next chunk as it arrives, or None at the end.
+
+        Raises:
+            StreamTruncatedError: The stream ended without saying so, or the service reported a fault in it;
+                ``partial`` holds the text so far.
+            ContractError: An event is not a chunk.
+        """
+        if self._result is not None:
+            return None
+        if self._whole is None:
+            await self.open()
+        if self._whole is not None:
+            chunk, self._result = self._whole
+            await self._account(self._result)
+            self._chunks.append(chunk)
+            return chunk
+        data = await self._next_data()
+        if data is None or data.strip() == STREAM_END:
+            self._complete = self._complete or data is not None
+            await self._finish()
+            return None
+        chunk = await self._read(data)
+        self._complete = self._complete or chunk.finish_reason is not None
+        self._chunks.append(chunk)
+        return chunk
+
+    async def _advance(self) -> TranslationChunk | None:
+        return await self.next_chunk()
+
+    async def _next_data(self) -> str | None:
+        """Data of the next event, or None at the end of the stream."""
+        while not self._waiting:
+            if self._at_end:
+                return None
+            try:
+                piece = await self._piece()
+            except WireError as error:
+                self._fault = str(error)
+                piece = None
+            self._at_end = piece is None
+            self._waiting.extend(self._reader.close() if piece is None else self._reader.feed(piece))
+        return self._waiting.pop(0)
+
+    _at_end = False
+    _fault = ""
+
+    async def _read(self, data: str) -> TranslationChunk:
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            value = None
+            broken = True
+        else:
+            broken = False
+        if broken and self._at_end:
+            await self._raise_truncated(self._fault or "it ends within an event")
+        if isinstance(value, dict) and value.get("error") and not value.get("choices"):
+            await self._raise_reported(value)
+        error = None
+        try:
+            if not broken:
+                return read_chunk(value)
+        except ContractError as caught:
+            error = caught
+        await self.aclose()
+        raise error or ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
+
+    async def _finish(self) -> None:
+        # The end of the body says nothing by itself: connections break in a way that looks the same.
+        if not self._complete:
+            await self._raise_truncated(self._fault or "it ends without [DONE]")
+        await self._drain()
+        self._result = self._summary()
+        await self._account(self._result)
+
+    async def _drain(self) -> None:
+        if self._source is not None and not self._at_end:
+            with suppress(WireError, TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    while await self._piece() is not None:
+                        pass
+        await self.aclose()
+
+    async def _raise_truncated(self, why: str) -> None:
+        await self.aclose()
+        broken = StreamTruncatedError(
+            f"the translation was cut short after {len(self.text):,} characters: {why}", partial=self.text
+        )
+        attach_timing(broken, self.timing)
+        raise broken
+
+    async def _raise_reported(self, value: dict[str, object]) -> None:
+        await self.aclose()
+        cause = error_from_value(500, {}, value)
+        broken = StreamTruncatedError(
+            f"the service stopped the translation after {len(self.text):,} characters: {cause.message}",
+            partial=self.text,
+        )
+        attach_timing(broken, self.timing)
+        raise broken from cause
+
+    def _summary(self) -> Translation:
+        replies = [chunk.reply for chunk in self._chunks if chunk.reply is not None]
+
+        def last(name: str) -> object:
+            return next((value for reply in reversed(replies) if (value := getattr(reply, name))), None)
+
+        source_lang, target_lang = self._langs
+        return Translation(
+            text=self.text,
+            id=str(last("id") or ""),
+            model=str(last("model") or ""),
+            source_lang=str(last("source_lang") or source_lang),
+            target_lang=str(last("target_lang") or target_lang),
+            transcription=last("transcription"),  # type: ignore[arg-type]
+            finish_reason=next((c.finish_reason for c in reversed(self._chunks) if c.finish_reason), None),
+            usage=last("usage"),  # type: ignore[arg-type]
+            balance=last("balance"),  # type: ignore[arg-type]
+            timing=self.timing,
+        )
+
+    async def _account(self, result: Translation) -> None:
+        usage = result.usage
+        await self._settle(
+            calls=1,
+            translated_chars=self._chars,
+            prompt_tokens=usage.prompt_tokens if usage else 0,
+            completion_tokens=usage.completion_tokens if usage else 0,
+        )
+
+    async def collect(self) -> Translation:
+        """Wait for the rest, and return the whole translation.
+
+        Raises:
+            StreamTruncatedError: The stream was cut short.
+        """
+        while await self.next_chunk() is not None:
+            pass
+        return self.translation
+
+    def __repr__(self) -> str:
+        state = "complete" if self._result else "closed" if self._closed else "running"
+        return f"{type(self).__name__}({state}, {len(self.text):,} characters)"

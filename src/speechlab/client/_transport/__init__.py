@@ -1,0 +1,1 @@
+"""One request to the service: sent, limited, repeated, its reply read."""

@@ -1,0 +1,208 @@
+"""The WebSocket library, behind one small door.
+
+As with HTTP, what the library raises is dropped and an error of ours raised in its place: its frames hold the header
+with the key, and a notebook prints the locals of tracebacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from speechlab.client._operations.failures import error_from_reply, retry_after_s
+from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._settings.settings import is_loopback
+from speechlab.client._transport.http import (
+    is_untrusted,
+    proxy_is_of_no_use,
+    remedy,
+    shared_ssl_context,
+    without_trace,
+)
+from speechlab.client._transport.interrupts import hearing_interrupts
+from speechlab.client._transport.retry import Failure
+from speechlab.contract import REALTIME_PATH, join_url
+from speechlab.errors import APIConnectionError, APITimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from websockets.asyncio.client import ClientConnection
+
+    from speechlab.client._settings.settings import Settings
+
+__all__ = ["Socket", "SocketClosedError", "open_socket"]
+
+_MAX_MESSAGE = 64 << 20
+"""Bytes of one message: with base64 a service may send a whole text's audio as one."""
+_KEEPALIVE_S = 20.0
+_CLOSE_S = 2.0
+
+CLOSE_CODES = {
+    1000: "the service ended the session",
+    1001: "the service is going away",
+    1003: "the service says that it was sent a binary frame",
+    1002: "the service says that the WebSocket protocol was broken",
+    1006: "the connection broke without a word",
+    1007: "the service says that a message was not UTF-8",
+    1008: "the service ended the session by its rules",
+    1009: "the service says that a message was too large",
+    1011: "the service failed",
+    1012: "the service is restarting",
+    1013: "the service is overloaded",
+}
+"""What the codes of a closed connection mean, for error texts."""
+
+
+class SocketClosedError(Exception):
+    """The connection is closed.
+
+    Attributes:
+        code: Close code; 1006 if it broke without one.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        said = f": {redact(reason)[:200]}" if reason else ""
+        super().__init__(f"{CLOSE_CODES.get(code, 'the connection was closed')} (code {code}{said})")
+        self.code = code
+
+
+class Socket:
+    """An open connection, on the event loop that opened it."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side has begun to close it, as far as is known."""
+        from websockets import State
+
+        return self._connection.state is State.OPEN
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a JSON message, as text: a binary frame would end the session (section 4.3).
+
+        Raises:
+            SocketClosedError: The connection is closed.
+        """
+        from websockets import ConnectionClosed
+
+        closed: SocketClosedError
+        try:
+            return await self._connection.send(orjson.dumps(message).decode())
+        except ConnectionClosed as error:
+            closed = _closed(error)
+        raise closed
+
+    async def receive(self, within_s: float) -> str | bytes:
+        """The next message: text is JSON, bytes are audio.
+
+        Args:
+            within_s: How long to wait for it, in seconds.
+
+        Raises:
+            SocketClosedError: The connection is closed.
+            TimeoutError: Nothing came in time.
+        """
+        from websockets import ConnectionClosed
+
+        closed: SocketClosedError
+        try:
+            with hearing_interrupts():
+                async with asyncio.timeout(within_s):
+                    return await self._connection.recv()
+        except ConnectionClosed as error:
+            closed = _closed(error)
+        raise closed
+
+    async def close(self) -> None:
+        """Close it; a peer that does not answer is not waited for."""
+        try:
+            await self._connection.close()
+        except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
+            without_trace(error)
+
+
+def _closed(error: Any) -> SocketClosedError:
+    frame = error.rcvd or error.sent
+    return SocketClosedError(frame.code if frame else 1006, frame.reason if frame else "")
+
+
+async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
+    """Connect, with the key in the header of the handshake and nowhere else.
+
+    Args:
+        settings: Where to, and with which key.
+        within_s: How long the handshake may take, in seconds.
+
+    Returns:
+        The connection, or why there is none: a refusal before the upgrade is the error that it would be over HTTP.
+    """
+    from websockets import InvalidStatus, WebSocketException
+    from websockets.exceptions import InvalidProxy
+
+    install_log_filter()
+    url = join_url(settings.ws_base_url, REALTIME_PATH)
+    failure: Failure
+    try:
+        with hearing_interrupts():
+            connection = await _connecting(settings, url, within_s)
+    except InvalidStatus as error:
+        response = without_trace(error).response  # type: ignore[attr-defined]
+        headers = {name.lower(): value for name, value in response.headers.raw_items()}
+        wait = retry_after_s(headers, settings.clock.time())
+        refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
+        failure = Failure(refusal, status=response.status_code, retry_after_s=wait)
+    except TimeoutError:
+        text = f"{url}: no answer to the handshake within {within_s:g} s"
+        text += "; give a longer time by with_options(timeout=...)"
+        failure = Failure(APITimeoutError(text), timed_out=True)
+    except (ImportError, InvalidProxy) as error:
+        raise proxy_is_of_no_use(error) from None
+    except (OSError, WebSocketException, ValueError) as error:
+        said = redact(str(error)).strip() or type(error).__name__
+        untrusted = is_untrusted(said)
+        text = (
+            f"{url}: {said}{remedy(said) if untrusted else '; check ws_base_url, and that the service runs'}"
+        )
+        failure = Failure(APIConnectionError(text), final=untrusted)
+    except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+        raise without_trace(error)  # noqa: B904
+    else:
+        if connection.request is not None:  # a repr of it would show the key
+            connection.request.headers.pop("Authorization", None)
+        return Socket(connection)
+    return failure
+
+
+async def _connecting(settings: Settings, url: str, within_s: float) -> ClientConnection:
+    from websockets.asyncio.client import connect
+
+    from speechlab.client._version import user_agent
+
+    class _Once(connect):
+        """Follows no redirection, so that the key goes nowhere else."""
+
+        def process_redirect(self, exc: Exception) -> Exception | str:
+            return exc
+
+    parts = urlsplit(url)
+    key = settings.api_key
+    tls: dict[str, Any] = {"ssl": shared_ssl_context()} if parts.scheme == "wss" else {}
+    return await _Once(
+        url,
+        additional_headers={"Authorization": f"Bearer {key.reveal()}"} if key else None,
+        user_agent_header=user_agent(),
+        compression=None,  # audio does not shrink, and deflating a frame costs ten times its receipt
+        max_size=_MAX_MESSAGE,
+        open_timeout=within_s,
+        close_timeout=_CLOSE_S,
+        ping_interval=_KEEPALIVE_S,
+        ping_timeout=_KEEPALIVE_S,
+        proxy=None if is_loopback(parts.hostname or "") else True,
+        **tls,
+    )

@@ -1,0 +1,1 @@
+"""Checks of the HTTP operations, one file for each area."""

@@ -1,0 +1,221 @@
+"""Who is let in, and what an error looks like (sections 2.8, 5 and 7.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._probe.trouble import Unmet
+from speechlab.conform._registry import check
+from speechlab.contract import (
+    AUTHENTICATION_MESSAGE,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    VOICES_PATH,
+)
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.http import Exchange
+    from speechlab.conform._probe.target import Target
+
+ROUTES = (
+    ("GET", VOICES_PATH),
+    ("POST", SPEECH_PATH),
+    ("POST", RECOGNITION_PATH),
+    ("POST", TRANSLATION_PATH),
+)
+_LARGE = 2_000_000
+_JSON = (("Content-Type", "application/json"),)
+
+
+def _stranger(t: Target) -> str:
+    """Return a key of the right form that nobody has."""
+    prefix, colon, _ = t.options.api_key.partition(":")
+    return f"{prefix}:conform-{t.unknown_id()}" if colon else f"sl:conform-{t.unknown_id()}"
+
+
+def full_body(reply: Exchange) -> dict[str, Any] | None:
+    """Return the body of section 2.8, or None if it is another."""
+    body = reply.json() if reply.media_type == "application/json" else None
+    if not isinstance(body, dict) or not isinstance(body.get("context"), list):
+        return None
+    right = all(isinstance(item, str) for item in body["context"]) and type(body.get("code")) is int
+    return (
+        body if right and isinstance(body.get("name"), str) and isinstance(body.get("error"), str) else None
+    )
+
+
+def refused_401(t: Target, reply: Exchange) -> None:
+    """Note what is wrong with a refusal of a key."""
+    if not t.require(reply.status == 401, "401", reply):
+        return
+    body = full_body(reply)
+    if t.require(body is not None, "application/json with context, code, name and error", reply):
+        assert body is not None
+        t.require(body["code"] == 104, "code 104", reply)
+        t.require(body["name"] == "ErrAuthenticationFailed", "name ErrAuthenticationFailed", reply)
+        t.require(body["error"] == AUTHENTICATION_MESSAGE, f"error {AUTHENTICATION_MESSAGE!r}", reply)
+        t.require(body["context"], "a context that names where it arose", reply)
+
+
+@check("key-needed", 1, title="every operation asks for Authorization: Bearer")
+def _key_needed(t: Target) -> None:
+    for method, path in ROUTES:
+        reply = t.request(method, path, auth=None)
+        t.require(reply.status == 401, "401 without the header", reply)
+        reply = t.request(method, path, auth="Basic Y29uZm9ybTpjb25mb3Jt")
+        t.require(reply.status == 401, "401 for another scheme", reply)
+
+
+@check("one-way-in", 1, title="the key is taken from no other header and no cookie")
+def _one_way_in(t: Target) -> None:
+    for name in ("X-API-Key", "Cookie", "Sec-WebSocket-Protocol"):
+        value = f"api_key={_stranger(t)}" if name == "Cookie" else _stranger(t)
+        reply = t.request("GET", VOICES_PATH, auth=None, headers=((name, value),))
+        t.require(reply.status == 401, f"401 for a key in {name}", reply)
+
+
+@check("malformed", 2, title="a token without prefix, colon or body is refused with 401")
+def _malformed(t: Target) -> None:
+    for token in ("nocolon-0123456789abcdef", ":0123456789abcdef", "sl:", "other:0123456789abcdef", ""):
+        reply = t.request("GET", VOICES_PATH, auth=f"Bearer {token}".rstrip())
+        t.require(reply.status == 401, "401", reply)
+
+
+@check("401-body", 3, 9, title="a refused key gives the body that the contract states")
+def _body_401(t: Target) -> None:
+    for method, path in ROUTES:
+        refused_401(t, t.request(method, path, auth=f"Bearer {_stranger(t)}"))
+    refused_401(t, t.request("GET", VOICES_PATH, auth=None))
+    refused_401(t, t.request("GET", VOICES_PATH, auth="Bearer nocolon"))
+
+
+@check("challenge", 3, title="401 carries WWW-Authenticate: Bearer; one body for all causes", advisory=True)
+def _challenge(t: Target) -> None:
+    replies = [
+        t.request("GET", VOICES_PATH, auth=auth) for auth in (None, "Bearer x", f"Bearer {_stranger(t)}")
+    ]
+    for reply in replies:
+        said = reply.header("www-authenticate") or ""
+        t.require(said.lower().startswith("bearer"), "WWW-Authenticate: Bearer", reply)
+    t.require(len({reply.body for reply in replies}) == 1, "the same body for each cause", replies[0])
+
+
+@check("expired", 3, title="an expired key is refused like any other", needs="--expired-key")
+def _expired(t: Target) -> None:
+    refused_401(t, t.request("GET", VOICES_PATH, auth=f"Bearer {t.restricted('expired_key')}"))
+
+
+@check("context", 4, title="the context of a 401 tells the services apart", advisory=True)
+def _context(t: Target) -> None:
+    seen = []
+    for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
+        reply = t.request("POST", path, auth=None)
+        body = full_body(reply) or {}
+        t.require(body.get("context"), "a context", reply)
+        seen.append(tuple(body.get("context", ())))
+    t.require(len(set(seen)) == len(seen), f"a context for each service, not {seen}")
+
+
+@check("scheme", 5, title="the scheme in any case, the token exactly, and one header", advisory=True)
+def _scheme(t: Target) -> None:
+    key = t.options.api_key
+    reply = t.request("GET", VOICES_PATH, auth=f"bearer {key}")
+    t.require(reply.status == 200, "the scheme is read in any case", reply)
+    if key.swapcase() != key:
+        reply = t.request("GET", VOICES_PATH, auth=f"Bearer {key.swapcase()}")
+        t.require(reply.status == 401, "401 for a token in the other case", reply)
+    reply = t.request("GET", VOICES_PATH, auth=(f"Bearer {key}", f"Bearer {key}"))
+    t.require(reply.status in {400, 401}, "two headers are refused", reply)
+
+
+@check("before-the-body", 6, title="who asks is decided before the body is read or validated")
+def _before_the_body(t: Target) -> None:
+    auth = f"Bearer {_stranger(t)}"
+    for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
+        reply = t.request("POST", path, b"{", auth=auth, headers=_JSON)
+        t.require(reply.status == 401, "401, whatever the body", reply)
+        try:
+            reply = t.request(
+                "POST", path, b"x" * _LARGE, auth=auth, headers=_JSON, shown=f"{_LARGE:,} bytes"
+            )
+        except (Unmet, ConnectionError):
+            continue  # refused so early that the reset of the connection has overtaken the reply
+        t.require(reply.status == 401, "401, whatever the body", reply)
+
+
+@check("order", 7, title="a bad key counts before an unknown path, voice or body", advisory=True)
+def _order(t: Target) -> None:
+    auth = f"Bearer {_stranger(t)}"
+    reply = t.request("GET", "/no/such/path", auth=auth)
+    t.require(reply.status == 401, "401 before 404", reply)
+    reply = t.post(SPEECH_PATH, {"voice_id": t.unknown_id(), "text": "", "format": "?"}, auth=auth)
+    t.require(reply.status == 401, "401 before 400", reply)
+
+
+@check("restricted", 8, title="403 for a key without the voice", needs="--restricted-key", metered=2)
+def _restricted(t: Target) -> None:
+    auth = f"Bearer {t.restricted()}"
+    for stream in (False, True):
+        _denied(t, t.speak(auth=auth, stream=stream))
+
+
+@check("no-asr", 8, title="403 for a key without recognition", needs="--no-asr-key", metered=1)
+def _no_asr(t: Target) -> None:
+    import base64
+
+    from speechlab.conform._probe.sounds import silence
+
+    auth = f"Bearer {t.restricted('no_asr_key')}"
+    t.need_recognition()
+    _denied(t, t.post(RECOGNITION_PATH, {"audio": base64.b64encode(silence()).decode()}, auth=auth))
+
+
+def _denied(t: Target, reply: Exchange) -> None:
+    if t.require(reply.status == 403, "403", reply):
+        body = reply.json()
+        t.require(isinstance(body, dict) and body.get("code") != 104, "another code than 104", reply)
+
+
+@check("body", 9, title="errors are application/json with context, code, name and error")
+def _body(t: Target) -> None:
+    for fields in ({}, {"voice_id": 5}, {"voice_id": t.unknown_id(), "text": "a", "format": "wav"}):
+        reply = t.post(SPEECH_PATH, fields)
+        t.insist(reply.status >= 400, "an error", reply)
+        t.require(full_body(reply), "application/json with context, code, name and error", reply)
+
+
+@check("asr-body", 10, title="errors of recognition have the long form, or code (the status) and error")
+def _asr_body(t: Target) -> None:
+    t.need_recognition()
+    for fields in ({}, {"audio": "@@@@"}, b"{"):
+        reply = t.post(RECOGNITION_PATH, fields)
+        t.require(reply.media_type == "application/json", "application/json", reply)
+        body = reply.json()
+        t.insist(isinstance(body, dict), "an object", reply)
+        right = type(body.get("code")) is int and isinstance(body.get("error"), str)
+        if t.require(right, "an integer code and a string error", reply) and "name" not in body:
+            t.require(body["code"] == reply.status, "in the short form the code is the status", reply)
+
+
+@check("code-104", 12, title="104 stands for authentication only", advisory=True)
+def _code_104(t: Target) -> None:
+    for reply in (t.post(SPEECH_PATH, {}), t.post(SPEECH_PATH, b"{"), t.form([("text", "a")])):
+        body = reply.json()
+        t.require(isinstance(body, dict) and body.get("code") != 104, "a code other than 104", reply)
+
+
+@check("no-such-thing", 13, title="unknown paths are 404, wrong methods 405 with Allow", advisory=True)
+def _no_such_thing(t: Target) -> None:
+    reply = t.request("GET", "/conform/no/such/path")
+    t.require(reply.status == 404 and full_body(reply), "404 with an error body", reply)
+    reply = t.request("DELETE", SPEECH_PATH)
+    t.require(reply.status == 405 and full_body(reply), "405 with an error body", reply)
+    t.require("POST" in (reply.header("allow") or ""), "Allow names POST", reply)
+
+
+@check("paths", 19, title="the four paths are there under the base URL, without a version")
+def _paths(t: Target) -> None:
+    for method, path in ROUTES:
+        reply = t.request(method, path, auth=None)
+        t.require(reply.status not in {301, 302, 307, 308, 404, 405}, f"{method} {path} is there", reply)

@@ -1,0 +1,139 @@
+"""Recognition with ``vad=segments`` (sections 2.3 and 2.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._http_checks.recognition import accepted, refused
+from speechlab.conform._probe.sounds import silence, speech, with_silence
+from speechlab.conform._registry import check
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.http import Exchange
+    from speechlab.conform._probe.target import Target
+
+_INTEGERS = ("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms")
+_ONSET_S = 3.0
+_PRE_ROLL_S = 1.5
+_TOLERANCE_S = 0.7
+_ROUNDING_S = 0.1
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in {int, float}
+
+
+def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
+    t.insist(reply.status == 200, "200", reply)
+    body = reply.json()
+    found = body.get("segments") if isinstance(body, dict) else None
+    t.insist(isinstance(found, list), "segments is an array", reply)
+    assert isinstance(found, list)
+    for each in found:
+        right = isinstance(each, dict) and _is_number(each.get("start")) and _is_number(each.get("end"))
+        t.insist(right and isinstance(each.get("text"), str), "a segment has start, end and text", reply)
+        t.require(each["end"] > each["start"], "a segment ends after it starts", reply)
+    return found
+
+
+def _late(t: Target) -> Exchange:
+    """Recognise speech that begins after three seconds of silence."""
+    t.need_recognition()
+    return t.kept("late", lambda: t.recognise(with_silence(speech(t), _ONSET_S), vad="segments"))
+
+
+@check("form", 78, 79, title="vad=segments gives language, confidence and segments, and no text", metered=2)
+def _form(t: Target) -> None:
+    reply = _late(t)
+    found = _segments(t, reply)
+    t.require(found, "there is a segment where there is speech", reply)
+    body = reply.json()
+    t.require("text" not in body, "no top-level text", reply)
+    t.require(isinstance(body.get("language"), str), "language is a string", reply)
+    sure = body.get("confidence")
+    t.require(_is_number(sure) and 0 <= sure <= 1, "confidence is 0 to 1", reply)
+
+
+@check("sorted", 79, title="segments are in order, apart, and within the recording", advisory=True, metered=2)
+def _sorted(t: Target) -> None:
+    reply, end = _late(t), 0.0
+    for each in _segments(t, reply):
+        t.require(each["start"] >= end, "segments are in order and do not overlap", reply)
+        end = each["end"]
+    t.require(
+        end <= speech(t).duration_s + _ONSET_S + 0.5 + _ROUNDING_S,
+        "the last one ends with the recording",
+        reply,
+    )
+
+
+@check(
+    "pre-roll", 80, title="the first segment begins 1.5 s before speech by default", metered=3, quick=False
+)
+def _pre_roll(t: Target) -> None:
+    reply = _late(t)
+    found = _segments(t, reply)
+    t.insist(found, "there is a segment where there is speech", reply)
+    # The padding of segments and of speech may add to the pre-roll, and voices begin with a breath.
+    early = found[0]["start"] <= _ONSET_S - _PRE_ROLL_S + _TOLERANCE_S
+    t.require(early, f"the first start is about {_ONSET_S - _PRE_ROLL_S:g} s", reply)
+    t.require(found[0]["start"] >= 0.5, "the silence before is left out", reply)
+    clip = with_silence(speech(t), _ONSET_S)
+    tight = t.recognise(clip, vad="segments", initial_segment_padding_ms=0)
+    starts = [each["start"] for each in _segments(t, tight)]
+    t.require(starts and starts[0] > found[0]["start"], "without pre-roll it begins later", tight)
+
+
+@check(
+    "gaps", 81, title="silence longer than min_silence_gap splits, shorter does not", metered=3, quick=False
+)
+def _gaps(t: Target) -> None:
+    t.need_recognition()
+    clip = with_silence(speech(t), 0.5, 1.5)
+    own = {"vad": "segments", "min_segment_duration": 0.0}
+    apart = t.recognise(clip, **own, min_silence_gap=400)
+    t.require(len(_segments(t, apart)) >= 2, "two segments, with 1.5 s between the speech", apart)
+    joined = t.recognise(clip, **own, min_silence_gap=5_000)
+    t.require(len(_segments(t, joined)) == 1, "one segment, when only 5 s would split", joined)
+
+
+@check("gap-values", 74, title="min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
+def _gap_values(t: Target) -> None:
+    t.need_recognition()
+    for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
+        refused(t, t.recognise(silence(), vad="segments", **{name: "long"}), f"{name} is no number")
+        accepted(t, vad="segments", **{name: 300})
+
+
+@check("negative", 74, title="… and at least 0", advisory=True, metered=3)
+def _negative(t: Target) -> None:
+    t.need_recognition()
+    for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
+        refused(t, t.recognise(silence(), vad="segments", **{name: -1}), f"{name} is at least 0")
+
+
+@check("padding", 75, title="segment_padding and initial_segment_padding_ms are 0 to 5000")
+def _padding(t: Target) -> None:
+    t.need_recognition()
+    for name in ("segment_padding", "initial_segment_padding_ms"):
+        for value in (-1, 5_001):
+            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is 0 to 5000")
+        for value in (0, 5_000):
+            accepted(t, vad="segments", **{name: value})
+
+
+@check("ignored", 76, title="without vad=segments its fields are ignored", advisory=True)
+def _ignored(t: Target) -> None:
+    t.need_recognition()
+    accepted(t, vad="off", segment_padding=9_999)
+    accepted(t, initial_segment_padding_ms=-5)
+
+
+@check(
+    "integers", 77, title="integer fields take no booleans, strings or fractions", advisory=True, metered=12
+)
+def _integers(t: Target) -> None:
+    t.need_recognition()
+    for name in _INTEGERS:
+        for value in (True, "100", 1.5):
+            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is no integer")

@@ -1,0 +1,109 @@
+"""What ``POST /tts`` gives back (section 4.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.conform._probe.sounds import clip_of, looks_like
+from speechlab.conform._probe.target import formats_of
+from speechlab.conform._probe.trouble import Untried
+from speechlab.conform._registry import check
+from speechlab.contract import DEFAULT_SAMPLE_RATE
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.http import Exchange
+    from speechlab.conform._probe.target import Target
+
+TYPES = {
+    "mp3": {"audio/mpeg"},
+    "wav": {"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"},
+    "ogg": {"audio/ogg", "application/ogg"},
+    "flac": {"audio/flac", "audio/x-flac"},
+}
+_SOON = 0.9
+_SLOW_ENOUGH_S = 0.5
+
+
+def _whole(t: Target, name: str) -> Exchange:
+    return t.kept(f"whole {name}", lambda: t.speak(format=name))
+
+
+def _streamed(t: Target, name: str) -> Exchange:
+    return t.kept(f"streamed {name}", lambda: t.speak(format=name, stream=True))
+
+
+def _is_sound(t: Target, reply: Exchange, name: str) -> None:
+    t.insist(reply.status == 200, f"200: the voice lists {name}", reply)
+    if t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply):
+        clip = clip_of(reply.body, name, DEFAULT_SAMPLE_RATE)
+        t.require(
+            clip is not None and clip.duration_s > 0.05, "the audio decodes, and is more than a click", reply
+        )
+
+
+@check("type", 42, title="the body is raw audio of the format, with its Content-Type", metered=5)
+def _type(t: Target) -> None:
+    for name in formats_of(t.voice):
+        reply = _whole(t, name)
+        t.insist(reply.status == 200, f"200: the voice lists {name}", reply)
+        right = TYPES.get(name)
+        if right:
+            t.require(reply.media_type in right, f"Content-Type {min(right, key=len)}", reply)
+        t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply)
+
+
+@check("pcm", 42, title="pcm is audio/pcm", advisory=True, metered=1, needs="a voice with pcm")
+def _pcm(t: Target) -> None:
+    if "pcm" not in formats_of(t.voice):
+        raise Untried("the voice has no pcm")
+    reply = _whole(t, "pcm")
+    t.require(reply.media_type == "audio/pcm", "Content-Type audio/pcm", reply)
+
+
+@check("whole", 43, 32, title="without stream: one body with Content-Length", metered=2)
+def _one_body(t: Target) -> None:
+    for reply in (_whole(t, t.format), t.speak(stream=False)):
+        t.insist(reply.status == 200, "200", reply)
+        t.require(reply.framing == "length", "Content-Length, and not chunked", reply)
+        t.require(reply.complete and not reply.trailing, "as many bytes as it says", reply)
+
+
+@check("chunked", 43, title="with stream=true: chunked, no Content-Length, nothing after the end", metered=2)
+def _chunked(t: Target) -> None:
+    reply = _streamed(t, t.stream_format)
+    t.insist(reply.status == 200, "200", reply)
+    t.require(reply.framing == "chunked", "Transfer-Encoding: chunked", reply)
+    t.require(reply.header("content-length") is None, "no Content-Length", reply)
+    t.require(reply.complete, "the stream ends with the final chunk", reply)
+    t.require(not reply.trailing, "nothing comes after the final chunk", reply)
+    t.require(b'"error"' not in reply.body[-2_000:], "no JSON is appended to audio", reply)
+
+
+@check("early", 44, title="the first bytes of a stream come before synthesis ends", metered=2, quick=False)
+def _early(t: Target) -> None:
+    reply = t.speak(text=t.several_sentences, format=t.stream_format, stream=True)
+    t.insist(reply.status == 200, "200", reply)
+    if reply.seconds < _SLOW_ENOUGH_S:
+        raise Untried(f"the voice is too fast to tell: all of it came within {reply.seconds:.2f} s")
+    share = reply.first_s / reply.seconds
+    t.require(share < _SOON, f"the first byte comes early, not after {share:.0%} of the time", reply)
+
+
+@check("decodes", 48, title="every format decodes, whole and streamed", metered=11, quick=False)
+def _decodes(t: Target) -> None:
+    streamed = t.stream_format
+    for name in formats_of(t.voice):
+        _is_sound(t, _whole(t, name), name)
+        reply = _streamed(t, name)
+        if name == streamed or reply.status == 200:
+            _is_sound(t, reply, name)
+            t.require(reply.complete, "the stream ends with the final chunk", reply)
+
+
+@check(
+    "left", 50, title="a client that leaves in the middle of a stream harms nobody", metered=3, quick=False
+)
+def _left(t: Target) -> None:
+    t.speak(text=t.several_sentences, format=t.stream_format, stream=True, first_only=True)
+    reply = t.speak()
+    t.require(reply.status == 200, "the next request is answered", reply)

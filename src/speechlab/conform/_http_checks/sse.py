@@ -1,0 +1,132 @@
+"""Translation as server-sent events (section 2.7)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._http_checks.translation import right_usage
+from speechlab.conform._registry import check
+from speechlab.contract import CHUNK_OBJECT, STREAM_END
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.http import Exchange
+    from speechlab.conform._probe.target import Target
+
+_TEXT = "Good morning. How are you today?"
+
+
+def _streamed(t: Target) -> Exchange:
+    t.need_translation()
+    return t.kept("sse", lambda: t.translate(text=_TEXT, stream="true"))
+
+
+def _events(t: Target) -> list[str]:
+    """Return the data of each event; each must be one line."""
+    reply = _streamed(t)
+    t.insist(reply.status == 200, "200", reply)
+    t.insist(reply.media_type == "text/event-stream", "text/event-stream", reply)
+    try:
+        text = reply.body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+        t.insist(False, "the stream is UTF-8", reply)
+    found = []
+    for block in filter(None, re.split(r"(?:\r\n|\n|\r){2}", text)):
+        lines = [line for line in re.split(r"\r\n|\n|\r", block) if line and not line.startswith(":")]
+        if lines:
+            t.insist(len(lines) == 1 and lines[0].startswith("data:"), "an event is one data: line", reply)
+            found.append(lines[0].removeprefix("data:").removeprefix(" "))
+    return found
+
+
+def _chunks(t: Target) -> list[dict[str, Any]]:
+    found = []
+    for data in _events(t):
+        if data != STREAM_END:
+            try:
+                chunk = json.loads(data)
+            except ValueError:
+                chunk = None
+            t.insist(isinstance(chunk, dict), "an event carries a JSON object", _streamed(t))
+            found.append(chunk)
+    t.insist(found, "there is a chunk", _streamed(t))
+    return found
+
+
+def _delta(chunk: dict[str, Any]) -> tuple[object, object]:
+    choices = chunk.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    delta = choice.get("delta")
+    return choice.get("index"), delta.get("content") if isinstance(delta, dict) else None
+
+
+@check("events", 103, title="text/event-stream; each event is one data: line of JSON", metered=1)
+def _are_events(t: Target) -> None:
+    _chunks(t)
+
+
+@check("chunks", 104, title="one id, object and index, and a string in each delta", metered=1)
+def _are_chunks(t: Target) -> None:
+    reply, chunks = _streamed(t), _chunks(t)
+    t.require(isinstance(chunks[0].get("id"), str), "id is a string", reply)
+    t.require(len({str(chunk.get("id")) for chunk in chunks}) == 1, "one id in all chunks", reply)
+    t.require(
+        all(chunk.get("object") == CHUNK_OBJECT for chunk in chunks), f"object is {CHUNK_OBJECT}", reply
+    )
+    for chunk in chunks:
+        index, content = _delta(chunk)
+        right = type(index) is int and (isinstance(content, str) or (content is None and "usage" in chunk))
+        t.require(right, "choices[0] has an index and delta.content, a string", reply)
+
+
+@check("first", 105, title="the first chunk has transcription, source_lang and target_lang", metered=1)
+def _first(t: Target) -> None:
+    reply, first = _streamed(t), _chunks(t)[0]
+    t.require(first.get("transcription") == _TEXT, "transcription is the text", reply)
+    t.require(first.get("source_lang") == "en", "source_lang is en", reply)
+    t.require(first.get("target_lang") == "ja", "target_lang is ja", reply)
+
+
+@check("usage", 106, title="usage, where a chunk has it, is three integers that add up", metered=1)
+def _usage(t: Target) -> None:
+    for chunk in _chunks(t):
+        if chunk.get("usage") is not None:
+            t.require(
+                right_usage(chunk["usage"]), "usage has three integers, and total is their sum", _streamed(t)
+            )
+
+
+@check("done", 107, title="the stream ends with exactly one data: [DONE], and nothing after", metered=1)
+def _done(t: Target) -> None:
+    reply, found = _streamed(t), _events(t)
+    t.require(found.count(STREAM_END) == 1, "exactly one data: [DONE]", reply)
+    t.require(found and found[-1] == STREAM_END, "nothing comes after data: [DONE]", reply)
+    t.require(reply.complete and not reply.trailing, "the body ends there", reply)
+
+
+@check("no-finish", 107, title="chunks carry no finish_reason", advisory=True, metered=1)
+def _no_finish(t: Target) -> None:
+    for chunk in _chunks(t):
+        for choice in chunk.get("choices") or [{}]:
+            t.require(choice.get("finish_reason") is None, "no finish_reason", _streamed(t))
+
+
+@check(
+    "joined", 110, title="joined deltas are what comes without stream", advisory=True, metered=2, quick=False
+)
+def _joined(t: Target) -> None:
+    whole = t.translate(text=_TEXT)
+    t.insist(whole.status == 200, "200", whole)
+    joined = "".join(str(_delta(chunk)[1] or "") for chunk in _chunks(t))
+    content = whole.json()["choices"][0]["message"]["content"]
+    t.require(joined == content, f"the same text, if the engine always says the same: {joined!r}", whole)
+
+
+@check("refused-first", 112, title="with stream=true what is refused is JSON with its status")
+def _refused_first(t: Target) -> None:
+    t.need_translation()
+    for reply in (t.translate(text=None, stream="true"), t.translate(source_lang=None, stream="true")):
+        t.require(reply.status == 400, "400", reply)
+        t.require(reply.media_type == "application/json", "application/json, and no stream", reply)

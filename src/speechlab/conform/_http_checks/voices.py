@@ -1,0 +1,81 @@
+"""The catalogue (sections 2.1 and 4.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._probe.target import formats_of
+from speechlab.conform._registry import check
+from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.http import Exchange
+    from speechlab.conform._probe.target import Target
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class _Voice:
+    """A voice as evidence."""
+
+    def __init__(self, reply: Exchange, voice: Any) -> None:
+        self.sent = reply.sent
+        self.came = str(voice)[:500]
+
+
+def _listed(t: Target) -> list[tuple[Any, _Voice]]:
+    reply = t.catalogue
+    found = reply.json()
+    listed = found.get("voices") if isinstance(found, dict) else found
+    t.insist(isinstance(listed, list), "an object with an array voices, or an array of voices", reply)
+    assert isinstance(listed, list)
+    return [(each, _Voice(reply, each)) for each in listed]
+
+
+@check("catalogue", 20, title="GET /tts/voices gives an object with voices, or a bare array")
+def _catalogue(t: Target) -> None:
+    reply = t.catalogue
+    t.require(reply.status == 200, "200", reply)
+    t.require(reply.media_type == "application/json", "application/json", reply)
+    for voice, shown in _listed(t):
+        t.require(isinstance(voice, dict), "each voice is an object", shown)
+
+
+@check("fields", 22, title="a voice has id, description, language, gender, formats and streaming")
+def _fields(t: Target) -> None:
+    seen: set[str] = set()
+    for voice, shown in _listed(t):
+        t.insist(isinstance(voice, dict), "each voice is an object", shown)
+        identity = voice.get("id")
+        if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", shown):
+            t.require(identity not in seen, "no id is there twice", shown)
+            seen.add(identity)
+        for name in ("description", "language"):
+            t.require(isinstance(voice.get(name), str), f"{name} is a string", shown)
+        t.require(isinstance(voice.get("streaming"), bool), "streaming is a boolean", shown)
+
+
+@check("values", 23, title="gender, formats and sample_rates have the values that the contract lists")
+def _values(t: Target) -> None:
+    genders, formats = {str(each) for each in Gender}, {str(each) for each in AudioFormat}
+    for voice, shown in _listed(t):
+        t.insist(isinstance(voice, dict), "each voice is an object", shown)
+        t.require(voice.get("gender") in genders, "gender is Male, Female or Neutral", shown)
+        found = voice.get("formats")
+        if t.require(isinstance(found, list), "formats is an array", shown):
+            t.require(len(formats_of(voice)) == len(found), "formats are strings", shown)
+            t.require(set(formats_of(voice)) <= formats, "formats are mp3, wav, ogg, pcm, flac", shown)
+        rates = voice.get("sample_rates")
+        if rates is not None and t.require(isinstance(rates, list), "sample_rates is an array", shown):
+            right = all(type(rate) is int and rate > 0 for rate in rates)
+            t.require(right, "sample_rates are positive integers", shown)
+
+
+@check("useful", 23, title="formats are not empty, nothing twice, and 24,000 Hz is a rate", advisory=True)
+def _useful(t: Target) -> None:
+    for voice, shown in _listed(t):
+        formats, rates = formats_of(voice), voice.get("sample_rates")
+        t.require(formats and len(set(formats)) == len(formats), "formats: some, and none twice", shown)
+        if isinstance(rates, list):
+            t.require(DEFAULT_SAMPLE_RATE in rates, "the default rate is among sample_rates", shown)

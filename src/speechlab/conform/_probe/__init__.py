@@ -1,0 +1,1 @@
+"""The probe: requests sent to a deployment, and what came back."""

@@ -1,0 +1,290 @@
+"""HTTP/1.1 on a bare socket: exactly the bytes that a check wants to send, and exactly what came back.
+
+A library would repair, follow, decode and hide what is to be looked at here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from speechlab.conform._probe.trouble import Unmet
+
+__all__ = ["Address", "Exchange", "Reader", "exchange", "shortened"]
+
+_TRAILING_WAIT_S = 1.0
+_MOST_BYTES = 512 * 1024 * 1024
+
+
+def shortened(text: str, most: int = 400) -> str:
+    """Return a text cut in its middle, if it is long."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 60]} … [{len(text):,} characters] … {text[-40:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a base URL leads."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Read a base URL; its path may end in slashes.
+
+        Raises:
+            ValueError: It is not a URL of HTTP or WebSockets.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https", "ws", "wss"} or not parts.hostname:
+            raise ValueError(f"{url!r} is not a URL like https://host/path")
+        tls = parts.scheme in {"https", "wss"}
+        return cls(parts.hostname, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+    @property
+    def name(self) -> str:
+        """Value of the ``Host`` header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Open a connection."""
+        plain = socket.create_connection((self.host, self.port), timeout=timeout_s)
+        if not self.tls:
+            return plain
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request, shown shortened and without its key, and its reply.
+
+    Attributes:
+        sent: The request.
+        status: Of the reply.
+        headers: As they came, names in lower case.
+        body: Without chunk framing.
+        framing: ``length``, ``chunked`` or ``close``.
+        complete: Whether the body came to its own end.
+        trailing: Bytes that came after the end.
+        chunks: Number of chunks.
+        first_s: Seconds from the request to the first byte of the body.
+        seconds: Seconds from the request to the end.
+    """
+
+    sent: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    framing: str
+    complete: bool
+    trailing: bytes = b""
+    chunks: int = 0
+    first_s: float = 0.0
+    seconds: float = 0.0
+
+    def header(self, name: str) -> str | None:
+        """Return a header's value, or None."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    @property
+    def media_type(self) -> str:
+        """Content type without its parameters, in lower case."""
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+
+    @property
+    def came(self) -> str:
+        """The reply, shortened."""
+        head = f"{self.status} {self.header('content-type') or 'without Content-Type'}, {self.framing}"
+        if not self.complete:
+            head += ", cut short"
+        if self.trailing:
+            head += f", then {self.trailing[:80]!r}"
+        if self.media_type.startswith("audio/"):
+            return f"{head}: {len(self.body):,} bytes, beginning {self.body[:12].hex(' ')}"
+        return f"{head}: {shortened(self.body.decode('utf-8', 'replace'), 600)}"
+
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            Unmet: It is none.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise Unmet("the body is JSON", self) from None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads from a socket with a deadline for the whole."""
+
+    connection: socket.socket
+    deadline: float
+    held: bytes = b""
+    ended: bool = False
+    first: float = field(default=0.0)
+
+    def more(self) -> bool:
+        """Read what is there; False at the end."""
+        if self.ended:
+            return False
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.connection.settimeout(left)
+        try:
+            data = self.connection.recv(65_536)
+        except (ConnectionError, ssl.SSLError):
+            data = b""
+        self.ended = not data
+        self.held += data
+        return bool(data)
+
+    def line(self) -> bytes | None:
+        """Return a line without its end, or None if there is none any more."""
+        while b"\r\n" not in self.held:
+            if not self.more():
+                return None
+        line, _, self.held = self.held.partition(b"\r\n")
+        return line
+
+    def exactly(self, count: int) -> bytes:
+        """Return so many bytes, or fewer at the end."""
+        parts, have = [self.held], len(self.held)
+        self.held = b""
+        while have < count and self.more():
+            parts.append(self.held)
+            have += len(self.held)
+            self.held = b""
+        data = b"".join(parts)
+        self.held = data[count:]
+        return data[:count]
+
+    def rest(self) -> bytes:
+        """Return everything up to the end."""
+        return self.exactly(_MOST_BYTES)
+
+
+def exchange(
+    address: Address, request: bytes, shown: str, timeout_s: float, *, first_only: bool = False
+) -> Exchange:
+    """Send a request on a connection of its own and read its reply.
+
+    Args:
+        address: Where to.
+        request: All of it.
+        shown: What of it may be shown.
+        timeout_s: For the whole.
+        first_only: Leave once the first bytes of the body are there.
+
+    Raises:
+        Unmet: There was no reply that is HTTP.
+        TimeoutError: It did not come in time.
+    """
+    started = time.monotonic()
+    connection = address.connect(timeout_s)
+    with contextlib.closing(connection):
+        # A refusal may come, and the connection end, while a body is still on its way.
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            connection.sendall(request)
+        reader = Reader(connection, started + timeout_s)
+        status, headers = _head(reader, shown)
+        reply = Exchange(shown, status, headers, b"", "length", complete=True)
+        if first_only:
+            while not reader.held and reader.more():
+                pass
+            return _replaced(reply, reader.held, "chunked" if _chunked(reply) else "close", False, 0, started)
+        return _body(reader, reply, started, head_only=request.startswith(b"HEAD "))
+
+
+def _head(reader: Reader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
+    status = 100
+    headers: list[tuple[str, str]] = []
+    while status in {100, 102, 103}:
+        first = reader.line()
+        words = (first or b"").split(b" ", 2)
+        if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
+            raise Unmet(
+                "the reply is HTTP",
+                Exchange(shown, 0, (), (first or b"the connection ended")[:200], "close", complete=False),
+            )
+        status, headers = int(words[1]), []
+        while line := reader.line():
+            name, _, value = line.decode("latin-1").partition(":")
+            headers.append((name.strip().lower(), value.strip()))
+    return status, tuple(headers)
+
+
+def _chunked(reply: Exchange) -> bool:
+    return "chunked" in (reply.header("transfer-encoding") or "").lower()
+
+
+def _body(reader: Reader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
+    if head_only or reply.status in {101, 204, 304}:
+        return reply
+    while not reader.held and reader.more():
+        pass
+    first = time.monotonic() - started
+    if _chunked(reply):
+        body, chunks, complete = _chunks(reader)
+        done = _replaced(reply, body, "chunked", complete, chunks, started)
+    elif (length := reply.header("content-length")) is not None and length.isdigit():
+        body = reader.exactly(int(length))
+        done = _replaced(reply, body, "length", len(body) == int(length), 1, started)
+    else:
+        done = _replaced(reply, reader.rest(), "close", True, 1, started)
+    reader.deadline = time.monotonic() + _TRAILING_WAIT_S
+    trailing = b""
+    with contextlib.suppress(TimeoutError):
+        trailing = reader.rest()
+    return Exchange(
+        done.sent,
+        done.status,
+        done.headers,
+        done.body,
+        done.framing,
+        done.complete,
+        trailing,
+        done.chunks,
+        first,
+        done.seconds,
+    )
+
+
+def _replaced(
+    reply: Exchange, body: bytes, framing: str, complete: bool, chunks: int, started: float
+) -> Exchange:
+    seconds = time.monotonic() - started
+    return Exchange(
+        reply.sent, reply.status, reply.headers, body, framing, complete, b"", chunks, seconds, seconds
+    )
+
+
+def _chunks(reader: Reader) -> tuple[bytes, int, bool]:
+    parts: list[bytes] = []
+    while True:
+        size = (reader.line() or b"").partition(b";")[0].strip()
+        try:
+            count = int(size, 16)
+        except ValueError:
+            return b"".join(parts), len(parts), False
+        if count == 0:
+            while reader.line():
+                pass
+            return b"".join(parts), len(parts), True
+        data = reader.exactly(count)
+        parts.append(data)
+        if len(data) < count or reader.line() != b"":
+            return b"".join(parts), len(parts), False

@@ -1,0 +1,271 @@
+"""A realtime connection as a check wants it: any message, in any order, with a record of everything."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from speechlab.conform._probe.http import shortened
+from speechlab.conform._probe.trouble import Unmet, Untried
+from speechlab.contract import REALTIME_PATH
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from websockets.sync.client import ClientConnection
+
+    from speechlab.conform._probe.target import Target
+
+__all__ = ["Attempt", "Talk"]
+
+_MOST_LINES = 14
+_PATIENCE_WITH_CLOSING_S = 10.0
+_RATE_CODES = {
+    "rate_limited",
+    "service_rate_limited",
+    "rate_limiter_unavailable",
+    "service_rate_limiter_unavailable",
+}
+
+Event = dict[str, Any] | bytes
+
+
+class Closed(Exception):  # noqa: N818 - connections end
+    """The service has closed the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A ``tts.speak`` and everything that came for it."""
+
+    id: Any
+    text: str
+    events: tuple[Event, ...]
+    sent: str
+    came: str
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the messages of a type."""
+        return [each for each in self.events if isinstance(each, dict) and each.get("type") == kind]
+
+    def one(self, kind: str) -> dict[str, Any]:
+        """Return the message of a type.
+
+        Raises:
+            Unmet: There is not exactly one.
+        """
+        found = self.of(kind)
+        if len(found) != 1:
+            raise Unmet(f"exactly one {kind} comes for a text that is spoken", self)
+        return found[0]
+
+    @property
+    def frames(self) -> list[bytes]:
+        """Audio in the pieces in which it came, by either transport."""
+        pieces = []
+        for event in self.events:
+            if isinstance(event, bytes):
+                pieces.append(event)
+            elif event.get("type") == "tts.audio.delta":
+                with contextlib.suppress(binascii.Error, TypeError, ValueError):
+                    pieces.append(base64.b64decode(event.get("audio", ""), validate=True))
+        return pieces
+
+
+@dataclass
+class Talk:
+    """A connection, open as long as the block lasts; also the evidence of what was said on it."""
+
+    target: Target
+    key: str | None = None
+    lines: list[str] = field(default_factory=list)
+    came_lines: list[str] = field(default_factory=list)
+    socket: ClientConnection = field(init=False)
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __enter__(self) -> Self:
+        from websockets.exceptions import InvalidHandshake
+        from websockets.sync.client import connect
+
+        silent = logging.getLogger("speechlab.conform.silent")  # the library logs the header with the key
+        silent.disabled = True
+        ws = self.target.ws
+        address = f"{'wss' if ws.tls else 'ws'}://{ws.name}{ws.path}{REALTIME_PATH}"
+        key = self.key or self.target.options.api_key
+        for attempt in range(3):
+            try:
+                opened = connect(
+                    address,
+                    additional_headers={"Authorization": f"Bearer {key}"},
+                    compression=None,
+                    max_size=None,
+                    open_timeout=self.target.options.timeout_s,
+                    close_timeout=2,
+                    ping_interval=None,
+                    proxy=None,
+                    logger=silent,
+                )
+                self.socket = self.stack.enter_context(opened)
+            except InvalidHandshake as refused:
+                self.lines.append("handshake")
+                reply = getattr(refused, "response", None)
+                status = getattr(reply, "status_code", 0)
+                if status in {429, 503} and attempt < 2:
+                    time.sleep(1 + attempt)
+                    continue
+                body = getattr(reply, "body", b"") or b""
+                self.came_lines.append(f"{status} {body[:300].decode('utf-8', 'replace')}")
+                if status == 429:
+                    raise Untried("the service has no place for a further connection") from None
+                raise Unmet("a good handshake is accepted", self) from None
+            return self
+        raise Untried("the service has no place for a further connection")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stack.close()
+
+    @property
+    def sent(self) -> str:
+        """What was sent, one message a line."""
+        return "\n".join(self.lines[-_MOST_LINES:])
+
+    @property
+    def came(self) -> str:
+        """What came, one message a line."""
+        return "\n".join(self.came_lines[-_MOST_LINES:]) or "nothing"
+
+    def raw(self, data: Any, *, text: bool | None = None) -> None:
+        """Send a message as it is: text, bytes as a binary one, or a list of fragments."""
+        from websockets.exceptions import ConnectionClosed
+
+        shown = data if isinstance(data, str) else repr(data)
+        self.lines.append(shortened(shown, 300))
+        try:
+            self.socket.send(data, text=text)
+        except ConnectionClosed as closed:
+            self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
+            raise Closed from None
+
+    def send(self, **message: Any) -> None:
+        """Send a message; fields that are ``...`` are left out."""
+        self.raw(json.dumps({name: value for name, value in message.items() if value is not ...}))
+
+    def event(self, seconds: float | None = None) -> Event:
+        """Return the next message.
+
+        Raises:
+            Closed: The service closed.
+            Unmet: None came in time, or one that is not JSON.
+        """
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            data = self.socket.recv(self.target.options.timeout_s if seconds is None else seconds)
+        except ConnectionClosed as closed:
+            self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
+            raise Closed from None
+        except TimeoutError:
+            self.came_lines.append("(nothing more)")
+            raise Unmet("an answer comes", self) from None
+        if isinstance(data, bytes):
+            self.came_lines.append(f"(binary, {len(data):,} bytes)")
+            return data
+        self.came_lines.append(shortened(data, 300))
+        try:
+            found = json.loads(data)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Unmet("every text message of the service is a JSON object", self)
+        return found
+
+    def message(self, seconds: float | None = None) -> dict[str, Any]:
+        """Return the next message, which is not audio."""
+        try:
+            found = self.event(seconds)
+        except Closed:
+            raise Unmet("the connection stays open", self) from None
+        if isinstance(found, bytes):
+            raise Unmet("an answer comes, and not audio", self)
+        return found
+
+    def ask(self, **message: Any) -> dict[str, Any]:
+        """Send a message and return the answer."""
+        self.send(**message)
+        return self.message()
+
+    def update(self, _id: Any = "u-1", **session: Any) -> dict[str, Any]:
+        """Send ``session.update`` with the voice of this run; fields that are ``...`` are left out."""
+        settings = {"voice_id": self.target.voice["id"], "format": self.target.stream_format} | session
+        settings = {name: value for name, value in settings.items() if value is not ...}
+        return self.ask(type="session.update", id=_id, session=settings)
+
+    def configured(self, **session: Any) -> dict[str, Any]:
+        """Send a good ``session.update`` and return ``session.created``.
+
+        Raises:
+            Unmet: It is refused.
+        """
+        found = self.update(**session)
+        if found.get("type") != "session.created":
+            raise Unmet("a good session.update is answered by session.created", self)
+        return found
+
+    def refused(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
+        """Whether a message is an error of this code; a finding unless it is."""
+        right = found.get("type") == kind and found.get("code") == code
+        return self.target.require(
+            right and isinstance(found.get("message"), str), f"{kind} with code {code} and a message", self
+        )
+
+    def speak(self, text: str, _id: Any = ...) -> Attempt:
+        """Send ``tts.speak`` and read to its end: ``tts.usage``, or an error that ends it."""
+        self.send(type="tts.speak", id=_id, text=text)
+        return self.to_end(text, _id)
+
+    def to_end(self, text: str, _id: Any) -> Attempt:
+        """Read to the end of an attempt.
+
+        Raises:
+            Untried: The service has had too many calls.
+        """
+        events: list[Event] = []
+        while True:
+            try:
+                event = self.event()
+            except Closed:
+                raise Unmet("the connection stays open until tts.usage", self) from None
+            events.append(event)
+            if isinstance(event, bytes):
+                continue
+            kind = event.get("type")
+            if kind == "tts.audio.start":
+                self.target.metered += 1
+            if kind == "tts.error" and event.get("code") in _RATE_CODES:
+                raise Untried(f"the service says {event['code']}")
+            ends = kind == "tts.error" and event.get("code") not in {
+                "backend_request_failed",
+                "synthesis_in_progress",
+            }
+            if kind == "tts.usage" or ends:
+                return Attempt(_id, text, tuple(events), self.sent, self.came)
+
+    def close_code(self) -> int | None:
+        """Read to the end and return the close code; None if the connection stays open or breaks off."""
+        deadline = time.monotonic() + min(self.target.options.timeout_s, _PATIENCE_WITH_CLOSING_S)
+        try:
+            while time.monotonic() < deadline:
+                self.event(max(0.05, deadline - time.monotonic()))
+        except Closed:
+            return self.socket.close_code if self.socket.close_code != 1006 else None
+        except Unmet:
+            return None
+        return None

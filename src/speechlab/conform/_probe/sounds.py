@@ -1,0 +1,98 @@
+"""Recordings to send, and a look at those that come."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING
+
+from speechlab.conform._probe.trouble import Untried
+
+if TYPE_CHECKING:
+    from speechlab.audio import AudioClip
+    from speechlab.conform._probe.target import Target
+
+__all__ = ["NOT_AUDIO", "clip_of", "looks_like", "no_samples", "silence", "sniffs", "speech", "with_silence"]
+
+NOT_AUDIO = b"This is a text, and no recording at all. " * 4
+_RATE = 16_000
+
+
+def sniffs(data: bytes) -> str | None:
+    """Name the container that a header belongs to; None for raw samples and anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return "wav"
+    if data[:4] == b"OggS":
+        return "ogg"
+    if data[:4] == b"fLaC":
+        return "flac"
+    layer_three = len(data) > 1 and data[0] == 0xFF and data[1] & 0xE0 == 0xE0 and data[1] & 0x06
+    return "mp3" if data[:3] == b"ID3" or layer_three else None
+
+
+def looks_like(data: bytes, name: str) -> bool:
+    """Whether bytes can be audio of a format; raw samples can be anything but a container or text."""
+    if name == "pcm":
+        return len(data) % 2 == 0 and sniffs(data[:16]) in {None, "mp3"} and data[:1] not in b"{[<"
+    return sniffs(data) == name
+
+
+def clip_of(data: bytes, name: str, sample_rate: int) -> AudioClip | None:
+    """Decode what came; None if it cannot be decoded."""
+    from speechlab.audio import AudioClip
+    from speechlab.errors import SpeechLabError
+
+    if name == "pcm":
+        return AudioClip.from_pcm(data[: len(data) // 2 * 2], sample_rate) if len(data) > 1 else None
+    try:
+        return AudioClip.from_bytes(data)
+    except SpeechLabError:
+        return None
+
+
+def speech(target: Target) -> AudioClip:
+    """Return speech that the service itself has made, at 16 kHz.
+
+    Raises:
+        Untried: It makes none.
+    """
+
+    def make() -> AudioClip:
+        reply = target.speak(text=target.text * 2)
+        clip = clip_of(reply.body, target.format, 24_000) if reply.status == 200 else None
+        if clip is None:
+            raise Untried("there is no speech to recognise: synthesis fails")
+        return clip.resample(_RATE)
+
+    return target.kept("speech", make)
+
+
+def with_silence(clip: AudioClip, *seconds_between: float) -> bytes:
+    """Return a WAV of a clip, repeated, with silence before each time: (3,) or (1, 2)."""
+    import numpy as np
+
+    from speechlab.audio import AudioClip
+
+    parts = []
+    for seconds in seconds_between:
+        parts += [np.zeros(round(seconds * clip.sample_rate), dtype=np.float32), clip.samples.reshape(-1)]
+    parts.append(np.zeros(clip.sample_rate // 2, dtype=np.float32))
+    return AudioClip(np.concatenate(parts), clip.sample_rate).encode("wav")
+
+
+@cache
+def silence(seconds: float = 1.0) -> bytes:
+    """Return a WAV of silence."""
+    return _wav(bytes(2 * round(seconds * _RATE)))
+
+
+def no_samples() -> bytes:
+    """Return a WAV that is a header only."""
+    return _wav(b"")
+
+
+def _wav(data: bytes) -> bytes:
+    head = struct.pack(
+        "<4sI4s4sIHHIIHH", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 1, 1, _RATE, _RATE * 2, 2, 16
+    )
+    return head + struct.pack("<4sI", b"data", len(data)) + data

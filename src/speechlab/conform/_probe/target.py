@@ -1,0 +1,384 @@
+"""The deployment that is tried: how to reach it, what it has, and what has been asked of it so far."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import uuid4
+
+from speechlab.conform._model import Finding
+from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
+from speechlab.conform._probe.trouble import Evidence, Unmet, Untried
+from speechlab.contract import (
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    VOICES_PATH,
+    realtime_base,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from speechlab.conform._probe.socket import Talk
+
+__all__ = ["Options", "Target", "form_body"]
+
+_T = TypeVar("_T")
+_METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
+_LONGEST_WAIT_S = 30.0
+_PATIENT_TRIES = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where the deployment is, and what one may know about it beforehand.
+
+    Attributes:
+        base_url: Base of its HTTP paths.
+        api_key: A key that may use everything.
+        ws_base_url: Base of its WebSocket path; None for the same host.
+        voice: Id of the voice to try with; None for the first that speaks WAV.
+        q_voice: Id of a voice whose provider is "provider Q".
+        restricted_key: A key that may not use that voice.
+        no_asr_key: A key that may not use recognition.
+        expired_key: A key that was good once.
+        legacy_key: A key of a form that is not accepted any more.
+        text_limit: Most code points of a text to speak, if that is not the contract's default.
+        timeout_s: Patience with a reply.
+    """
+
+    base_url: str
+    api_key: str = field(repr=False)
+    ws_base_url: str | None = None
+    voice: str | None = None
+    q_voice: str | None = None
+    restricted_key: str | None = field(default=None, repr=False)
+    no_asr_key: str | None = field(default=None, repr=False)
+    expired_key: str | None = field(default=None, repr=False)
+    legacy_key: str | None = field(default=None, repr=False)
+    text_limit: int = 5_000
+    timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if any(not (key.isascii() and key.isprintable()) for key in self.keys):
+            raise ValueError("an API key has printable ASCII characters only")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that were given."""
+        further = (self.restricted_key, self.no_asr_key, self.expired_key, self.legacy_key)
+        return (self.api_key, *(key for key in further if key))
+
+
+class Target:
+    """A deployment under test.
+
+    Args:
+        options: How to reach it.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.http = Address.of(options.base_url)
+        self.ws = Address.of(options.ws_base_url or realtime_base(options.base_url))
+        self.metered = 0
+        self.findings: list[Finding] = []
+        self._kept: dict[str, Any] = {}
+        self._secrets = [key for key in options.keys if key]
+
+    # Saying what is wrong
+
+    def require(self, condition: object, expected: str, evidence: Evidence | None = None) -> bool:
+        """Note a finding unless the condition holds; the check goes on."""
+        if not condition:
+            self.note(Unmet(expected, evidence))
+        return bool(condition)
+
+    def insist(self, condition: object, expected: str, evidence: Evidence | None = None) -> None:
+        """Note a finding and end the check unless the condition holds."""
+        if not condition:
+            raise Unmet(expected, evidence)
+
+    def note(self, unmet: Unmet) -> None:
+        """Keep a finding, without keys."""
+        sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
+        self.findings.append(Finding(unmet.expected, self.redacted(sent), self.redacted(came)))
+
+    def redacted(self, text: str) -> str:
+        """Return a text without any key, even one that the service sends back."""
+        for secret in self._secrets:
+            text = text.replace(secret, "•••")
+            text = text.replace(secret.partition(":")[2] or secret, "•••")
+        return text
+
+    def kept(self, name: str, make: Callable[[], _T]) -> _T:
+        """Return what was made under this name, and make it the first time; trouble is kept as well."""
+        if name not in self._kept:
+            try:
+                self._kept[name] = make()
+            except (Unmet, Untried, OSError) as trouble:
+                self._kept[name] = trouble
+        found = self._kept[name]
+        if isinstance(found, Unmet):
+            raise Untried(f"what it builds on fails: {found.expected}") from found
+        if isinstance(found, Exception):
+            raise found
+        return cast("_T", found)
+
+    # HTTP
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        auth: str | tuple[str, ...] | None = "",
+        shown: str = "",
+        first_only: bool = False,
+    ) -> Exchange:
+        """Send a request; ``auth`` is "" for the key, None for no header, else the values of the header.
+
+        Raises:
+            Unmet: The reply is not HTTP, or none.
+            Untried: The service says again and again that there are too many calls.
+        """
+        given_auth: tuple[str, ...] = (auth,) if isinstance(auth, str) else auth or ()
+        if auth == "":
+            given_auth = (f"Bearer {self.options.api_key}",)
+        given = [
+            ("Host", self.http.name),
+            ("User-Agent", "speechlab-conform"),
+            ("Accept", "*/*"),
+            ("Connection", "close"),
+            *(("Authorization", value) for value in given_auth),
+            *headers,
+        ]
+        if body or method != "GET":
+            given.append(("Content-Length", str(len(body))))
+        head = f"{method} {self.http.path}{path} HTTP/1.1\r\n"
+        raw = (head + "".join(f"{name}: {value}\r\n" for name, value in given)).encode("latin-1")
+        text = shown or shortened(body.decode("utf-8", "replace"))
+        extra = "".join(f"; {name}: {value}" for name, value in headers)
+        said = f"{method} {path}{extra} {_shown_auth(auth)}{text}".rstrip()
+        for attempt in range(_PATIENT_TRIES):
+            reply = exchange(
+                self.http, raw + b"\r\n" + body, said, self.options.timeout_s, first_only=first_only
+            )
+            if reply.status != 429:
+                break
+            wait = reply.header("retry-after") or ""
+            time.sleep(min(float(wait) if wait.isdigit() else 2.0**attempt, _LONGEST_WAIT_S))
+        else:
+            raise Untried("the service keeps answering 429: too many calls")
+        kind = _METERED.get(path)
+        if kind is not None and reply.status == 200 and reply.media_type.startswith(kind):
+            self.metered += 1
+        return reply
+
+    def post(self, path: str, fields: Any, **options: Any) -> Exchange:
+        """Post JSON: a value, or bytes as they are."""
+        raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+        if isinstance(fields, dict) and isinstance(fields.get("audio"), str):
+            brief = {**fields, "audio": shortened(fields["audio"], 60)}
+            options.setdefault("shown", shortened(json.dumps(brief, ensure_ascii=False)))
+        headers = options.pop("headers", (("Content-Type", "application/json"),))
+        return self.request("POST", path, raw, headers=headers, **options)
+
+    def speak(self, *, first_only: bool = False, auth: Any = "", **fields: Any) -> Exchange:
+        """``POST /tts`` with a small text; fields replace what is sent, and None as ``...`` leaves it out."""
+        sent = {"voice_id": self.voice["id"], "text": self.text, "format": self.format} | fields
+        sent = {name: value for name, value in sent.items() if value is not ...}
+        return self.post(SPEECH_PATH, sent, first_only=first_only, auth=auth)
+
+    def recognise(self, audio: Any = ..., **fields: Any) -> Exchange:
+        """``POST /asr/srt/audio_llm``; bytes are encoded, ``...`` leaves the audio out."""
+        if isinstance(audio, bytes):
+            audio = base64.b64encode(audio).decode()
+        return self.post(RECOGNITION_PATH, fields if audio is ... else {"audio": audio, **fields})
+
+    def translate(self, *pairs: tuple[str, str], **fields: str | None) -> Exchange:
+        """``POST /translate/`` with a small text; None leaves a field out."""
+        sent = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"} | fields
+        return self.form([(name, value) for name, value in sent.items() if value is not None] + list(pairs))
+
+    def form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
+        """Post a form."""
+        body, kind = form_body(pairs)
+        shown = shortened(json.dumps(pairs, ensure_ascii=False))
+        return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=shown)
+
+    def talk(self, **options: Any) -> Talk:
+        """Open a realtime connection."""
+        from speechlab.conform._probe.socket import Talk
+
+        return Talk(self, **options)
+
+    # What it has
+
+    @property
+    def catalogue(self) -> Exchange:
+        """The reply of the catalogue."""
+        return self.kept("catalogue", lambda: self.request("GET", VOICES_PATH))
+
+    @property
+    def voices(self) -> list[dict[str, Any]]:
+        """Voices, in whichever of the two documented forms."""
+
+        def read() -> list[dict[str, Any]]:
+            found = self.catalogue.json()
+            listed = found.get("voices") if isinstance(found, dict) else found
+            self.insist(
+                self.catalogue.status == 200 and isinstance(listed, list), "voices are listed", self.catalogue
+            )
+            assert isinstance(listed, list)
+            usable = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
+            if not usable:
+                raise Untried("the catalogue lists no voice")
+            return usable
+
+        return self.kept("voices", read)
+
+    @property
+    def voice(self) -> dict[str, Any]:
+        """The voice to try with."""
+        if self.options.voice is not None:
+            return self._named(self.options.voice)
+        return min(self.voices, key=lambda each: ("wav" not in formats_of(each), not each.get("streaming")))
+
+    @property
+    def q_voice(self) -> dict[str, Any]:
+        """A voice of provider Q."""
+        if self.options.q_voice is None:
+            raise Untried("needs --q-voice, the id of a voice of provider Q")
+        return self._named(self.options.q_voice)
+
+    def voice_where(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """Return the first voice of this kind.
+
+        Raises:
+            Untried: There is none.
+        """
+        found = next(filter(wanted, [self.voice, *self.voices]), None)
+        if found is None:
+            raise Untried(f"no voice is listed {what}")
+        return found
+
+    @property
+    def format(self) -> str:
+        """A format that the voice has; WAV if it can be."""
+        found = formats_of(self.voice)
+        return "wav" if "wav" in found or not found else found[0]
+
+    @property
+    def stream_format(self) -> str:
+        """A format in which the voice streams.
+
+        Raises:
+            Untried: There is none.
+        """
+
+        def find() -> str:
+            if self.voice.get("streaming") is not True:
+                raise Untried("the voice does not stream; choose another one with --voice")
+            for name in sorted(formats_of(self.voice), key=_place):
+                if self.speak(format=name, stream=True).status == 200:
+                    return name
+            raise Untried("the voice streams in none of its formats")
+
+        return self.kept("stream_format", find)
+
+    @property
+    def text(self) -> str:
+        """A small text that the voice can read."""
+        return "Hello." if "en" in str(self.voice.get("language", "en")).lower() else "こんにちは。"
+
+    @property
+    def several_sentences(self) -> str:
+        """A text that takes a moment."""
+        if self.text.isascii():
+            return "This is the first of them. Here is the second one. And a third one ends it. " * 3
+        return "これは最初の文です。ここに二つ目の文があります。三つ目でおしまいです。" * 3
+
+    def restricted(self, name: str = "restricted_key") -> str:
+        """Return a further key.
+
+        Raises:
+            Untried: It was not given.
+        """
+        key = getattr(self.options, name)
+        if key is None:
+            raise Untried(f"needs --{name.replace('_', '-')}")
+        return cast("str", key)
+
+    def unknown_id(self) -> str:
+        """Return an id that no voice has."""
+        return str(uuid4())
+
+    def _named(self, voice_id: str) -> dict[str, Any]:
+        wanted = voice_id.lower()
+        found = next((each for each in self.voices if each["id"].lower() == wanted), None)
+        if found is None:
+            raise Untried(f"the catalogue has no voice {voice_id}")
+        return found
+
+    def need_recognition(self) -> None:
+        """Go on only if recognition is there.
+
+        Raises:
+            Untried: It is not.
+        """
+        self._need("recognition", self.recognise)
+
+    def need_translation(self) -> None:
+        """Go on only if translation is there.
+
+        Raises:
+            Untried: It is not.
+        """
+        self._need("translation", lambda: self.form([("target_lang", "ja")]))
+
+    def _need(self, what: str, ask: Callable[[], Exchange]) -> None:
+        reply = self.kept(f"{what} is there", ask)
+        if reply.status in {403, 404} or reply.status >= 500:
+            raise Untried(f"{what} is not to be had here: {shortened(reply.came, 120)}")
+
+
+def _place(name: str) -> int:
+    # Raw samples come most promptly; formats that the contract does not know are tried last.
+    known = ("pcm", "wav", "mp3", "ogg", "flac")
+    return known.index(name) if name in known else len(known)
+
+
+def formats_of(voice: dict[str, Any]) -> list[str]:
+    """Return a voice's formats, as far as they are any."""
+    found = voice.get("formats")
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def rates_of(voice: dict[str, Any]) -> list[int]:
+    """Return a voice's sample rates, which may be absent."""
+    found = voice.get("sample_rates")
+    return [each for each in found if type(each) is int] if isinstance(found, list) else []
+
+
+def form_body(pairs: list[tuple[str, str]], boundary: str = "speechlab-boundary") -> tuple[bytes, str]:
+    """Return a multipart body and its content type."""
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in pairs
+    ]
+    return ("".join(parts) + f"--{boundary}--\r\n").encode(), f"multipart/form-data; boundary={boundary}"
+
+
+def _shown_auth(auth: str | tuple[str, ...] | None) -> str:
+    if auth == "":
+        return ""
+    if auth is None:
+        return "(no Authorization) "
+    return f"(Authorization: {auth if isinstance(auth, str) else ' | '.join(auth)}) "

@@ -1,0 +1,1 @@
+"""Checks of the realtime WebSocket, one file for each area."""

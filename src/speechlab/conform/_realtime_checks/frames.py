@@ -1,0 +1,123 @@
+"""Messages and frames that are not what they should be (sections 3 and 7.2)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._probe.socket import Closed
+from speechlab.conform._registry import check
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.socket import Talk
+    from speechlab.conform._probe.target import Target
+
+_HUGE = 4 * 1024 * 1024
+_BINARY, _TOO_LARGE, _BAD_DATA = 1003, 1009, 1007
+
+
+def _answer(talk: Talk, data: Any) -> dict[str, Any]:
+    talk.raw(data)
+    return talk.message()
+
+
+@check("router", 157, title="router.error: invalid_json, missing_message_type, unknown_message_type")
+def _router(t: Target) -> None:
+    with t.talk() as talk:
+        for data, code in (
+            ("{", "invalid_json"),
+            ("", "invalid_json"),
+            ("{}", "missing_message_type"),
+            ('{"type": "conform.unknown"}', "unknown_message_type"),
+        ):
+            talk.refused(_answer(talk, data), code, "router.error")
+        talk.configured()
+        talk.refused(_answer(talk, "no json"), "invalid_json", "router.error")
+        talk.refused(talk.update(), "session_already_configured")
+
+
+@check(
+    "router-types", 157, title="no object, or a type that is no string: missing_message_type", advisory=True
+)
+def _router_types(t: Target) -> None:
+    with t.talk() as talk:
+        for data in ("[]", "5", "null", '{"type": 5}', '{"type": null}'):
+            talk.refused(_answer(talk, data), "missing_message_type", "router.error")
+
+
+@check("binary", 158, title="a binary frame, even an empty one, closes with 1003 in any state")
+def _binary(t: Target) -> None:
+    for configured in (False, True):
+        for data in (b"\x00\x01", b""):
+            with t.talk() as talk:
+                if configured:
+                    talk.configured()
+                talk.raw(data)
+                code = talk.close_code()
+                t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
+
+
+@check("binary-busy", 158, title="… and while it speaks", metered=1)
+def _binary_busy(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        talk.send(type="tts.speak", text=t.several_sentences)
+        t.metered += 1
+        talk.raw(b"\x00")
+        code = talk.close_code()
+        t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
+
+
+@check("huge", 159, title="a message of 4 MB: tts_control_frame_too_large, or close code 1009")
+def _huge(t: Target) -> None:
+    with t.talk() as talk:
+        try:
+            talk.send(type="tts.speak", text="a" * _HUGE)
+            found = talk.event()
+        except Closed:
+            code = talk.socket.close_code
+            t.require(code == _TOO_LARGE, f"close code 1009, and not {code}", talk)
+            return
+        code = found.get("code") if isinstance(found, dict) else None
+        t.require(code == "tts_control_frame_too_large", "tts_control_frame_too_large", talk)
+
+
+@check("legal-size", 159, title="a text of the limit, every code point escaped as a pair, is not too large")
+def _legal_size(t: Target) -> None:
+    with t.talk() as talk:
+        text = json.dumps("\U0001f600" * t.options.text_limit)
+        found = _answer(talk, f'{{"type": "tts.speak", "text": {text}}}')
+        talk.refused(found, "session_not_configured")
+
+
+@check("large", 159, title="129 KiB: tts_control_frame_too_large, and the connection stays", advisory=True)
+def _large(t: Target) -> None:
+    with t.talk() as talk:
+        found = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
+        talk.refused(found, "tts_control_frame_too_large")
+        talk.configured()
+
+
+@check("fragments", 160, title="a message in fragments is one message")
+def _fragments(t: Target) -> None:
+    with t.talk() as talk:
+        found = _answer(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
+        talk.refused(found, "session_not_configured")
+
+
+@check("bad-utf8", 160, title="text that is not UTF-8 closes with 1007")
+def _bad_utf8(t: Target) -> None:
+    with t.talk() as talk:
+        talk.raw(b'{"type": "\xc3\x28"}', text=True)
+        code = talk.close_code()
+        t.require(code == _BAD_DATA, f"close code 1007, and not {code}", talk)
+
+
+@check("pong", 160, title="pings are answered while it speaks", metered=1, quick=False)
+def _pong(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        talk.send(type="tts.speak", text=t.several_sentences)
+        answered = talk.socket.ping()
+        attempt = talk.to_end(t.several_sentences, ...)
+        t.require(answered.wait(5.0), "a pong comes", attempt)

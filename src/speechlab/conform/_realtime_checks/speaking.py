@@ -1,0 +1,240 @@
+"""``tts.speak`` and what comes of it (sections 3, 4.3, 6 and 7.2)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from speechlab.conform._http_checks.sound import TYPES
+from speechlab.conform._probe.sounds import clip_of, looks_like
+from speechlab.conform._registry import check
+from speechlab.contract import DEFAULT_SAMPLE_RATE
+
+if TYPE_CHECKING:
+    from speechlab.conform._probe.socket import Attempt
+    from speechlab.conform._probe.target import Target
+
+_ASTRAL = " \U0001f600"
+_START = ("request_id", "format", "content_type", "voice_id", "model", "audio_transport")
+
+
+class _Spoken:
+    """Two texts on one connection."""
+
+    def __init__(self, t: Target, transport: str) -> None:
+        with t.talk() as talk:
+            # Whoever takes binary for granted must get it without asking.
+            asked = {} if transport == "binary" else {"audio_transport": transport}
+            self.created: dict[str, Any] = talk.configured(**asked).get("session") or {}
+            self.first = talk.speak(t.text + _ASTRAL, "speak-1")
+            self.second = talk.speak(t.several_sentences)  # long enough for several pieces
+
+    @property
+    def both(self) -> tuple[Attempt, Attempt]:
+        """Both attempts."""
+        return self.first, self.second
+
+
+def _spoken(t: Target, transport: str) -> _Spoken:
+    return t.kept(f"spoken {transport}", lambda: _Spoken(t, transport))
+
+
+def _every(t: Target) -> list[tuple[_Spoken, Attempt, str]]:
+    both = [(_spoken(t, transport), transport) for transport in ("binary", "base64_json")]
+    return [(spoken, attempt, transport) for spoken, transport in both for attempt in spoken.both]
+
+
+def _kinds(attempt: Attempt) -> list[str]:
+    return ["audio" if isinstance(each, bytes) else str(each.get("type")) for each in attempt.events]
+
+
+@check("early-speak", 139, title="tts.speak before session.update: session_not_configured, whatever the text")
+def _early_speak(t: Target) -> None:
+    with t.talk() as talk:
+        for text in (t.text, "", ...):
+            found = talk.ask(type="tts.speak", id="early", text=text)
+            talk.refused(found, "session_not_configured")
+            t.require(found.get("id") == "early", "the id is echoed", talk)
+        talk.configured()
+
+
+@check("sequence", 140, title="tts.audio.start, audio, tts.audio.done, tts.usage: in this order", metered=4)
+def _sequence(t: Target) -> None:
+    for _, attempt, transport in _every(t):
+        kinds, sound = _kinds(attempt), "audio" if transport == "binary" else "tts.audio.delta"
+        right = kinds[:1] == ["tts.audio.start"] and kinds[-2:] == ["tts.audio.done", "tts.usage"]
+        t.require(right, "start first, done and usage last", attempt)
+        t.require(
+            len(kinds) > 3 and set(kinds[1:-2]) == {sound}, "audio, and only audio, in between", attempt
+        )
+
+
+@check("start", 141, title="tts.audio.start has all its fields, and they are true", metered=4)
+def _start(t: Target) -> None:
+    name = t.stream_format
+    for spoken, attempt, transport in _every(t):
+        start = attempt.one("tts.audio.start")
+        for field in _START:
+            t.require(isinstance(start.get(field), str), f"{field} is a string", attempt)
+        t.require(start.get("format") == name, "format is the session's", attempt)
+        t.require(start.get("sample_rate") == DEFAULT_SAMPLE_RATE, "sample_rate is 24000", attempt)
+        t.require(start.get("audio_transport") == transport, f"audio_transport is {transport}", attempt)
+        for field in ("voice_id", "model"):
+            t.require(start.get(field) == spoken.created.get(field), f"{field} is the session's", attempt)
+        kind = str(start.get("content_type")).partition(";")[0]
+        t.require(kind in TYPES.get(name, {kind}), "content_type matches the format", attempt)
+
+
+@check("transports", 142, title="binary frames or base64 deltas that join to the audio", metered=4)
+def _transports(t: Target) -> None:
+    name = t.stream_format
+    for _, attempt, transport in _every(t):
+        deltas = attempt.of("tts.audio.delta")
+        t.require(
+            bool(deltas) == (transport == "base64_json"), "audio comes by the transport asked for", attempt
+        )
+        t.require(len(attempt.frames) >= len(deltas), "audio of a delta is standard base64", attempt)
+        data = b"".join(attempt.frames)
+        clip = clip_of(data, name, DEFAULT_SAMPLE_RATE) if looks_like(data, name) else None
+        t.require(clip is not None and clip.duration_s > 0.05, f"the joined audio is {name}", attempt)
+
+
+@check("seq", 143, title="seq grows by one with each delta", metered=4)
+def _seq(t: Target) -> None:
+    for attempt in _spoken(t, "base64_json").both:
+        found = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
+        t.insist(found and all(type(each) is int for each in found), "seq is an integer", attempt)
+        counted = [int(found[0] or 0) + place for place in range(len(found))]
+        t.require(found == counted, f"seq counts up by one, and is not {found[:12]}", attempt)
+
+
+@check("seq-zero", 143, title="seq begins with 0 for each text", advisory=True, metered=4)
+def _seq_zero(t: Target) -> None:
+    for attempt in _spoken(t, "base64_json").both:
+        found = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
+        t.require(found[:1] == [0], "the first seq is 0", attempt)
+
+
+@check("done", 144, title="tts.audio.done has the bytes and the pieces that were sent", metered=4)
+def _done(t: Target) -> None:
+    for _, attempt, _ in _every(t):
+        done, frames = attempt.one("tts.audio.done"), attempt.frames
+        total = sum(map(len, frames))
+        t.require(done.get("audio_bytes") == total, f"audio_bytes is {total}", attempt)
+        t.require(done.get("chunks") == len(frames), f"chunks is {len(frames)}", attempt)
+
+
+@check(
+    "usage", 145, title="tts.usage has all its fields, counts code points and bytes, and is final", metered=4
+)
+def _usage(t: Target) -> None:
+    for spoken, attempt, _ in _every(t):
+        found = attempt.one("tts.usage")
+        usage = found.get("usage")
+        t.insist(isinstance(usage, dict), "usage is an object", attempt)
+        assert isinstance(usage, dict)
+        t.require(found.get("session_id") == spoken.created.get("id"), "session_id is the session's", attempt)
+        t.require(isinstance(found.get("model"), str), "model is a string", attempt)
+        wanted = None if attempt.id is ... else attempt.id
+        t.require(found.get("client_id") == wanted, f"client_id is {wanted}", attempt)
+        total = sum(map(len, attempt.frames))
+        for name, value in (
+            ("input_chars", len(attempt.text)),
+            ("input_bytes", len(attempt.text.encode())),
+            ("audio_bytes", total),
+        ):
+            right = usage.get(name) == value and type(usage.get(name)) is int
+            t.require(right, f"{name} is {value}", attempt)
+        t.require(usage.get("status") == "completed", "status is completed", attempt)
+        t.require(usage.get("final") is True, "final is true", attempt)
+
+
+@check("ids", 146, title="each text has a request_id of its own; the id is on all its events", metered=4)
+def _ids(t: Target) -> None:
+    seen: set[str] = set()
+    for _, attempt, _ in _every(t):
+        messages = [each for each in attempt.events if isinstance(each, dict)]
+        found = {str(each.get("request_id")) for each in messages}
+        t.require(len(found) == 1 and "None" not in found, "one request_id on all events", attempt)
+        t.require(not found & seen, "another request_id than before", attempt)
+        seen |= found
+        if attempt.id is not ...:
+            echoed = [each.get("id") for each in messages if each.get("type") != "tts.usage"]
+            t.require(set(echoed) == {attempt.id}, "the id is echoed on each event", attempt)
+
+
+@check("base64", 142, title="deltas are padded, standard base64", metered=2, quick=False)
+def _base64(t: Target) -> None:
+    for attempt in _spoken(t, "base64_json").both:
+        for delta in attempt.of("tts.audio.delta"):
+            try:
+                right = bool(base64.b64decode(delta.get("audio", ""), validate=True))
+            except (binascii.Error, TypeError, ValueError):
+                right = False
+            t.require(right, "audio is standard base64 of something", attempt)
+
+
+@check(
+    "busy", 149, 164, title="a second text while one is spoken: synthesis_in_progress, and no harm", metered=1
+)
+def _busy(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        talk.send(type="tts.speak", id="first", text=t.several_sentences)
+        talk.send(type="tts.speak", id="second", text=t.text)
+        attempt = talk.to_end(t.several_sentences, "first")
+        refusals = attempt.of("tts.error")
+        t.insist(len(refusals) == 1, "one tts.error, for the second text", attempt)
+        talk.refused(refusals[0], "synthesis_in_progress")
+        t.require(refusals[0].get("id") == "second", "it has the id of the second text", attempt)
+        done, total = attempt.one("tts.audio.done"), sum(map(len, attempt.frames))
+        t.require(
+            done.get("id") == "first" and done.get("audio_bytes") == total, "the first goes on", attempt
+        )
+        found = talk.ask(type="conform.unknown")
+        t.require(found.get("type") == "router.error", "no usage for the second text", talk)
+
+
+@check("one-error", 150, title="a refused text gives one tts.error, and nothing else", metered=1, quick=False)
+def _one_error(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        for text in ("", "a" * (t.options.text_limit + 1)):
+            talk.send(type="tts.speak", id="refused", text=text)
+            talk.send(type="conform.unknown")
+            first, second = talk.message(), talk.message()
+            t.require(first.get("type") == "tts.error", "one tts.error", talk)
+            t.require(first.get("id") == "refused", "it has the id", talk)
+            t.require(second.get("type") == "router.error", "nothing more for the text", talk)
+        attempt = talk.speak(t.text)
+        t.require(attempt.of("tts.audio.done"), "the session takes the next text", attempt)
+
+
+@check("texts", 151, 30, title="empty_text, and tts_text_too_long over the limit")
+def _texts(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        talk.refused(talk.ask(type="tts.speak", text=""), "empty_text")
+        over = "a" * (t.options.text_limit + 1)
+        talk.refused(talk.ask(type="tts.speak", text=over), "tts_text_too_long")
+
+
+@check("odd-texts", 151, title="missing or blank: empty_text; no string: invalid_message", advisory=True)
+def _odd_texts(t: Target) -> None:
+    with t.talk() as talk:
+        talk.configured()
+        for text in (..., " \n　"):
+            talk.refused(talk.ask(type="tts.speak", text=text), "empty_text")
+        for wrong in (5, ["a"]):
+            talk.refused(talk.ask(type="tts.speak", text=wrong), "invalid_message")
+
+
+@check("most-text", 151, 29, title="as many code points as are allowed are spoken", metered=1, quick=False)
+def _most_text(t: Target) -> None:
+    text = t.text + "\U0001f600" * (t.options.text_limit - len(t.text))
+    with t.talk() as talk:
+        talk.configured()
+        found = talk.ask(type="tts.speak", text=text)
+        t.metered += found.get("type") == "tts.audio.start"
+        t.require(found.get("type") == "tts.audio.start", "it begins to speak", talk)

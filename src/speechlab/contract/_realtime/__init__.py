@@ -1,0 +1,1 @@
+"""The realtime session: messages, settings, states."""

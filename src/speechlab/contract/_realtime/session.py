@@ -1,0 +1,406 @@
+"""The realtime session of section 3 as an explicit state machine, without I/O.
+
+Each method is something that happened; what it returns is to be done, in that order. The machine never waits and
+holds no clock, socket or engine, so that every path through it can be walked in a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import orjson
+import pybase64
+
+from speechlab.contract._errors import CloseCode, RealtimeCode, RouterCode
+from speechlab.contract._formats import CONTENT_TYPES, AudioFormat, AudioTransport
+from speechlab.contract._limits import LIMITS, WS_MESSAGE_MAX_BYTES
+from speechlab.contract._realtime.actions import (
+    CANCELLED,
+    AskLimiter,
+    CancelSynthesis,
+    CloseSession,
+    FindVoice,
+    RecordUsage,
+    SendAudio,
+    SendMessage,
+    SessionAction,
+    SessionConfig,
+    StartSynthesis,
+    SynthesisRecord,
+)
+from speechlab.contract._realtime.messages import SessionState, UsageStatus
+from speechlab.contract._realtime.settings import configured, correlation_id, invalid, shown
+from speechlab.contract._speech import canonical_uuid, check_text
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.contract._realtime.actions import SessionVoice
+
+__all__ = ["AUDIO_FRAME_MAX_BYTES", "RealtimeSession"]
+
+AUDIO_FRAME_MAX_BYTES = 32 * 1024
+"""Bytes of audio in one frame or delta: small enough that errors and pongs are not stuck behind it."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    request_id: str
+    client_id: str | None
+    text: str
+    given_away: bool = False  # StartSynthesis was returned: somebody works on it
+    reached: bool = False  # a backend took it
+    audio_bytes: int = 0
+    chunks: int = 0
+
+
+def _request_id() -> str:
+    return f"req_{uuid4().hex}"
+
+
+class RealtimeSession:
+    """One connection, from the upgrade to its end.
+
+    Args:
+        session_id: Identity of the session.
+        service: Name under which it is accounted, ``<vendor>/tts``.
+        text_limit: Most code points of a text.
+        new_id: Makes the identity of an attempt.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        service: str,
+        *,
+        text_limit: int = LIMITS.tts_text_chars,
+        new_id: Callable[[], str] = _request_id,
+    ) -> None:
+        self.session_id = session_id
+        self.service = service
+        self._text_limit = text_limit
+        self._new_id = new_id
+        self._config: SessionConfig | None = None
+        self._attempt: _Attempt | None = None
+        self._update: tuple[str | None, dict[str, Any]] | None = None
+        self._limiter_asked = False
+        self._ending: CloseSession | None = None  # as soon as nothing runs
+        self._closed = False
+
+    @property
+    def state(self) -> SessionState:
+        """Where the session is in the table of section 3."""
+        if self._closed:
+            return SessionState.CLOSED
+        if self._attempt is not None and self._attempt.reached:
+            return SessionState.SYNTHESIZING
+        return SessionState.CONNECTED if self._config is None else SessionState.CONFIGURED
+
+    @property
+    def config(self) -> SessionConfig | None:
+        """Settings in force, or None before the first valid ``session.update``."""
+        return self._config
+
+    @property
+    def busy(self) -> bool:
+        """Whether a text is on its way: from its acceptance until its usage, or its terminal error."""
+        return self._attempt is not None
+
+    # What the client does
+
+    def message(self, data: bytes) -> list[SessionAction]:
+        """A text message came, whole and in UTF-8."""
+        if self._update is not None or self._limiter_asked:
+            raise RuntimeError("the session has asked for something; answer it before the next message")
+        if self._closed:
+            return []
+        if len(data) > WS_MESSAGE_MAX_BYTES:
+            said = (
+                f"a control message may have {WS_MESSAGE_MAX_BYTES:,} bytes, and this one has {len(data):,}"
+            )
+            return [_error(RealtimeCode.TTS_CONTROL_FRAME_TOO_LARGE, said, None)]
+        try:
+            fields = orjson.loads(data)
+        except (orjson.JSONDecodeError, RecursionError):
+            return [_router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
+        kind = fields.get("type") if isinstance(fields, dict) else None
+        if not isinstance(kind, str):
+            said = 'a message is a JSON object with a string "type": session.update or tts.speak'
+            return [_router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
+        handler = {"session.update": self._on_update, "tts.speak": self._on_speak}.get(kind)
+        if handler is None:
+            said = f"there is no message of type {kind[:40]!r}; send session.update or tts.speak"
+            return [_router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
+        client_id: str | None = None
+        try:
+            client_id = correlation_id(fields.get("id"))
+            return [handler(client_id, fields)]
+        except InvalidRequestError as error:
+            return [_refusal(error, client_id)]
+
+    def binary_frame(self) -> list[SessionAction]:
+        """A binary frame came, which is never allowed."""
+        return self._end(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
+
+    def frame_over_read_limit(self) -> list[SessionAction]:
+        """A message was larger than the read limit, so that it was not read."""
+        return self._end(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
+
+    def client_gone(self) -> list[SessionAction]:
+        """The connection ended, whoever ended it."""
+        return [action for action in self._end(0, "") if not isinstance(action, CloseSession)]
+
+    # Answers to what was asked
+
+    def voice_found(self, voice: SessionVoice | None) -> list[SessionAction]:
+        """``FindVoice``: this is the voice, or there is none of that id."""
+        if self._closed or self._update is None:
+            return []
+        client_id, session = self._update
+        self._update = None
+        try:
+            self._config = configured(session, voice)
+        except InvalidRequestError as error:
+            return [_refusal(error, client_id)]
+        return [SendMessage(self._created(self._config))]
+
+    def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
+        """``FindVoice``: voices cannot be had at all."""
+        if self._closed or self._update is None:
+            return []
+        client_id, _ = self._update
+        self._update = None
+        return [_error(code, message, client_id)]
+
+    def key_gone(self) -> list[SessionAction]:
+        """``FindVoice`` or ``AskLimiter``: the key opens nothing any more. One error, no usage, and the end.
+
+        Section 7.2 has ``invalid_session`` for a session whose state at the router is not valid any more; who
+        connects anew gets the 401 of the handshake.
+        """
+        if self._closed:
+            return []
+        client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
+        said = "the key of this session has expired or was revoked"
+        ended = self._end(CloseCode.POLICY, said)
+        return [_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
+
+    def admitted(self) -> list[SessionAction]:
+        """``AskLimiter``: yes."""
+        attempt, self._limiter_asked = self._attempt, False
+        if self._closed or attempt is None or self._config is None:
+            return []
+        attempt.given_away = True
+        return [StartSynthesis(attempt.request_id, attempt.text, self._config)]
+
+    def rejected(self, code: RealtimeCode, message: str) -> list[SessionAction]:
+        """``AskLimiter``: no. One error, and no usage."""
+        attempt, self._limiter_asked = self._attempt, False
+        if self._closed or attempt is None:
+            return []
+        self._attempt = None
+        return [_error(code, message, attempt.client_id), *self._ended_if_asked()]
+
+    # What the backend does
+
+    def backend_unavailable(self, message: str) -> list[SessionAction]:
+        """No backend took the text."""
+        return self.rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
+
+    def backend_started(self) -> list[SessionAction]:
+        """A backend took the text; from here on it is accounted."""
+        if self._closed or self._attempt is None or self._config is None:
+            return []
+        self._attempt.reached = True
+        config = self._config
+        fields = {
+            "format": config.format,
+            "content_type": CONTENT_TYPES[AudioFormat(config.format)],
+            "sample_rate": config.sample_rate,
+            "voice_id": config.voice_id,
+            "model": config.model,
+            "audio_transport": config.audio_transport.value,
+        }
+        return [_event("tts.audio.start", self._attempt, fields)]
+
+    def audio(self, data: bytes) -> list[SessionAction]:
+        """The backend gave encoded audio."""
+        attempt = self._attempt
+        if self._closed or attempt is None or not attempt.reached or self._config is None:
+            return []
+        actions: list[SessionAction] = []
+        for start in range(0, len(data), AUDIO_FRAME_MAX_BYTES):
+            frame = data[start : start + AUDIO_FRAME_MAX_BYTES]
+            if self._config.audio_transport is AudioTransport.BINARY:
+                actions.append(SendAudio(frame))
+            else:
+                delta = {"seq": attempt.chunks, "audio": pybase64.b64encode_as_string(frame)}
+                actions.append(_event("tts.audio.delta", attempt, delta))
+            attempt.audio_bytes += len(frame)
+            attempt.chunks += 1
+        return actions
+
+    def finished(self) -> list[SessionAction]:
+        """The backend gave all there is."""
+        attempt = self._attempt
+        if self._closed or attempt is None or not attempt.reached:
+            return []
+        totals = {"audio_bytes": attempt.audio_bytes, "chunks": attempt.chunks}
+        done = _event("tts.audio.done", attempt, totals)
+        return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
+
+    def failed(self, message: str) -> list[SessionAction]:
+        """The backend failed after it had taken the text."""
+        attempt = self._attempt
+        if self._closed or attempt is None or not attempt.reached:
+            return []
+        status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
+        error = _error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
+        return [error, *self._settle(attempt, status), *self._ended_if_asked()]
+
+    # What time and the operator do
+
+    def reader_stalled(self) -> list[SessionAction]:
+        """The client has taken nothing for too long."""
+        return self._end(CloseCode.POLICY, "nothing was read for too long")
+
+    def left_unconfigured(self) -> list[SessionAction]:
+        """The client has not said anything for too long, and had not configured the session."""
+        if self._config is not None:
+            return []
+        return self._end(CloseCode.POLICY, "the session was not configured in time")
+
+    def drain(self) -> list[SessionAction]:
+        """The service is about to stop: finish what runs, then close."""
+        return self._end_when_idle(CloseCode.SERVICE_RESTART, "the service is stopping; connect again later")
+
+    def grew_old(self) -> list[SessionAction]:
+        """The session has lasted as long as one may: finish what runs, then close."""
+        return self._end_when_idle(
+            CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
+        )
+
+    # Parts
+
+    def _on_update(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
+        if self._config is not None:
+            raise invalid(
+                RealtimeCode.SESSION_ALREADY_CONFIGURED,
+                "this connection is configured already; open another one for other settings",
+            )
+        session = fields.get("session")
+        if not isinstance(session, dict):
+            raise invalid(RealtimeCode.INVALID_MESSAGE, "session must be an object with voice_id and format")
+        voice_id = session.get("voice_id")
+        if voice_id is None or voice_id == "":
+            raise invalid(RealtimeCode.MISSING_VOICE_ID, "session.voice_id is required")
+        identity = canonical_uuid(voice_id) if isinstance(voice_id, str) else None
+        if identity is None:
+            raise invalid(
+                RealtimeCode.UNKNOWN_VOICE_ID,
+                f"session.voice_id {shown(voice_id)} is not a UUID; take one from GET /tts/voices",
+            )
+        self._update = client_id, session
+        return FindVoice(identity)
+
+    def _on_speak(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
+        if self._config is None:
+            raise invalid(
+                RealtimeCode.SESSION_NOT_CONFIGURED, "send a session.update that succeeds before tts.speak"
+            )
+        if self.busy:
+            raise invalid(
+                RealtimeCode.SYNTHESIS_IN_PROGRESS,
+                "a text is still being spoken; wait for its tts.usage or its terminal tts.error",
+            )
+        text = fields.get("text")
+        if text is not None and not isinstance(text, str):
+            raise invalid(RealtimeCode.INVALID_MESSAGE, "text must be a string")
+        check_text(text or "", limit=self._text_limit)
+        self._attempt = _Attempt(self._new_id(), client_id, text or "")
+        self._limiter_asked = True
+        return AskLimiter(self._attempt.text)
+
+    def _created(self, config: SessionConfig) -> dict[str, Any]:
+        session = {
+            "id": self.session_id,
+            "service": self.service,
+            "voice_id": config.voice_id,
+            "format": config.format,
+            "sample_rate": config.sample_rate,
+            "model": config.model,
+        }
+        return {"type": "session.created", "session": session}
+
+    def _record(self, attempt: _Attempt, status: str) -> SynthesisRecord:
+        assert self._config is not None  # an attempt exists only in a configured session
+        return SynthesisRecord(
+            request_id=attempt.request_id,
+            session_id=self.session_id,
+            client_id=attempt.client_id,
+            service=self.service,
+            voice_id=self._config.voice_id,
+            model=self._config.model,
+            input_chars=len(attempt.text),
+            input_bytes=len(attempt.text.encode()),
+            audio_bytes=attempt.audio_bytes,
+            status=status,
+        )
+
+    def _settle(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
+        record = self._record(attempt, status.value)
+        self._attempt = None
+        usage = {
+            "type": "tts.usage",
+            "request_id": record.request_id,
+            "session_id": record.session_id,
+            "client_id": record.client_id,
+            "model": record.model,
+            "usage": {
+                "input_chars": record.input_chars,
+                "input_bytes": record.input_bytes,
+                "audio_bytes": record.audio_bytes,
+                "status": record.status,
+                "final": True,
+            },
+        }
+        return [RecordUsage(record), SendMessage(usage)]
+
+    def _end(self, code: int, reason: str) -> list[SessionAction]:
+        if self._closed:
+            return []
+        attempt, self._attempt = self._attempt, None
+        self._closed, self._update, self._limiter_asked = True, None, False
+        actions: list[SessionAction] = []
+        if attempt is not None and attempt.given_away:
+            actions.append(CancelSynthesis(attempt.request_id))
+        if attempt is not None and attempt.reached:
+            actions.append(RecordUsage(self._record(attempt, CANCELLED)))
+        return [*actions, CloseSession(code, reason)]
+
+    def _end_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
+        self._ending = self._ending or CloseSession(code, reason)
+        return [] if self.busy else self._ended_if_asked()
+
+    def _ended_if_asked(self) -> list[SessionAction]:
+        return [] if self._ending is None else self._end(self._ending.code, self._ending.reason)
+
+
+def _refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
+    return _error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
+
+
+def _error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
+    named = {} if client_id is None else {"id": client_id}
+    return SendMessage({"type": "tts.error", **named, "code": code.value, "message": message})
+
+
+def _router_error(code: RouterCode, message: str) -> SendMessage:
+    return SendMessage({"type": "router.error", "code": code.value, "message": message})
+
+
+def _event(kind: str, attempt: _Attempt, fields: dict[str, Any]) -> SendMessage:
+    return SendMessage({"type": kind, "id": attempt.client_id, "request_id": attempt.request_id, **fields})

@@ -1,0 +1,104 @@
+"""What the fields of a ``session.update`` may be, and in which order they are looked at (section 4.3)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from speechlab.contract._errors import RealtimeCode
+from speechlab.contract._formats import AudioFormat, AudioTransport
+from speechlab.contract._limits import CORRELATION_ID_MAX_CHARS
+from speechlab.contract._realtime.actions import SessionConfig
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.contract._realtime.actions import SessionVoice
+
+__all__ = ["configured", "correlation_id", "invalid", "shown"]
+
+
+def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
+    """Check settings in the order voice, access, format, streaming, rate, transport, temperature.
+
+    Args:
+        session: The ``session`` of the message.
+        voice: Its voice, or None if there is none of that id.
+
+    Raises:
+        InvalidRequestError: A setting cannot be; ``code`` is the one of section 7.2.
+    """
+    if voice is None:
+        said = f"there is no voice {shown(session['voice_id'])}; take one from GET /tts/voices"
+        raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, said)
+    if not voice.allowed:
+        raise invalid(
+            RealtimeCode.SERVICE_ACCESS_DENIED, "this key may not use the provider behind this voice"
+        )
+    name = session.get("format")
+    if not isinstance(name, str) or name not in set(AudioFormat):
+        said = f"session.format is {shown(name)}; the formats are {', '.join(AudioFormat)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, said)
+    voice.rules.check(format=name, stream=True)
+    rate = session.get("sample_rate")
+    if rate is not None and type(rate) is not int:
+        said = f"session.sample_rate is {shown(rate)}, and must be an integer, in Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, said)
+    effective = voice.rules.check(format=name, sample_rate=rate or 0, stream=True)
+    if not voice.streams(name, effective):
+        said = f"format {name!r} cannot stream at {effective:,} Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, said)
+    transport = session.get("audio_transport")
+    if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
+        said = f"session.audio_transport is {shown(transport)}; there are {', '.join(AudioTransport)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, said)
+    wanted = _temperature(session.get("temperature"))
+    return SessionConfig(
+        voice_id=voice.id,
+        model=voice.model,
+        format=name,
+        sample_rate=effective,
+        temperature=None if voice.temperature is None else voice.temperature if wanted is None else wanted,
+        audio_transport=AudioTransport(transport or AudioTransport.BINARY),
+    )
+
+
+def _temperature(value: object) -> float | None:
+    if value is None:
+        return None
+    if (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    ):
+        return float(value)
+    said = f"session.temperature is {shown(value)}, and must be a number of at least 0"
+    raise invalid(RealtimeCode.INVALID_MESSAGE, said)
+
+
+def correlation_id(value: object) -> str | None:
+    """Return a client's id; null counts as absent.
+
+    Raises:
+        InvalidRequestError: ``invalid_id`` or ``id_too_long``.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise invalid(
+            RealtimeCode.INVALID_ID, f"id is {shown(value)}, and must be a string that is not empty"
+        )
+    if len(value) > CORRELATION_ID_MAX_CHARS:
+        said = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
+        raise invalid(RealtimeCode.ID_TOO_LONG, said)
+    return value
+
+
+def shown(value: object) -> str:
+    """A value as it is quoted in an error."""
+    return "missing" if value is None else repr(value)[:60]
+
+
+def invalid(code: RealtimeCode, message: str) -> InvalidRequestError:
+    """An error with a code of section 7.2."""
+    return InvalidRequestError(message, code=code.value)

@@ -1,0 +1,328 @@
+"""Whisper through CTranslate2 (faster-whisper's primitives, our own order of steps).
+
+Speech is looked for first, always: Whisper invents text for silence. The recording is shortened to its speech with
+some silence around, the first window of 30 seconds is encoded once, the language is identified on that encoding
+among the supported ones, and the same encoding is then decoded. (``transcribe`` of faster-whisper encodes it twice,
+which doubles the cost of a short clip.)
+
+``top_p`` and ``frequency_penalty`` have no counterpart in CTranslate2's Whisper and are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._protocols import Recognition, RecognitionSegment
+from speechlab.engines._recognition.spans import (
+    Span,
+    Timeline,
+    Word,
+    assign_words,
+    keep_spans,
+    merge_short,
+    pad_spans,
+    widen,
+)
+from speechlab.engines._weights.specs import WHISPER_BASE
+from speechlab.engines._weights.store import ModelStore
+from speechlab.errors import EngineError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from speechlab.engines._protocols import RecognitionOptions
+
+__all__ = ["WhisperEngine"]
+
+SAMPLE_RATE = 16_000
+_WINDOW_FRAMES = 3_000
+# Seconds of real silence left around speech: off keeps the recording nearly as it is, on keeps the speech.
+_MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
+_QUIET_PEAK = 0.05
+_RUNAWAY_RATIO = 2.4
+_REQUIRED = ("config.json", "model.bin", "tokenizer.json")
+
+
+class WhisperEngine:
+    """Whisper as a :class:`~speechlab.engines.Recogniser`.
+
+    Args:
+        model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
+        store: Where the pinned model is; the user's cache by default.
+        languages: Codes that are recognised and told apart.
+        threads: Threads of one inference.
+        beam_size: Width of the search at temperature 0.
+        simplified: Convert Chinese to simplified characters; Whisper writes traditional ones about half the time.
+        compute_type: CTranslate2's type of numbers.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        store: ModelStore | None = None,
+        languages: Sequence[str] = ("ja", "en", "zh"),
+        threads: int = 2,
+        beam_size: int = 5,
+        simplified: bool = True,
+        compute_type: str = "int8",
+    ) -> None:
+        self._folder = Path(model).expanduser() if model is not None else None
+        self._store = store or ModelStore()
+        self._languages = tuple(languages)
+        self._threads = threads
+        self._beam_size = beam_size
+        self._simplified = simplified
+        self._compute_type = compute_type
+        self._whisper: Any = None
+        self._converter: Any = None
+
+    @property
+    def model(self) -> str:
+        """``"whisper-base"``, or the name of the folder."""
+        return self._folder.name if self._folder is not None else WHISPER_BASE.name
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Codes of the languages that are recognised and told apart."""
+        return self._languages
+
+    def load(self) -> None:
+        """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
+
+        Raises:
+            MissingDependencyError: faster-whisper is not installed.
+            ModelError: The weights are missing or damaged.
+        """
+        if self._whisper is None:
+            self._whisper = _load(self._model_folder(), self._threads, self._compute_type)
+
+    def close(self) -> None:
+        """Let go of the model; the next use loads it again."""
+        self._whisper = None
+
+    def recognise(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
+        """Transcribe a recording (see the protocol).
+
+        Where nobody speaks the text is empty, the confidence 0, and the language the one given, or else the first
+        of :attr:`languages`.
+
+        Raises:
+            EngineError: The language is not supported, or the inference failed.
+        """
+        if options.language is not None and options.language not in self._languages:
+            allowed = ", ".join(self._languages)
+            raise EngineError(
+                f"the language {options.language!r} is not recognised here; choose one of: {allowed}"
+            )
+        if options.vad not in _MARGIN_S:
+            raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_MARGIN_S)}")
+        if samples.ndim != 1:
+            raise EngineError(
+                f"the samples have the shape {samples.shape}; hand over one channel, shape (frames,)"
+            )
+        duration = len(samples) / SAMPLE_RATE
+        segmenting = options.vad == "segments"
+        speech = _find_speech(samples, options.min_silence_gap if segmenting else 400)
+        nothing = Recognition("", options.language or self._languages[0], 0.0)
+        if not speech:
+            return nothing
+        self.load()
+        kept = keep_spans(speech, _MARGIN_S[options.vad], duration)
+        shortened = np.concatenate(
+            [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in kept]
+        )
+        try:
+            found, language, certainty = self._decode(shortened, options)
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
+        text = self._script("".join(segment.text for segment in found).strip(), language)
+        if not text:
+            return Recognition("", language, 0.0)
+        segments: tuple[RecognitionSegment, ...] = ()
+        if segmenting:
+            segments = self._segments(found, language, Timeline(kept), speech, options, duration)
+            text = "".join(_glue(language, segment.text) for segment in segments).strip()
+        return Recognition(text, language, _confidence(found) * certainty, segments)
+
+    def _decode(
+        self, sound: NDArray[np.float32], options: RecognitionOptions
+    ) -> tuple[list[Any], str, float]:
+        whisper = self._whisper
+        features = whisper.feature_extractor(sound)
+        frames = min(_WINDOW_FRAMES, features.shape[-1] - 1)
+        first = whisper.encode(require("faster_whisper.audio").pad_or_trim(features[:, :frames]))
+        language, certainty = options.language, 1.0
+        if language is None:
+            language, certainty = self._identify(first)
+        tokenizer = require("faster_whisper.tokenizer").Tokenizer(
+            whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
+        )
+        settings = _settings(tokenizer, options, self._beam_size)
+        found = list(whisper.generate_segments(features, tokenizer, settings, False, first))
+        return found, language, certainty
+
+    def _identify(self, encoded: Any) -> tuple[str, float]:
+        """The likeliest supported language, and its probability among the supported ones."""
+        if not self._whisper.model.is_multilingual:
+            return "en", 1.0
+        scores = {
+            token[2:-2]: float(score) for token, score in self._whisper.model.detect_language(encoded)[0]
+        }
+        own = {code: scores.get(code, 0.0) for code in self._languages}
+        best = max(own, key=lambda code: own[code])
+        total = sum(own.values())
+        return best, (own[best] / total if total > 0 else 1.0 / len(own))
+
+    def _segments(
+        self,
+        found: Sequence[Any],
+        language: str,
+        timeline: Timeline,
+        speech: Sequence[Span],
+        options: RecognitionOptions,
+        duration: float,
+    ) -> tuple[RecognitionSegment, ...]:
+        words = [
+            timeline.word(Word(word.start, max(word.end, word.start), word.word))
+            for segment in found
+            for word in segment.words or ()
+        ]
+        pad = options.speech_pad_ms / 1000
+        spans = merge_short(widen(speech, pad, duration), options.min_segment_duration)
+        owned = assign_words(words, spans)
+        # The pre-roll counts from the speech itself, of which the first span already has its own padding.
+        onset = next((span.start for span in speech if span.end > owned[0][0].start), 0.0) if owned else 0.0
+        leading = (
+            max(0.0, options.initial_segment_padding_ms / 1000 - (onset - owned[0][0].start))
+            if owned
+            else 0.0
+        )
+        padded = pad_spans(
+            [span for span, _ in owned],
+            leading=leading,
+            margin=options.segment_padding / 1000,
+            duration=duration,
+        )
+        return tuple(
+            RecognitionSegment(
+                round(span.start, 3), min(round(span.end, 3), duration), self._script(text, language)
+            )
+            for span, (_, text) in zip(padded, owned, strict=True)
+        )
+
+    def _script(self, text: str, language: str) -> str:
+        if language != "zh" or not self._simplified or not text:
+            return text
+        if self._converter is None:
+            self._converter = require("opencc").OpenCC("t2s")
+        return str(self._converter.convert(text))
+
+    def _model_folder(self) -> Path:
+        if self._folder is None:
+            return self._store.ensure(WHISPER_BASE)["model.bin"].parent
+        absent = [name for name in _REQUIRED if not (self._folder / name).is_file()]
+        if absent:
+            raise ModelError(
+                f"{self._folder} is not a CTranslate2 Whisper model: it lacks {', '.join(absent)}; "
+                f"name a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
+            )
+        return self._folder
+
+
+def _load(folder: Path, threads: int, compute_type: str) -> Any:
+    library = require("faster_whisper")
+
+    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
+        """Decodes a window that ran away into repetition once more, forbidding repetition, without any dice.
+
+        Text that compresses well may also be speech that repeats itself. So the second try counts only if the
+        first one never came to an end, or if the model itself likes the second one better.
+        """
+
+        def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
+            first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            if first[3] <= _RUNAWAY_RATIO:
+                return first
+            options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
+            again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
+            return again if again[3] < first[3] and (unended or again[1] >= first[1]) else first
+
+    try:
+        return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(
+            f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
+        ) from error
+
+
+def _find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
+    if not len(samples):
+        return []
+    peak = float(np.max(np.abs(samples)))
+    if not math.isfinite(peak):
+        raise EngineError("the audio holds samples that are not numbers; decode it again")
+    if 0.0 < peak < _QUIET_PEAK:
+        # The detector was trained on speech of a usual level and misses what was recorded very softly.
+        samples = samples * np.float32(0.5 / max(peak, 1e-3))
+    vad = require("faster_whisper.vad")
+    # Speech shorter than 0.1 s is a click; padding is ours to do, after the merging.
+    settings = vad.VadOptions(min_silence_duration_ms=gap_ms, speech_pad_ms=0, min_speech_duration_ms=100)
+    duration = len(samples) / SAMPLE_RATE
+    found = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
+    return [Span(part["start"] / SAMPLE_RATE, min(part["end"] / SAMPLE_RATE, duration)) for part in found]
+
+
+def _settings(tokenizer: Any, options: RecognitionOptions, beam_size: int) -> Any:
+    module = require("faster_whisper.transcribe")
+    return module.TranscriptionOptions(
+        beam_size=beam_size,
+        best_of=1,
+        patience=1.0,
+        length_penalty=1.0,
+        repetition_penalty=options.repetition_penalty,
+        no_repeat_ngram_size=0,
+        log_prob_threshold=-1.0,
+        no_speech_threshold=0.6,
+        compression_ratio_threshold=_RUNAWAY_RATIO,
+        # A window that went wrong must not mislead the next one.
+        condition_on_previous_text=False,
+        prompt_reset_on_temperature=0.5,
+        temperatures=[options.temperature],
+        initial_prompt=None,
+        prefix=None,
+        suppress_blank=True,
+        suppress_tokens=module.get_suppressed_tokens(tokenizer, [-1]),
+        without_timestamps=False,
+        max_initial_timestamp=1.0,
+        word_timestamps=options.vad == "segments",
+        prepend_punctuations="\"'“¿([{-「『（",
+        append_punctuations="\"'.。,，!！?？:：”)]}、」』）",
+        multilingual=False,
+        max_new_tokens=None,
+        clip_timestamps=[0.0],
+        hallucination_silence_threshold=None,
+        hotwords=", ".join(options.hotwords) or None,
+    )
+
+
+def _confidence(found: Sequence[Any]) -> float:
+    """Geometric mean of the tokens' probabilities."""
+    count = sum(len(segment.tokens) for segment in found)
+    if not count:
+        return 0.0
+    mean = sum(segment.avg_logprob * len(segment.tokens) for segment in found) / count
+    return min(1.0, max(0.0, math.exp(mean)))
+
+
+def _glue(language: str, text: str) -> str:
+    return text if language in {"ja", "zh"} else f" {text}"

@@ -1,0 +1,1 @@
+"""Synthesisers: readers, phonemes, voices."""

@@ -1,0 +1,213 @@
+"""Kokoro-82M, int8, on ONNX Runtime: Japanese and English, 24 kHz.
+
+The inference is our own rather than the package's: it uses two threads that do not spin (spinning threads take the
+cores from whatever runs beside), it never cuts phonemes off, and it trims the half second of silence that the
+model puts around each piece. On the same machine and text the samples are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._chunks import chunk_text, split_to_limit
+from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._speech.kokoro_voices import installed_voices
+from speechlab.engines._speech.phonemes import phonemes
+from speechlab.engines._speech.reading import ReadHere
+from speechlab.engines._speech.sound import speak_pieces
+from speechlab.engines._weights.specs import KOKORO
+from speechlab.engines._weights.store import ModelStore
+from speechlab.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from speechlab.engines._speech.reading import Reader
+
+__all__ = ["KokoroEngine", "KokoroModel", "check_voice"]
+
+SAMPLE_RATE = 24_000
+TOKEN_LIMIT = 500
+_STYLE = 256
+# The loudest voice reaches 1.1 of full scale; one gain for all keeps the pieces of an utterance at one level.
+_GAIN = 0.8
+
+BUNDLED = (
+    EngineVoice("jf_alpha", ("ja",), "Female", "Kokoro, Japanese, clear and even"),
+    EngineVoice("jf_gongitsune", ("ja",), "Female", "Kokoro, Japanese, a story teller"),
+    EngineVoice("jf_nezumi", ("ja",), "Female", "Kokoro, Japanese, light"),
+    EngineVoice(
+        "jf_tebukuro", ("ja",), "Female", "Kokoro, Japanese, warm; the one that recognisers read best"
+    ),
+    EngineVoice("jm_kumo", ("ja", "en"), "Male", "Kokoro, Japanese, and English just as clearly"),
+)
+
+
+def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
+    """Find a voice by name.
+
+    Raises:
+        EngineError: The engine has no such voice.
+    """
+    for known in voices:
+        if known.name == voice:
+            return known
+    names = ", ".join(known.name for known in voices)
+    raise EngineError(f"the engine {engine!r} has no voice {voice!r}; it has: {names}")
+
+
+@dataclass(slots=True, weakref_slot=True)
+class KokoroModel:
+    """The loaded model, shared by all engines of a process that use the same files.
+
+    Attributes:
+        session: The ONNX Runtime session; safe to run from several threads.
+        vocabulary: Token of each phoneme.
+    """
+
+    session: Any
+    vocabulary: dict[str, int]
+
+    def infer(self, tokens: Sequence[int], style: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Samples of at most 500 tokens.
+
+        Args:
+            tokens: Tokens without the framing zeros.
+            style: Float32, shape (256,).
+
+        Returns:
+            Float32, shape (frames,), at 24 kHz, with the model's silence around.
+        """
+        inputs = {
+            "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
+            "style": style.reshape(1, _STYLE).astype(np.float32),
+            "speed": np.ones(1, dtype=np.float32),
+        }
+        return np.asarray(self.session.run(None, inputs)[0], dtype=np.float32).ravel() * np.float32(_GAIN)
+
+
+_loaded: weakref.WeakValueDictionary[str, KokoroModel] = weakref.WeakValueDictionary()
+_loading = threading.Lock()
+
+
+def _load(paths: dict[str, Path], threads: int) -> KokoroModel:
+    key = f"{paths['kokoro-v1.0.int8.onnx']}|{threads}"
+    with _loading:
+        model = _loaded.get(key)
+        if model is None:
+            runtime = require("onnxruntime")
+            options = runtime.SessionOptions()
+            options.intra_op_num_threads = threads
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            options.log_severity_level = 3
+            session = runtime.InferenceSession(
+                str(paths["kokoro-v1.0.int8.onnx"]), options, providers=["CPUExecutionProvider"]
+            )
+            vocabulary = json.loads(paths["vocab.json"].read_text(encoding="utf-8"))["vocab"]
+            model = _loaded[key] = KokoroModel(session, vocabulary)
+    return model
+
+
+class KokoroEngine:
+    """Kokoro as a :class:`~speechlab.engines.Synthesiser`.
+
+    Args:
+        store: Where the model is; the user's cache by default.
+        threads: Threads of one inference.
+        reader: Reads the texts; in this process by default.
+    """
+
+    model = "kokoro-82m-int8"
+    sample_rate = SAMPLE_RATE
+
+    def __init__(
+        self, *, store: ModelStore | None = None, threads: int = 2, reader: Reader | None = None
+    ) -> None:
+        self._reader = reader or ReadHere()
+        self._store = store or ModelStore()
+        self._threads = threads
+        self._model: KokoroModel | None = None
+        self._styles: dict[str, NDArray[np.float32]] = {}
+
+    @property
+    def voices(self) -> Sequence[EngineVoice]:
+        """The bundled Japanese voices, and the English ones once ``kokoro-voices`` has been added."""
+        return (*BUNDLED, *(voice for voice, _ in installed_voices(self._store)))
+
+    def load(self) -> None:
+        """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
+
+        Raises:
+            MissingDependencyError: A package is not installed.
+            ModelError: The weights are missing or damaged.
+        """
+        if self._model is not None:
+            return
+        paths = self._store.ensure(KOKORO)
+        with np.load(paths["voices_ja.npz"]) as bundled:
+            self._styles = {
+                name: bundled[name].reshape(-1, _STYLE).astype(np.float32) for name in bundled.files
+            }
+        self._model = _load(paths, self._threads)
+
+    def close(self) -> None:
+        """Let go of the model; the next use loads it again."""
+        self._model = None
+        self._styles = {}
+
+    def synthesise(
+        self, text: str, voice: str, *, temperature: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
+
+        Raises:
+            EngineError: There is no such voice, or the inference failed.
+        """
+        del temperature
+        known = check_voice(voice, self.voices, "kokoro")
+        self.load()
+        return self._pieces(text, known.name, np.zeros(_STYLE, dtype=np.float32))
+
+    def _pieces(self, text: str, voice: str, shift: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+        british = voice.startswith("b")
+        return speak_pieces(
+            chunk_text(text), lambda part: self._speak(part, voice, shift, british), SAMPLE_RATE
+        )
+
+    def _speak(self, text: str, voice: str, shift: NDArray[np.float32], british: bool) -> NDArray[np.float32]:
+        model = self._model
+        if model is None:
+            raise EngineError("the engine was closed while it was speaking; start the utterance again")
+        read = "".join(
+            char for char in phonemes(text, self._reader, british=british) if char in model.vocabulary
+        )
+        if not any(char.isalpha() for char in read):
+            return np.zeros(0, dtype=np.float32)
+        style = self._style(voice)
+        sounds = []
+        for part in split_to_limit(read, TOKEN_LIMIT):
+            tokens = [model.vocabulary[char] for char in part]
+            row = style[min(len(tokens), len(style)) - 1] + shift
+            try:
+                sounds.append(model.infer(tokens, row))
+            except Exception as error:
+                # ONNX Runtime raises bare classes of its own; their text holds shapes, never the user's text.
+                raise EngineError(f"Kokoro failed on a piece of {len(tokens)} phonemes: {error}") from error
+        return np.concatenate(sounds)
+
+    def _style(self, voice: str) -> NDArray[np.float32]:
+        if voice not in self._styles:
+            paths = {known.name: path for known, path in installed_voices(self._store)}
+            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE)
+            self._styles[voice] = raw.astype(np.float32)
+        return self._styles[voice]

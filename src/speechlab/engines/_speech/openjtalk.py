@@ -1,0 +1,91 @@
+"""OpenJTalk with the voice "mei": Japanese, 48 kHz, robotic but clear and fast.
+
+The voice is licensed CC BY 3.0 and asks for credit: "MMDAgent, Nagoya Institute of Technology".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._chunks import chunk_text
+from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._speech.kokoro import check_voice
+from speechlab.engines._speech.phonemes import OPENJTALK_LOCK
+from speechlab.engines._speech.reading import ReadHere
+from speechlab.engines._speech.sound import speak_pieces
+from speechlab.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from speechlab.engines._speech.reading import Reader
+
+__all__ = ["OpenJTalkEngine"]
+
+SAMPLE_RATE = 48_000
+# The voice's loudest samples lie at about 1.25 of full scale; scaled by this they do not clip.
+_FULL_SCALE = 32_768 * 1.3
+
+
+class OpenJTalkEngine:
+    """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`.
+
+    Args:
+        reader: Reads the texts; in this process by default.
+    """
+
+    model = "openjtalk-mei"
+    sample_rate = SAMPLE_RATE
+
+    def __init__(self, *, reader: Reader | None = None) -> None:
+        self._reader = reader or ReadHere()
+
+    @property
+    def voices(self) -> Sequence[EngineVoice]:
+        """One voice."""
+        return (EngineVoice("mei", ("ja",), "Female", "OpenJTalk, Japanese, robotic but clear, very fast"),)
+
+    def load(self) -> None:
+        """Load the dictionary and the voice now instead of at the first use (about 1 s).
+
+        Raises:
+            MissingDependencyError: pyopenjtalk-plus is not installed.
+        """
+        self._speak("あ")
+
+    def close(self) -> None:
+        """Do nothing: the library keeps its state for the life of the process."""
+
+    def synthesise(
+        self, text: str, voice: str, *, temperature: float | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
+
+        Raises:
+            EngineError: There is no such voice, or the library failed.
+        """
+        del temperature
+        check_voice(voice, self.voices, "openjtalk")
+        require("pyopenjtalk")
+        return speak_pieces(chunk_text(text), self._speak, SAMPLE_RATE)
+
+    def _speak(self, text: str) -> NDArray[np.float32]:
+        # Without anything to read the library prints a warning of its own to the terminal.
+        if not any(char.isalnum() for char in text):
+            return np.zeros(0, dtype=np.float32)
+        library = require("pyopenjtalk")
+        labels = self._reader.labels(text.strip())
+        try:
+            with OPENJTALK_LOCK:
+                samples, _ = library.synthesize(labels)
+        except Exception as error:
+            raise EngineError(
+                f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
+            ) from error
+        # Some texts (a hundred times the same letter) make its filter diverge, beyond what float32 can hold.
+        return np.clip(np.asarray(samples, dtype=np.float64) / _FULL_SCALE, -1.0, 1.0).astype(np.float32)

@@ -1,0 +1,342 @@
+"""Small language models as translators, through llama.cpp (xllamacpp) on the CPU.
+
+The library starts an HTTP server of its own around each model. We talk to it in process only, so the server gets a
+Unix socket in a private folder, whose name is removed once it listens, and a random key besides; where there are no
+such sockets it listens on a loopback port, and the random key keeps others out.
+
+A text is translated line by line, so that line breaks survive, and a line in sentences, so that any length fits.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import secrets
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from speechlab._require import require
+from speechlab.engines._chunks import cut_long, split_sentences, weight
+from speechlab.engines._protocols import TranslationDelta
+from speechlab.engines._translation.prompts import (
+    NAMES,
+    Terms,
+    chat_messages,
+    few_shot_prefix,
+    few_shot_prompt,
+    token_budget,
+)
+from speechlab.engines._weights.specs import GEMMA_270M
+from speechlab.engines._weights.store import ModelStore
+from speechlab.errors import EngineError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from speechlab.engines._protocols import TranslationJob
+    from speechlab.engines._weights.specs import ModelSpec
+
+__all__ = ["LlamaEngine"]
+
+_JOIN_TIMEOUT_S = 60.0
+_PIECE_LIMIT = 150.0
+# Stands where a text would; no text begins with it.
+_NOWHERE = "§"
+
+
+class LlamaEngine:
+    """A GGUF model as a :class:`~speechlab.engines.Translator`.
+
+    Args:
+        model: A pinned model, or the path of a ``.gguf`` file.
+        model_id: Id that is reported, of the form ``vendor/name``; made from the file's name by default.
+        prompt: ``"few-shot"`` for base models, ``"chat"`` for models with a chat template.
+        store: Where pinned models are; the user's cache by default.
+        threads: Threads of one inference; half of the cores by default, because llama.cpp's threads wait for each
+            other at every step: on a core that others use too, two are up to four times slower than one.
+        context_tokens: Size of the model's window in tokens.
+        gpu_layers: Layers to put on a GPU; 0 for none, -1 for as many as fit.
+        simplified: Convert Chinese output to simplified characters, if OpenCC is installed.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec | str | Path = GEMMA_270M,
+        *,
+        model_id: str | None = None,
+        prompt: Literal["few-shot", "chat"] = "chat",
+        store: ModelStore | None = None,
+        threads: int | None = None,
+        context_tokens: int = 4096,
+        gpu_layers: int = 0,
+        simplified: bool = True,
+    ) -> None:
+        self._source = Path(model).expanduser() if isinstance(model, str) else model
+        self._id = model_id
+        self._prompt = prompt
+        self._store = store or ModelStore()
+        self._threads = threads or max(1, (os.cpu_count() or 2) // 2)
+        self._context_tokens = context_tokens
+        self._gpu_layers = gpu_layers
+        self._simplified = simplified
+        self._server: Any = None
+        self._converter: Any = None
+        self._settled = ""
+
+    @property
+    def model(self) -> str:
+        """Id of the model, of the form ``vendor/name``."""
+        if self._id is not None:
+            return self._id
+        return f"local/{self._source.stem if isinstance(self._source, Path) else self._source.name}"
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Codes of the languages between which it translates."""
+        return tuple(NAMES)
+
+    def load(self) -> None:
+        """Load the model now instead of at the first use (2 to 5 s; the first time it is also assembled).
+
+        Raises:
+            MissingDependencyError: xllamacpp is not installed.
+            ModelError: The weights are missing or damaged.
+        """
+        if self._server is not None:
+            return
+        if isinstance(self._source, Path):
+            path = self._source
+            if not path.is_file():
+                raise ModelError(f"there is no model file {str(path)!r}; name an existing .gguf file")
+        else:
+            path = next(iter(self._store.ensure(self._source).values()))
+        self._server = _start(path, self._threads, self._context_tokens, self._gpu_layers)
+
+    def close(self) -> None:
+        """Let go of the model; the next use loads it again."""
+        self._server = None
+        self._settled = ""
+
+    def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:
+        """Translate, token by token (see the protocol).
+
+        A sentence that holds keywords comes in one piece, after it has been checked: if the model lost a term, the
+        sentence is tried again in another way. The last piece names the terms that are missing all the same.
+
+        Raises:
+            EngineError: A language is not supported, or the inference failed.
+        """
+        for code in (job.source, job.target):
+            if code not in NAMES:
+                raise EngineError(
+                    f"the language {code!r} is not translated here; choose from: {', '.join(NAMES)}"
+                )
+        self.load()
+        return self._run(job)
+
+    def _run(self, job: TranslationJob) -> Iterator[TranslationDelta]:
+        counts = [0, 0]
+        terms = Terms(job.keywords, job.text)
+        lost: dict[str, None] = {}
+        for text, translatable in _pieces(
+            job.text, by_sentence=self._prompt == "few-shot", target=job.target
+        ):
+            if not translatable:
+                yield TranslationDelta(text)
+                continue
+            wanted = terms.used_in(text)
+            if wanted:
+                whole = self._keeping(text, wanted, terms, job, counts)
+                lost.update(dict.fromkeys(word for word in wanted if word not in whole))
+                yield TranslationDelta(whole)
+            else:
+                for delta in _tidy(self._generate(text, job, (), counts)):
+                    yield TranslationDelta(self._script(delta, job.target))
+        yield TranslationDelta("", counts[0], counts[1], tuple(lost))
+
+    def _keeping(
+        self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
+    ) -> str:
+        """Translate a piece that has terms: with placeholders first, and with the terms themselves if that fails."""
+        hidden = terms.hide(text)
+        marks = tuple(terms.hide(word) for word in wanted)
+        best, kept = "", -1
+        for source, copied in ((hidden, marks), (text, tuple(wanted))):
+            raw = "".join(_tidy(self._generate(source, job, copied, counts)))
+            shown = terms.show(self._script(raw, job.target))
+            score = sum(word in shown for word in wanted)
+            if score > kept:
+                best, kept = shown, score
+            if score == len(wanted):
+                break
+        return best
+
+    def _generate(
+        self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
+    ) -> Iterator[str]:
+        """Text of one piece as it comes; adds the tokens to ``counts``."""
+        chat = self._prompt == "chat"
+        request: dict[str, Any] = {"temperature": 0.0, "stream": True, "stop": ["\n"], "cache_prompt": True}
+        if chat:
+            request |= {
+                "messages": chat_messages(text, job, marks),
+                "max_tokens": token_budget(text),
+                "stream_options": {"include_usage": True},
+            }
+            self._settle({"messages": chat_messages(_NOWHERE, job, marks), "max_tokens": 1})
+        else:
+            prompt = few_shot_prompt(text, job, marks[0] if marks else None)
+            request |= {"prompt": prompt, "n_predict": token_budget(text)}
+            self._settle({"prompt": few_shot_prefix(job) + _NOWHERE, "n_predict": 1})
+        for chunk in _stream(self._server, request, chat=chat):
+            usage = chunk.get("usage")
+            if usage:
+                counts[0] += int(usage.get("prompt_tokens", 0))
+                counts[1] += int(usage.get("completion_tokens", 0))
+            for choice in chunk.get("choices", ()):
+                piece = choice.get("delta", {}).get("content") if chat else choice.get("text")
+                if piece:
+                    yield piece
+
+    def _settle(self, request: dict[str, Any]) -> None:
+        """Bring the model's memory into one state before each piece: the instructions, and nothing else.
+
+        The library reuses as much of the last prompt as the next one shares. That saves most of the time, but how
+        much is shared decides how the rest is batched, and so the last bits of the sums: the same sentence would be
+        translated differently from call to call. A tiny request in between makes the shared part the same each
+        time; it is computed anew only when the instructions change.
+        """
+        key = repr(request)
+        chat = self._prompt == "chat"
+        reuse = {"temperature": 0.0, "cache_prompt": key == self._settled, "stream": True}
+        for _ in _stream(self._server, request | reuse, chat=chat):
+            pass
+        self._settled = key
+
+    def _script(self, text: str, target: str) -> str:
+        if target != "zh" or not self._simplified:
+            return text
+        if self._converter is None:
+            self._converter = require("opencc").OpenCC("t2s")
+        return str(self._converter.convert(text))
+
+
+def _start(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> Any:
+    library = require("xllamacpp")
+    params = library.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = context_tokens
+    params.n_parallel = 1
+    # Without it a model with a sliding window (Gemma) reads the examples anew for each sentence.
+    params.swa_full = True
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.n_gpu_layers = gpu_layers
+    params.fit_params = False
+    params.offline = True
+    params.warmup = False
+    params.verbosity = -1
+    # The library would keep up to 8 GB of old prompts in memory.
+    params.cache_ram_mib = 0
+    params.ui = False
+    params.endpoint_slots = False
+    params.api_keys = [secrets.token_urlsafe(32)]
+    private = Path(tempfile.mkdtemp(prefix="speechlab-llama-")) if os.name == "posix" else None
+    if private is not None:
+        params.hostnames = [str(private / "s.sock")]
+    try:
+        return library.Server(params)
+    except Exception as error:
+        raise ModelError(f"llama.cpp cannot load {path}: {error}; is it a complete GGUF file?") from error
+    finally:
+        if private is not None:
+            # We never connect: without a name nobody else can either.
+            shutil.rmtree(private, ignore_errors=True)
+
+
+def _stream(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dict[str, Any]]:
+    """Run a blocking request in a thread and hand its chunks over; closing the iterator stops the model."""
+    chunks: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def receive(chunk: dict[str, Any]) -> bool:
+        chunks.put(chunk)
+        return stop.is_set()
+
+    def work() -> None:
+        try:
+            handle = server.handle_chat_completions if chat else server.handle_completions
+            answer = handle(request, receive)
+            if isinstance(answer, dict):
+                chunks.put(answer)
+            chunks.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+            chunks.put(error)
+
+    thread = threading.Thread(target=work, name="speechlab-llama", daemon=True)
+    thread.start()
+    try:
+        while (chunk := chunks.get()) is not None:
+            if isinstance(chunk, BaseException):
+                raise EngineError(f"the language model failed: {type(chunk).__name__}") from chunk
+            if "error" in chunk:
+                fault = chunk["error"]
+                raise EngineError(f"the language model refused: {fault.get('message', 'no reason given')}")
+            yield chunk
+    finally:
+        stop.set()
+        thread.join(_JOIN_TIMEOUT_S)
+
+
+def _pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
+    """Cut a text into pieces to translate (True) and pieces to copy (False): line breaks, blank lines, joints."""
+    joint = " " if target == "en" else ""
+    for line in text.splitlines(keepends=True):
+        body = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+        inner = body.strip()
+        start = body.index(inner) if inner else 0
+        if not any(char.isalnum() for char in inner):
+            yield line, False
+            continue
+        if start:
+            yield body[:start], False
+        first = True
+        for sentence in _sentences(inner, by_sentence=by_sentence):
+            if not any(char.isalnum() for char in sentence):
+                yield sentence, False
+                continue
+            if not first and joint:
+                yield joint, False
+            first = False
+            yield sentence, True
+        rest = line[start + len(inner) :]
+        if rest:
+            yield rest, False
+
+
+def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
+    group = ""
+    for sentence in split_sentences(line):
+        for part in cut_long(sentence, _PIECE_LIMIT):
+            if group and (by_sentence or weight(group + part) > 120):
+                yield group.strip()
+                group = ""
+            group += part
+    if group.strip():
+        yield group.strip()
+
+
+def _tidy(pieces: Iterator[str]) -> Iterator[str]:
+    """Drop white space around the whole, holding back what might be its end."""
+    held = ""
+    begun = False
+    for piece in pieces:
+        text = held + piece if begun else (held + piece).lstrip()
+        kept = text.rstrip()
+        held = text[len(kept) :]
+        if kept:
+            begun = True
+            yield kept

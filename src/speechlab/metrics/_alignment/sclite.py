@@ -1,0 +1,99 @@
+"""Counts as NIST's scorer sclite gives them.
+
+sclite does not look for the fewest errors. It minimises a cost in which a substitution counts 4, an insertion or a
+deletion 3, so that a substitution is preferred to a deletion with an insertion, yet now and then three errors stand
+where two would do. Among equally cheap ways it takes, from the end backwards, a pair of words before an insertion
+before a deletion. With that, counts agree with the program in all cases that the tests try. Transcripts with its
+markings (alternates ``{a / b}``, optionally deletable words, fragments) are aligned in ``_sclite_marks``.
+
+Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite; the order of preference was found by experiment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._alignment.units import Tokens
+
+__all__ = ["Block", "sclite_blocks"]
+
+Block: TypeAlias = tuple[Literal["equal", "substitute", "delete", "insert"], int, int, int, int]
+_SUBSTITUTION, _GAP = 4, 3
+_DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
+_MOST_CELLS = 200_000_000  # one byte each
+
+
+def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Block, ...]:
+    """Align one pair as sclite does.
+
+    Args:
+        reference: Tokens of the reference.
+        hypothesis: Tokens of the hypothesis.
+
+    Returns:
+        Runs of one operation: ``(operation, start, end, start, end)``, first in the reference.
+
+    Raises:
+        InvalidRequestError: The pair is so long that the table of all ways would not fit into memory.
+    """
+    if len(reference) * len(hypothesis) > _MOST_CELLS:
+        message = (
+            f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MOST_CELLS} "
+            "cells; cut the texts into utterances, or use counts='levenshtein'"
+        )
+        raise InvalidRequestError(message, parameter="counts")
+    moves = _moves(*_numbered(reference, hypothesis))
+    return _blocks(moves, reference, hypothesis)
+
+
+def _numbered(reference: Tokens, hypothesis: Tokens) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    numbers: dict[str, int] = {}
+    one = np.array([numbers.setdefault(token, len(numbers)) for token in reference], dtype=np.int64)
+    other = np.array([numbers.setdefault(token, len(numbers)) for token in hypothesis], dtype=np.int64)
+    return one, other
+
+
+def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The best last move into each cell, row by row."""
+    gaps = _GAP * np.arange(len(other) + 1, dtype=np.int64)
+    moves = np.full((len(one) + 1, len(other) + 1), _INSERTION, dtype=np.uint8)
+    above = gaps
+    for i, token in enumerate(one, start=1):
+        diagonal = above[:-1] + np.where(other == token, 0, _SUBSTITUTION)
+        row = above + _GAP
+        np.minimum(row[1:], diagonal, out=row[1:])
+        # Insertions run along the row: the cheapest start so far, plus one gap for each step.
+        row = np.minimum.accumulate(row - gaps) + gaps
+        moves[i, 0] = _DELETION
+        inserted = np.where(row[1:] == row[:-1] + _GAP, _INSERTION, _DELETION)
+        moves[i, 1:] = np.where(row[1:] == diagonal, _DIAGONAL, inserted)
+        above = row
+    return moves
+
+
+def _blocks(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> tuple[Block, ...]:
+    i, j = len(reference), len(hypothesis)
+    backwards: list[Block] = []
+    while i or j:
+        end = (i, j)
+        move = moves[i, j]
+        i -= move != _INSERTION
+        j -= move != _DELETION
+        if move == _DIAGONAL:
+            kind: Literal["equal", "substitute", "delete", "insert"] = (
+                "equal" if reference[i] == hypothesis[j] else "substitute"
+            )
+        else:
+            kind = "insert" if move == _INSERTION else "delete"
+        if backwards and backwards[-1][0] == kind:
+            _, _, i1, _, j1 = backwards.pop()
+            end = (i1, j1)
+        backwards.append((kind, int(i), int(end[0]), int(j), int(end[1])))
+    return tuple(reversed(backwards))

@@ -1,0 +1,1 @@
+"""Error rates: of one list, of a table, by group, compared."""

@@ -1,0 +1,414 @@
+"""Error rates of lists of texts.
+
+Policy for empty references, the same for a corpus, an utterance, a row and a bootstrap draw: where there is no
+reference token at all, the errors are divided by 1. So an empty hypothesis has the rate 0.0, and one of two words
+the rate 2.0. That is jiwer's rule. In a corpus the insertions of such an utterance count like all others.
+How many references were empty is told by ``empty_references``.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.display import table
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.alignment import Alignment, align_as, alignments_of
+from speechlab.metrics._alignment.counting import count_many, errors_and_lengths
+from speechlab.metrics._alignment.edits import edit_table
+from speechlab.metrics._alignment.units import (
+    Preparation,
+    check_counts,
+    package_version,
+    prepare,
+    warn_if_unspaced,
+)
+from speechlab.metrics._arguments import as_texts, check_draws, check_level, check_seed
+from speechlab.metrics._statistics.bootstrap import Interval, ratio_interval, sum_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit
+
+__all__ = ["ErrorRate", "error_rate"]
+
+_UNIT_NAMES = {
+    "word": "word (WER)",
+    "char": "character (CER)",
+    "reading": "kana as spoken",
+    "pinyin": "syllable with tone",
+    "toneless": "syllable without tone",
+}
+
+
+class ErrorRate:
+    """An error rate with everything that stands behind it.
+
+    The rate is there at once; counts, alignments and intervals are computed when they are asked for.
+
+    Attributes:
+        unit: What was counted, such as ``"word"``.
+        language: ISO 639-1 code, or None.
+        counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
+    """
+
+    def __init__(
+        self,
+        references: list[str],
+        hypotheses: list[str],
+        preparation: Preparation,
+        counts: Counts = "levenshtein",
+    ) -> None:
+        self._preparation = preparation
+        self._texts = (references, hypotheses)
+        self._said = preparation.canonical(references)
+        self._heard = preparation.canonical(hypotheses)
+        self.counts: Counts = counts
+        if self._by_sclite:
+            # A pair that is too long or badly marked is refused here, and not in the middle of a report.
+            _ = self.counts_by_utterance
+
+    @property
+    def _by_sclite(self) -> bool:
+        return self.counts != "levenshtein"
+
+    @cached_property
+    def _errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self._by_sclite or "counts_by_utterance" in vars(self):
+            table = self.counts_by_utterance
+            return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
+        return errors_and_lengths(self._said, self._heard, self._preparation)
+
+    @property
+    def errors_by_utterance(self) -> NDArray[np.int64]:
+        """Errors of each utterance."""
+        return self._errors_and_lengths[0]
+
+    @property
+    def lengths_by_utterance(self) -> NDArray[np.int64]:
+        """Reference tokens of each utterance."""
+        return self._errors_and_lengths[1]
+
+    @property
+    def references(self) -> list[Tokens]:
+        """Tokens of each reference, after normalisation; of its best alternatives, where sclite's are marked."""
+        if self._by_sclite:
+            return [alignment.reference for alignment in self.alignments]
+        return [self._preparation.cut(text) for text in self._said]
+
+    @property
+    def hypotheses(self) -> list[Tokens]:
+        """Tokens of each hypothesis, after normalisation."""
+        if self._by_sclite:
+            return [alignment.hypothesis for alignment in self.alignments]
+        return [self._preparation.cut(text) for text in self._heard]
+
+    @property
+    def unit(self) -> Unit:
+        return self._preparation.unit
+
+    @property
+    def language(self) -> str | None:
+        return self._preparation.language
+
+    @property
+    def errors(self) -> int:
+        """Substitutions, deletions and insertions together."""
+        return int(self.errors_by_utterance.sum())
+
+    @property
+    def reference_length(self) -> int:
+        """Tokens of all references."""
+        return int(self.lengths_by_utterance.sum())
+
+    @property
+    def utterances(self) -> int:
+        """How many pairs were compared."""
+        return len(self._said)
+
+    @property
+    def empty_references(self) -> int:
+        """How many references have no token after normalisation."""
+        return int((self.lengths_by_utterance == 0).sum())
+
+    @property
+    def rate(self) -> float:
+        """Corpus rate: all errors over all reference tokens, as a fraction (0.05 is 5 %; it can exceed 1).
+
+        NaN if there are no utterances.
+        """
+        return self.errors / max(self.reference_length, 1) if self.utterances else math.nan
+
+    @property
+    def rates_by_utterance(self) -> NDArray[np.float64]:
+        """Rate of each utterance."""
+        return self.errors_by_utterance / np.maximum(self.lengths_by_utterance, 1)
+
+    @property
+    def mean_rate(self) -> float:
+        """Mean of the utterances' rates, in which a short utterance weighs as much as a long one."""
+        return float(self.rates_by_utterance.mean()) if self.utterances else math.nan
+
+    @cached_property
+    def counts_by_utterance(self) -> NDArray[np.int64]:
+        """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
+        if self._by_sclite:
+            flat = [number for alignment in self.alignments for number in alignment.tally]
+            return np.array(flat, dtype=np.int64).reshape(-1, 4)
+        if "_aligned" in vars(self):
+            return self._aligned[1]
+        return count_many(self._said, self._heard, self._preparation)
+
+    @property
+    def hits(self) -> int:
+        """Reference tokens that were found."""
+        return int(self.counts_by_utterance[:, 0].sum())
+
+    @property
+    def substitutions(self) -> int:
+        """Reference tokens that stand against another token."""
+        return int(self.counts_by_utterance[:, 1].sum())
+
+    @property
+    def deletions(self) -> int:
+        """Reference tokens that stand against nothing."""
+        return int(self.counts_by_utterance[:, 2].sum())
+
+    @property
+    def insertions(self) -> int:
+        """Hypothesis tokens that stand against nothing."""
+        return int(self.counts_by_utterance[:, 3].sum())
+
+    @property
+    def match_error_rate(self) -> float:
+        """MER: errors over hits and errors together; between 0 and 1, NaN if there are no utterances.
+
+        Source: A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004).
+        """
+        if not self.utterances:
+            return math.nan
+        total = self.hits + self.errors
+        return self.errors / total if total else 0.0
+
+    @property
+    def word_information_preserved(self) -> float:
+        """WIP: hits over reference length times hits over hypothesis length (Morris et al., 2004).
+
+        NaN if there are no utterances.
+        """
+        if not self.utterances:
+            return math.nan
+        heard = self.hits + self.substitutions + self.insertions
+        if not self.reference_length:
+            return 0.0 if heard else 1.0
+        return (self.hits / self.reference_length) * (self.hits / heard) if heard else 0.0
+
+    @property
+    def word_information_lost(self) -> float:
+        """WIL: 1 - WIP."""
+        return 1 - self.word_information_preserved
+
+    @cached_property
+    def alignments(self) -> tuple[Alignment, ...]:
+        """One alignment for each utterance."""
+        if self._by_sclite:
+            cut = self._preparation.cut
+            tokens = ((cut(said), cut(heard)) for said, heard in zip(self._said, self._heard, strict=True))
+            return tuple(
+                align_as(self.counts, texts, self._preparation, pair)
+                for texts, pair in zip(zip(*self._texts, strict=True), tokens, strict=True)
+            )
+        return self._aligned[0]
+
+    @cached_property
+    def _aligned(self) -> tuple[tuple[Alignment, ...], NDArray[np.int64]]:
+        return alignments_of(self._said, self._heard, self._preparation)
+
+    def edits(self, *, equal: bool = False) -> pd.DataFrame:
+        """The errors, one row each, with their places in the texts as they were written.
+
+        Args:
+            equal: Also give the tokens that agree.
+
+        Returns:
+            A table with ``utterance`` (from 0), ``operation`` (``"substitute"``, ``"delete"``, ``"insert"``,
+            ``"equal"``), the tokens ``reference`` and ``hypothesis``, and ``reference_start``, ``reference_end``,
+            ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation, half open).
+            Missing are the token and the place of a side that has none, and all places of readings.
+        """
+        return edit_table(*self._texts, self.alignments, self._preparation, equal=equal)
+
+    def frame(
+        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+    ) -> pd.DataFrame:
+        """All figures as a table of one row; such rows of several systems make one table with ``pandas.concat``.
+
+        Args:
+            level: As for :meth:`confidence_interval`, like the others.
+            n: How many draws.
+            seed: The same seed gives the same interval.
+            groups: Name of a block for each utterance.
+
+        Returns:
+            ``unit``, ``utterances``, ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``,
+            ``mean_error_rate``, ``match_error_rate``, ``word_information_lost``, ``word_information_preserved``
+            (fractions), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
+            ``reference_length`` (tokens) and ``signature``.
+        """
+        import pandas as pd
+
+        low, high = self.confidence_interval(level, n, seed, groups)
+        row = {
+            "unit": self.unit,
+            "utterances": self.utterances,
+            "empty_references": self.empty_references,
+            "error_rate": self.rate,
+            "error_rate_low": low,
+            "error_rate_high": high,
+            "mean_error_rate": self.mean_rate,
+            "match_error_rate": self.match_error_rate,
+            "word_information_lost": self.word_information_lost,
+            "word_information_preserved": self.word_information_preserved,
+            "errors": self.errors,
+            "hits": self.hits,
+            "substitutions": self.substitutions,
+            "deletions": self.deletions,
+            "insertions": self.insertions,
+            "reference_length": self.reference_length,
+            "signature": self.signature,
+        }
+        return pd.DataFrame([row])
+
+    def confidence_interval(
+        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+    ) -> Interval:
+        """Bootstrap interval of the corpus rate.
+
+        Args:
+            level: Confidence level, between 0 and 1.
+            n: How many draws.
+            seed: The same seed gives the same interval.
+            groups: Name of a block for each utterance, such as its speaker or file. Errors within a speaker go
+                together, and an interval by utterance is then far too narrow; blocks are drawn as wholes.
+
+        Returns:
+            ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
+        """
+        check_level(level)
+        check_draws(n)
+        check_seed(seed)
+        errors, lengths = self.errors_by_utterance, self.lengths_by_utterance
+        if groups is not None:
+            errors, lengths = sum_blocks(groups, errors, lengths)
+        return ratio_interval(errors, lengths, level=level, n=n, seed=seed)
+
+    @property
+    def signature(self) -> str:
+        """How the rate came about, in one line: to be printed wherever the rate is."""
+        parts = {
+            "unit": self.unit,
+            "lang": self.language or "any",
+            "norm": self._preparation.normalizer,
+            "counts": self.counts,
+            "rapidfuzz": package_version("rapidfuzz"),
+            "unicode": unicodedata.unidata_version,
+            "speechlab": package_version("speechlab"),
+        }
+        if self.unit == "reading":
+            parts["openjtalk"] = package_version("pyopenjtalk-plus")
+            parts["sudachi"] = package_version("sudachidict-core")
+        if self.unit in {"pinyin", "toneless"}:
+            parts["pypinyin"] = package_version("pypinyin")
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+    def __float__(self) -> float:
+        return self.rate
+
+    def __repr__(self) -> str:
+        return (
+            f"<ErrorRate {self.rate:.4f} by {self.unit}: {self.errors} errors in {self.reference_length}, "
+            f"{self.utterances} utterances>"
+        )
+
+    def _repr_html_(self) -> str:
+        low, high = self.confidence_interval()
+        name = f"Error rate by {_UNIT_NAMES[self.unit]}"
+        rows = [
+            (name, f"{100 * self.rate:.2f} %"),
+            ("95 % interval (bootstrap by utterance)", f"{100 * low:.2f} to {100 * high:.2f} %"),
+            ("Mean of utterances", f"{100 * self.mean_rate:.2f} %"),
+            (
+                "Substitutions, deletions, insertions",
+                f"{self.substitutions}, {self.deletions}, {self.insertions}",
+            ),
+            ("Hits of reference length", f"{self.hits} of {self.reference_length}"),
+            ("Utterances (empty references)", f"{self.utterances} ({self.empty_references})"),
+            ("Signature", self.signature),
+        ]
+        return str(table(["Figure", "Value"], rows))
+
+
+def error_rate(
+    references: str | Iterable[str],
+    hypotheses: str | Iterable[str],
+    unit: Unit = "word",
+    language: str | None = None,
+    normalize: Normalize = "auto",
+    counts: Counts = "levenshtein",
+) -> ErrorRate:
+    """Error rate of hypotheses against references: WER, CER or reading error rate.
+
+    Args:
+        references: What was said: one text or many.
+        hypotheses: What was recognised: as many.
+        unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
+            (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
+            with and without tone, Chinese only; need the package pypinyin).
+        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, a warning tells of
+            texts that are to be cut into words and look as if they had no spaces between them.
+        normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
+            compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
+            function from str to str.
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's
+            scorer, whose split into substitutions, deletions and insertions differs, and seldom the total, with
+            its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``;
+            ``"sclite-fragments"`` for the same with fragments (``wor-``, ``-ord``) that fit counted as correct.
+
+    Returns:
+        The rate, with counts, alignments, intervals and a signature.
+
+    Raises:
+        InvalidRequestError: Unequal numbers of texts, something that is no text, or a unit, language or normaliser
+            that does not exist or does not fit.
+
+    Example:
+        >>> result = error_rate(["this is a test"], ["this test"])
+        >>> result.rate, result.deletions
+        (0.5, 2)
+        >>> error_rate("三時に会議", "3時に会議", unit="char", language="ja").rate
+        0.0
+    """
+    preparation = prepare(unit, language, normalize)
+    if isinstance(references, str) != isinstance(hypotheses, str):
+        message = "references and hypotheses must both be one text, or both be lists of texts"
+        raise InvalidRequestError(message, parameter="hypotheses")
+    check_counts(counts)
+    remedy = "leave such pairs out, or use speechlab.metrics.score, which passes over missing values"
+    spoken = as_texts(references, "references", remedy)
+    heard = as_texts(hypotheses, "hypotheses", remedy)
+    if len(spoken) != len(heard):
+        message = (
+            f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    if unit == "word" and language is None and str(normalize) == "auto":
+        warn_if_unspaced(spoken, "use unit='char' and name the language, as in language='ja'")
+    return ErrorRate(spoken, heard, preparation, counts)

@@ -1,0 +1,1 @@
+"""Measures of a recording: level, pitch, silence, speaking rate."""

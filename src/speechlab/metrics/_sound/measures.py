@@ -1,0 +1,388 @@
+"""Measures of synthesised speech: how long, how fast, how loud, how high, and what looks wrong.
+
+None of them says how natural a voice sounds; they find clips that are worth listening to.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab.audio import AudioClip, resample, rms_dbfs
+from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.metrics._arguments import (
+    as_texts,
+    check_number,
+    check_text,
+    has_column,
+    is_frame,
+    is_missing,
+    require_columns,
+)
+from speechlab.metrics._sound.pitch import check_pitches, fundamental
+from speechlab.metrics._sound.signal import (
+    WINDOW_S,
+    clipped_ratio,
+    ends_abruptly,
+    loudness,
+    repeats_its_end,
+    silence,
+)
+from speechlab.text import language_code, mora_count, normalizer, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+__all__ = ["Dnsmos", "dnsmos", "speech_measures"]
+
+_PITCH_RATE = 16_000
+_FLOATS = (
+    "duration_s",
+    "speech_s",
+    "duration_per_character_s",
+    "duration_per_mora_s",
+    "characters_per_s",
+    "morae_per_s",
+    "words_per_s",
+    "silence_ratio",
+    "leading_silence_s",
+    "trailing_silence_s",
+    "longest_pause_s",
+    "clipping_ratio",
+    "peak_dbfs",
+    "rms_dbfs",
+    "loudness_lufs",
+    "f0_median_hz",
+    "f0_mean_hz",
+    "f0_sd_hz",
+    "voiced_ratio",
+)
+_COUNTS = ("characters", "morae", "words")
+_FLAGS = ("repeated_ending", "truncated_ending")
+_DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
+_UNSPACED = {"ja", "zh", "th", "lo", "km", "my", "bo"}
+_SAID_TWICE = re.compile(r"(.{2,})\1$")
+
+
+class Dnsmos(NamedTuple):
+    """What DNSMOS guesses that people would say about noise and quality, from 1 (bad) to 5 (excellent).
+
+    It was made to compare noise suppressors. It hears hiss, hum, reverberation and broken sound; it does not hear
+    whether a voice is natural, whether it reads the right words, or whether it is the right voice.
+
+    Attributes:
+        signal: Quality of the speech (P.835 SIG).
+        background: Absence of noise (P.835 BAK).
+        overall: Both together (P.835 OVRL).
+        p808: The whole, by another network (P.808).
+    """
+
+    signal: float
+    background: float
+    overall: float
+    p808: float
+
+
+def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
+    """Guess the noise and quality of a recording of speech: not its naturalness.
+
+    Args:
+        clip: A clip, or a file or its bytes. Resampled to 16 kHz, mixed to mono; a clip shorter than 9.01 s is
+            repeated, as the authors of DNSMOS do.
+
+    Returns:
+        Four ratings from 1 to 5. They were made for recordings of about 9 s; of a clip of less than a second they say
+        little.
+
+    Raises:
+        MissingDependencyError: The extra ``quality`` is not installed.
+        ModelError: The weights are missing or not the pinned ones.
+        AudioError: The clip cannot be read.
+        InvalidRequestError: The clip is empty or silent (nothing above -70 dBFS).
+    """
+    from speechlab.engines import DNSMOS_RATE, rate_noise
+
+    sound = _mono(_clip(clip)).resample(DNSMOS_RATE).samples
+    if not len(sound):
+        message = "an empty clip has no quality; leave it out"
+        raise InvalidRequestError(message, parameter="clip")
+    if not silence(sound, DNSMOS_RATE, 200.0).loud.any():
+        message = "a clip without any sound has no quality, whatever the networks say of it; leave it out"
+        raise InvalidRequestError(message, parameter="clip")
+    return Dnsmos(*rate_noise(sound))
+
+
+def speech_measures(
+    clips: pd.DataFrame | Iterable[Any],
+    texts: Sequence[str] | None = None,
+    *,
+    audio: str = "audio",
+    text: str = "text",
+    language: str = "language",
+    silence_db: float = 40.0,
+    f0_range_hz: tuple[float, float] = (60.0, 500.0),
+    with_dnsmos: bool = False,
+) -> pd.DataFrame:
+    """Measure clips of speech, one row each.
+
+    Args:
+        clips: Clips, paths or bytes; or a table with a column of them.
+        texts: What was to be said, one for each clip; not for a table.
+        audio: Column of the clips of a table.
+        text: Column of the texts of a table; used if it is there.
+        language: Column of the languages of a table; or the language of all rows.
+        silence_db: A window of 10 ms is silent if its power is that far below that of the loudest, in dB (or below
+            -70 dBFS).
+        f0_range_hz: Lowest and highest pitch that are looked for.
+        with_dnsmos: Add :func:`dnsmos`: some seconds of work for each clip.
+
+    Returns:
+        For a table a new one with the same index and columns, and these (replaced where they are there); for a list
+        these alone:
+
+        - ``duration_s``; ``speech_s``: without the silence at both ends.
+        - ``characters``, ``words`` (missing for languages without spaces), ``morae`` (Japanese, with the extra
+          ``ja``); letters and digits count as characters, punctuation does not.
+        - ``duration_per_character_s``, ``duration_per_mora_s``, and the speaking rates ``characters_per_s``,
+          ``morae_per_s``, ``words_per_s``, all over ``speech_s`` (pauses inside count, silence at the ends does not).
+        - ``duration_z``: how far ``speech_s`` per mora or character lies from the median of the language, in robust
+          standard deviations (of its logarithm); missing with fewer than 8 clips. Below -3.5 words may be missing,
+          above 3.5 something may be said twice.
+        - ``silence_ratio`` (fraction of the whole clip), ``leading_silence_s``, ``trailing_silence_s``,
+          ``longest_pause_s`` (between sounds).
+        - ``clipping_ratio``: fraction of samples at full scale in runs of three or more.
+        - ``peak_dbfs``, ``rms_dbfs``, ``loudness_lufs`` (BS.1770-4, gated; missing below 0.4 s or for silence).
+        - ``f0_median_hz``, ``f0_mean_hz``, ``f0_sd_hz``, ``voiced_ratio`` (voiced share of ``speech_s``).
+        - ``repeated_ending``: the end sounds like what came right before, and the text does not say it twice.
+        - ``truncated_ending``: the clip stops in the middle of a sound.
+        - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for;
+          missing for a silent clip.
+        - ``measure_error``: why a clip could not be measured, or why its words could not (its language does not
+          exist); those measures are missing, and stop nothing.
+
+    Raises:
+        InvalidRequestError: A column is missing or there twice, or lists differ in length, or the language of all
+            rows or a range does not exist, or samples come without their rate.
+    """
+    import pandas as pd
+
+    check_number(silence_db, "silence_db", 0, 200, "decibels")
+    check_pitches(f0_range_hz, _PITCH_RATE)
+    if is_frame(clips):
+        require_columns(clips, audio, hint="Name the right one, as in audio='path'")
+        values = clips[audio].tolist()
+        said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(values)
+        known = has_column(clips, language, "language")
+        languages = clips[language].tolist() if known else [language] * len(values)
+        index, kept = clips.index, clips
+        if texts is not None:
+            message = (
+                f"texts stand in a column of the table; name it (text={text!r:.60}) instead of giving texts"
+            )
+            raise InvalidRequestError(message, parameter="texts")
+    else:
+        values = _clips(clips)
+        said = (
+            [None] * len(values)
+            if texts is None
+            else as_texts(texts, "texts", "give '' where nothing was said")
+        )
+        languages = [language] * len(values)
+        index, kept = pd.RangeIndex(len(values)), pd.DataFrame(index=pd.RangeIndex(len(values)))
+    if not has_column(kept, language, "language") and language != "language":
+        check_text(language, "language")
+        language_code(language)
+    if len(said) != len(values):
+        message = f"there are {len(values)} clips and {len(said)} texts; give one text for each clip"
+        raise InvalidRequestError(message, parameter="texts")
+    rows = []
+    for value, line, tag in zip(values, said, languages, strict=True):
+        code, problem = _language(tag)
+        words_said = line if isinstance(line, str) else None
+        row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
+        rows.append(row if problem is None else {"measure_error": problem} | row)
+    return _assemble(kept, rows, index, with_dnsmos=with_dnsmos)
+
+
+def _row(
+    value: Any,
+    text: str | None,
+    language: str | None,
+    silence_db: float,
+    f0_range_hz: tuple[float, float],
+    *,
+    with_dnsmos: bool,
+) -> dict[str, Any]:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return {}
+    try:
+        clip = _clip(value)
+    except SpeechLabError as error:
+        return {"measure_error": str(error)}
+    row = _sound(clip, text, silence_db, f0_range_hz)
+    if text is not None and row["speech_s"] > 0:
+        row |= _rates(text, language, row["speech_s"])
+    row["_group"] = language
+    if with_dnsmos and row["speech_s"] > 0:
+        row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
+    return row
+
+
+def _sound(
+    clip: AudioClip, text: str | None, silence_db: float, f0_range_hz: tuple[float, float]
+) -> dict[str, Any]:
+    rate = clip.sample_rate
+    mono = _mono(clip).samples
+    quiet = silence(mono, rate, silence_db)
+    edges = [min(windows * WINDOW_S, clip.duration_s) for windows in quiet.edges]
+    sounding = bool(quiet.loud.any())
+    speech_s = max(clip.duration_s - sum(edges), 0.0) if sounding else 0.0
+    row: dict[str, Any] = {
+        "duration_s": clip.duration_s,
+        "speech_s": speech_s,
+        "silence_ratio": quiet.ratio,
+        "leading_silence_s": edges[0],
+        "trailing_silence_s": edges[1],
+        "longest_pause_s": quiet.longest_pause * WINDOW_S,
+        "clipping_ratio": clipped_ratio(clip.samples),
+        "peak_dbfs": 20 * math.log10(clip.peak) if clip.peak else None,
+        "rms_dbfs": rms_dbfs(clip.samples) if clip.peak else None,
+        "loudness_lufs": loudness(clip.samples, rate),
+        "repeated_ending": sounding
+        and repeats_its_end(mono, rate, quiet)
+        and not (text and _SAID_TWICE.search(_bare(text))),
+        "truncated_ending": sounding and ends_abruptly(quiet),
+    }
+    if sounding:
+        first, last = (round(edge * rate) for edge in edges)
+        speech = mono[first : len(mono) - last]
+        pitch = fundamental(resample(speech, rate, _PITCH_RATE), _PITCH_RATE, *f0_range_hz)
+        voiced = pitch[~np.isnan(pitch)]
+        row["voiced_ratio"] = len(voiced) / len(pitch) if len(pitch) else None
+        if len(voiced):
+            row |= {
+                "f0_median_hz": float(np.median(voiced)),
+                "f0_mean_hz": float(voiced.mean()),
+                "f0_sd_hz": float(voiced.std(ddof=1)) if len(voiced) > 1 else None,
+            }
+    return row
+
+
+def _bare(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
+    # Marks of vowels in Thai and others are no letters to Python; NFC of the rest is what a person would count.
+    characters = len(_bare(normalizer("none")(text)))
+    row: dict[str, Any] = {"characters": characters}
+    if characters:
+        row |= {"duration_per_character_s": speech_s / characters, "characters_per_s": characters / speech_s}
+    if language == "ja" and find_spec("pyopenjtalk") is not None:
+        morae = mora_count(text)
+        row["morae"] = morae
+        if morae:
+            row |= {"duration_per_mora_s": speech_s / morae, "morae_per_s": morae / speech_s}
+    if language is not None and language not in _UNSPACED:
+        row["words"] = len([word for word in words(text) if _bare(word)])
+        row["words_per_s"] = row["words"] / speech_s
+    return row
+
+
+_FEWEST = 8
+_MAD = 1.4826  # makes the median absolute deviation of a normal distribution its standard deviation
+
+
+def _add_outliers(rows: list[dict[str, Any]]) -> None:
+    groups: dict[Any, list[tuple[dict[str, Any], float]]] = {}
+    for row in rows:
+        pace = row.get("duration_per_mora_s") or row.get("duration_per_character_s")
+        if pace:
+            key = (row.get("_group"), "duration_per_mora_s" in row)
+            groups.setdefault(key, []).append((row, math.log(pace)))
+    for members in groups.values():
+        paces = np.array([pace for _, pace in members])
+        spread = _MAD * float(np.median(np.abs(paces - np.median(paces))))
+        if len(members) >= _FEWEST and spread > 0:
+            for row, pace in members:
+                row["duration_z"] = (pace - float(np.median(paces))) / spread
+
+
+def _assemble(
+    kept: pd.DataFrame, rows: list[dict[str, Any]], index: pd.Index[Any], *, with_dnsmos: bool
+) -> pd.DataFrame:
+    import pandas as pd
+
+    _add_outliers(rows)
+    types = dict.fromkeys(_FLOATS[:2], "Float64") | dict.fromkeys(_COUNTS, "Int64")
+    types |= dict.fromkeys(_FLOATS[2:7], "Float64") | {"duration_z": "Float64"}
+    types |= dict.fromkeys(_FLOATS[7:], "Float64") | dict.fromkeys(_FLAGS, "boolean")
+    if with_dnsmos:
+        types |= dict.fromkeys(_DNSMOS, "Float64")
+    types["measure_error"] = "string"
+    columns = {}
+    for name, kind in types.items():
+        values = [row.get(name) for row in rows]
+        missing = [value is None or (isinstance(value, float) and math.isnan(value)) for value in values]
+        cells = [pd.NA if gone else value for gone, value in zip(missing, values, strict=True)]
+        columns[name] = pd.array(cells, dtype=kind)  # type: ignore[call-overload]
+    added = pd.DataFrame(columns, index=index)
+    return pd.concat([kept.drop(columns=[name for name in types if name in kept.columns]), added], axis=1)
+
+
+def _mono(clip: AudioClip) -> AudioClip:
+    if clip.channels == 1:
+        return clip
+    return AudioClip(clip.samples.mean(axis=1, dtype=np.float32), clip.sample_rate)
+
+
+def _clips(clips: Any) -> list[Any]:
+    if isinstance(clips, AudioClip | str | bytes | os.PathLike):
+        return [clips]
+    if isinstance(clips, np.ndarray) and clips.dtype != object:
+        message = (
+            f"clips is an array of shape {clips.shape}, whose sample rate is not known; give "
+            "AudioClip(samples, sample_rate), or a list of them"
+        )
+        raise InvalidRequestError(message, parameter="clips")
+    if not isinstance(clips, Iterable) or isinstance(clips, Mapping):
+        message = f"clips is {clips!r:.60} ({type(clips).__name__}); give clips, paths or bytes, or a table with them"
+        raise InvalidRequestError(message, parameter="clips")
+    return list(clips)
+
+
+def _language(tag: object) -> tuple[str | None, str | None]:
+    """The code of a row's language, or what is wrong with it."""
+    # The name of a column that is not there stands for no language at all.
+    if is_missing(tag) or (isinstance(tag, str) and tag == "language"):
+        return None, None
+    try:
+        check_text(tag, "language")
+        return language_code(str(tag)), None
+    except InvalidRequestError as error:
+        return None, str(error)
+
+
+def _clip(value: Any) -> AudioClip:
+    if isinstance(value, AudioClip):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return AudioClip.from_bytes(value)
+    if isinstance(value, str | os.PathLike):
+        try:
+            return AudioClip.from_file(value)
+        except (OSError, ValueError) as error:
+            if isinstance(error, SpeechLabError):
+                raise
+            message = f"the file {value!r:.200} cannot be read: {error}"
+            raise AudioError(message) from error
+    message = f"{value!r:.80} is no clip; give an AudioClip, the path of a file, or its bytes"
+    raise InvalidRequestError(message, parameter="clips")

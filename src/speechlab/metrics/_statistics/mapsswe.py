@@ -1,0 +1,97 @@
+"""The matched-pair sentence-segment word error test, as NIST computes it.
+
+Errors of one utterance are not independent of each other, but errors that are far enough apart nearly are. So the
+test does not compare words, nor utterances, but segments: runs of errors of either system, between which both have at
+least two words right. The difference of the two systems' errors, segment by segment, is tested against zero.
+
+Source: L. Gillick, S. J. Cox, Some statistical issues in the comparison of speech recognition algorithms (ICASSP
+1989); NIST sc_stats (SCTK 2.4.10), ``-t mapsswe``, with which segments, mean, deviation and Z agree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from speechlab.metrics._alignment.sclite import sclite_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from speechlab.metrics._alignment.units import Tokens
+
+__all__ = ["SegmentTest", "mapsswe", "segments"]
+
+_BOUNDARY = 2  # words right in both systems that part two segments
+
+
+class SegmentTest(NamedTuple):
+    """Outcome of the test.
+
+    Attributes:
+        segments: How many segments there are.
+        mean: Mean over segments of the errors of the first system minus those of the second.
+        deviation: Standard deviation of that, with ``segments - 1``; NaN for fewer than two.
+        z: ``mean / (deviation / sqrt(segments))``; 0 where no segment differs, NaN where it cannot be computed.
+        p: Two-sided p-value under the normal distribution.
+    """
+
+    segments: int
+    mean: float
+    deviation: float
+    z: float
+    p: float
+
+
+def mapsswe(triples: Iterable[tuple[Tokens, Tokens, Tokens]]) -> SegmentTest:
+    """Test two systems on the same references.
+
+    Args:
+        triples: For each utterance the tokens of the reference, of the first and of the second system.
+    """
+    counts = [pair for triple in triples for pair in segments(*triple)]
+    n = len(counts)
+    differences = np.array([first - second for first, second in counts], dtype=np.float64)
+    if not differences.any():
+        return SegmentTest(n, 0.0, 0.0 if n > 1 else math.nan, 0.0, 1.0)
+    mean = float(differences.mean())
+    deviation = float(differences.std(ddof=1)) if n > 1 else math.nan
+    z = mean / (deviation / math.sqrt(n)) if deviation > 0 else math.nan
+    return SegmentTest(n, mean, deviation, z, math.erfc(abs(z) / math.sqrt(2)))
+
+
+def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int, int]]:
+    """Errors of both systems in each segment of one utterance.
+
+    Returns:
+        One pair of counts for each segment; utterances end segments.
+    """
+    if reference == first == second:
+        return []
+    one, other = _errors_by_place(reference, first), _errors_by_place(reference, second)
+    found: list[tuple[int, int]] = []
+    right = _BOUNDARY
+    # Places alternate: before word 0 (insertions), word 0, before word 1, word 1, ..., after the last.
+    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+        if not a and not b:
+            right += place % 2
+        elif right >= _BOUNDARY:
+            found.append((a, b))
+            right = 0
+        else:
+            found[-1] = (found[-1][0] + a, found[-1][1] + b)
+            right = 0
+    return found
+
+
+def _errors_by_place(reference: Tokens, hypothesis: Tokens) -> list[int]:
+    errors = [0] * (2 * len(reference) + 1)
+    for operation, i0, i1, j0, j1 in sclite_blocks(reference, hypothesis):
+        if operation == "insert":
+            errors[2 * i0] += j1 - j0
+        elif operation != "equal":
+            for i in range(i0, i1):
+                errors[2 * i + 1] += 1
+    return errors

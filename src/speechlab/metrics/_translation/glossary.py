@@ -1,0 +1,191 @@
+"""Whether the terms of a glossary came through a translation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.units import auto_unit
+from speechlab.metrics._arguments import as_texts, has_column, is_frame, is_missing, require_columns
+from speechlab.metrics._rates.hotwords import finder
+from speechlab.text import language_code, normalizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+__all__ = ["Glossary", "glossary_table", "glossary_terms", "sources_of"]
+
+Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Terms that must stand in the translation, or for each source term its translation or translations."""
+
+_TYPES = {
+    "term": "string",
+    "target": "string",
+    "expected": "Int64",
+    "found": "Int64",
+    "missed": "Int64",
+    "preserved": "Float64",
+    "missed_in": "object",
+}
+_EAST_ASIAN = 0x2E80
+
+
+def glossary_terms(
+    references: Sequence[str] | pd.DataFrame,
+    hypotheses: Sequence[str] | None = None,
+    glossary: Glossary = (),
+    *,
+    sources: Sequence[str] | None = None,
+    language: str | None = None,
+    source_language: str | None = None,
+    reference: str = "reference",
+    hypothesis: str = "translation",
+    source: str = "text",
+) -> pd.DataFrame:
+    """Tell for each term of a glossary how often it was kept.
+
+    A term is expected as often as it stands in the source, if the glossary names source terms and sources are
+    given, and else as often as it stands in the reference. It is found as often as the translation of the same
+    segment has it, but not more often than expected. Terms are compared after normalisation (case, width, for
+    Japanese and Chinese also numbers), as whole words in languages that separate them; inflected forms must be
+    listed.
+
+    Args:
+        references: Reference translations; or a table, whose rows without a text on either side are passed over.
+        hypotheses: Translations, as many; not for a table.
+        glossary: A list of terms of the target language; or for each source term the one or more target terms that
+            will do, such as ``{"会議室": ["meeting room", "conference room"]}``.
+        sources: The texts that were translated.
+        language: Code of the language translated into.
+        source_language: Code of the language of the sources.
+        reference: Column of the references of a table.
+        hypothesis: Column of the translations of a table.
+        source: Column of the sources of a table; used if it is there.
+
+    Returns:
+        One row for each term, in the order given: ``term``, ``target`` (all that will do, separated by `` | ``),
+        ``expected``, ``found``, ``missed`` (occurrences), ``preserved`` (found over expected, a fraction; missing if
+        it was never expected) and ``missed_in`` (numbers of the segments, from 0; labels of the index for a table).
+
+    Raises:
+        InvalidRequestError: Lists of different lengths, or an empty term.
+
+    Example:
+        >>> table = glossary_terms(
+        ...     ["ask Ada", "the API is up"], ["ask Aida", "the API is up"], ["Ada", "API"]
+        ... )
+        >>> table["missed"].tolist()
+        [1, 0]
+    """
+    if is_frame(references):
+        require_columns(references, reference, hypothesis)
+        if hypotheses is not None:
+            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
+        frame = references[references[reference].notna() & references[hypothesis].notna()]
+        if sources is None:
+            sources = sources_of(frame, source)
+        table = glossary_table(
+            as_texts(frame[reference].tolist(), reference),
+            as_texts(frame[hypothesis].tolist(), hypothesis),
+            glossary,
+            sources,
+            language,
+            source_language,
+        )
+        labels = frame.index.tolist()
+        table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
+        return table
+    said, heard = (
+        as_texts(references, "references"),
+        as_texts(() if hypotheses is None else hypotheses, "hypotheses"),
+    )
+    return glossary_table(said, heard, glossary, sources, language, source_language)
+
+
+def glossary_table(
+    references: Sequence[str],
+    hypotheses: Sequence[str],
+    glossary: Glossary,
+    sources: Sequence[str] | None,
+    language: str | None,
+    source_language: str | None,
+) -> pd.DataFrame:
+    """The table of :func:`glossary_terms`, from lists."""
+    import pandas as pd
+
+    targets = _targets(glossary)
+    if sources is not None:
+        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+    if source_language is not None:
+        language_code(source_language)
+    by_source = isinstance(glossary, Mapping) and sources is not None
+    originals = sources if by_source and sources is not None else references
+    if not len(originals) == len(references) == len(hypotheses):
+        message = (
+            f"{len(references)} references, {len(hypotheses)} translations and {len(originals)} sources do not "
+            "fit; give one of each for each segment"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    heard_terms = _finder(targets, language)
+    said_terms = _finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
+    expected, found = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
+    missed: dict[str, list[int]] = {term: [] for term in targets}
+    for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
+        wanted, there = said_terms(original), heard_terms(hypothesis)
+        for term in dict.fromkeys(wanted):
+            n, kept = wanted.count(term), min(wanted.count(term), there.count(term))
+            expected[term] += n
+            found[term] += kept
+            if kept < n:
+                missed[term].append(number)
+    rows = [
+        (
+            term,
+            " | ".join(spellings),
+            expected[term],
+            found[term],
+            expected[term] - found[term],
+            found[term] / expected[term] if expected[term] else None,
+            missed[term],
+        )
+        for term, spellings in targets.items()
+    ]
+    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+
+
+def sources_of(frame: pd.DataFrame, source: str) -> list[str] | None:
+    """The column of sources, if there is one; a missing source holds no term."""
+    if not has_column(frame, source, "source"):
+        return None
+    return as_texts(["" if is_missing(text) else text for text in frame[source]], source)
+
+
+def _targets(glossary: Glossary) -> dict[str, list[str]]:
+    if isinstance(glossary, str):
+        message = f"glossary is one text, {glossary!r}; give a list of terms, or source terms with their translations"
+        raise InvalidRequestError(message, parameter="glossary")
+    if isinstance(glossary, Mapping):
+        terms = as_texts(list(glossary), "glossary", "give texts only")
+        return {
+            term: as_texts(targets, f"translations of {term!r}", "give texts only")
+            for term, targets in zip(terms, glossary.values(), strict=True)
+        }
+    return {term: [term] for term in as_texts(glossary, "glossary", "give texts only")}
+
+
+def _finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
+    """A function from a text to the terms in it, each as often as it occurs."""
+    code = None if language is None else language_code(language)
+    # English keeps its words here: the English normaliser drops what stands in parentheses.
+    rules = normalizer(code if code in {"ja", "zh"} else "basic")
+    if code is None:
+        characters = "".join(spelling for spellings in terms.values() for spelling in spellings)
+        unit = "char" if any(ord(character) >= _EAST_ASIAN for character in characters) else "word"
+    else:
+        unit = auto_unit(code)
+    find = finder(terms, unit, rules.id, what="glossary term")
+    return lambda text: find(rules(text))

@@ -1,0 +1,1 @@
+"""Accounts: keys, limits, usage and connections."""

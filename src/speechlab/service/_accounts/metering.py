@@ -1,0 +1,182 @@
+"""What every operation passes on its way to an engine, over HTTP and over WebSockets: limits first, the ledger last.
+
+An operation is rejected without a trace, or it reaches an engine and leaves exactly one row, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+from speechlab.errors import InvalidRequestError
+from speechlab.service._accounts.ledger import UsageRow
+from speechlab.service._accounts.limits import RateLimiter, Refusal
+from speechlab.service._faults import Fault
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.bodies import Gone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from speechlab.service._accounts.counters import Metrics
+    from speechlab.service._accounts.ledger import Ledger, Status
+    from speechlab.service._accounts.limits import Limiter, Scope
+    from speechlab.service._config import ServiceConfig
+    from speechlab.service._keys import Principal
+
+__all__ = ["Metering", "Use"]
+
+_UNAVAILABLE_RETRY_S = 5.0
+
+
+class Use:
+    """One operation of one key.
+
+    In this order: :meth:`admit`, :meth:`accept`, :meth:`backend` around the engine's work, :meth:`close`. The
+    figures are attributes to be set or added to while it runs.
+
+    Attributes:
+        model: Id of the model.
+        audio_bytes: Bytes of the audio made.
+        audio_s: Seconds of the audio made or heard.
+        prompt_tokens: Tokens read.
+        completion_tokens: Tokens written.
+        status: How it ended: None until a backend was reached, and then ``"cancelled"`` until something better or
+            worse is known.
+    """
+
+    def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
+        self._metering = metering
+        self._operation = operation
+        self._key_id = principal.key_id
+        self._transport = transport
+        self._leave: list[Callable[[], None]] = []
+        self._provider = ""
+        self._characters = 0
+        self._input_bytes = 0
+        self._closed = False
+        self.model = ""
+        self.audio_bytes = 0
+        self.audio_s = 0.0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.status: Status | None = None
+
+    def admit(self) -> None:
+        """Pass the limits of the key.
+
+        Raises:
+            Refusal: It is over one, or the limiter failed.
+        """
+        self._leave.append(self._metering.admit("key", self._key_id))
+
+    def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
+        """Pass the limits of the service, once the request is known to be right and allowed.
+
+        Args:
+            provider: Which provider or engine it goes to.
+            characters: Unicode code points of its text.
+            input_bytes: Bytes of its text in UTF-8, or of its recording.
+
+        Raises:
+            Refusal: It is over one, or the limiter failed.
+        """
+        self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
+        self._leave.append(self._metering.admit("service", self._operation))
+
+    @contextlib.contextmanager
+    def backend(self) -> Iterator[None]:
+        """The time in which an engine works for it; from here on there will be a row.
+
+        A request that the engine finds to be the client's mistake is a 400 like any other, and leaves none.
+        """
+        self.status = "cancelled"
+        try:
+            yield
+        except (Fault, Gone):
+            raise
+        except InvalidRequestError:
+            self.status = None
+            raise
+        except Exception:
+            self.status = "partial_backend_error" if self.audio_bytes else "backend_error"
+            raise
+        self.status = "completed"
+
+    def close(self) -> None:
+        """Leave the limits, and write the row if a backend was reached; any further call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        for leave in self._leave:
+            leave()
+        if self.status is not None:
+            self._metering.record(
+                UsageRow(
+                    time=time.time(),
+                    key_id=self._key_id,
+                    operation=self._operation,
+                    transport=self._transport,
+                    provider=self._provider,
+                    model=self.model,
+                    characters=self._characters,
+                    input_bytes=self._input_bytes,
+                    audio_bytes=self.audio_bytes,
+                    audio_s=round(self.audio_s, 3),
+                    prompt_tokens=self.prompt_tokens,
+                    completion_tokens=self.completion_tokens,
+                    status=self.status,
+                )
+            )
+
+
+class Metering:
+    """Limits, ledger and counters of a service.
+
+    Attributes:
+        limiter: What decides who is let in; tests put one there that fails.
+
+    Args:
+        config: The limits.
+        metrics: The counters.
+        ledger: Where rows go, or None if the service keeps nothing.
+    """
+
+    def __init__(self, config: ServiceConfig, metrics: Metrics, ledger: Ledger | None) -> None:
+        self.limiter: Limiter = RateLimiter(config)
+        self._metrics = metrics
+        self._ledger = ledger
+
+    def use(self, operation: str, principal: Principal, *, transport: str = "http") -> Use:
+        """Begin an operation.
+
+        Args:
+            operation: ``"tts"``, ``"asr"`` or ``"translate"``.
+            principal: Whose it is.
+            transport: ``"http"`` or ``"websocket"``.
+        """
+        return Use(self, operation, principal, transport)
+
+    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
+        """Ask the limiter; a limiter that fails lets nobody in.
+
+        Raises:
+            Refusal: Over a limit, or the limiter failed.
+        """
+        try:
+            return self.limiter.admit(scope, name)
+        except Refusal as refusal:
+            self._metrics.refused(scope)
+            raise refusal from None
+        except Exception as error:
+            self._metrics.refused(scope)
+            log("the rate limiter failed", level="error", scope=scope, **facts_of(error))
+            reason = "the rate limits cannot be checked now; try again later"
+            raise Refusal(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
+
+    def record(self, row: UsageRow) -> None:
+        """Count an operation that reached a backend."""
+        self._metrics.used(row)
+        if self._ledger is not None:
+            self._ledger.add(row)

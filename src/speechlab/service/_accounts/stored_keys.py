@@ -1,0 +1,282 @@
+"""Keys that are kept: made once and shown once, stored as digests, limited, revoked, and let expire.
+
+A key is a random body; what is stored is its HMAC-SHA256 under a secret of this data folder, so that neither the
+database nor a copy of it opens anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.service._keys import KEY_PREFIX, Principal, make_key
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from speechlab.service._accounts.database import Database
+
+__all__ = ["Access", "StoredKey"]
+
+_SECRET_BYTES = 32
+_SHOWN_CHARS = 6
+_NAME_CHARS = 80
+# Often enough for people, and rare enough for a disk.
+_LAST_USE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """What is known of a key; not the key.
+
+    Attributes:
+        key_id: Its name in logs, metrics and the ledger.
+        prefix: How it begins, so that its owner recognises it.
+        name: What its maker called it.
+        created: Unix time in seconds.
+        expires: Unix time in seconds, or None for never.
+        last_used: Unix time in seconds, or None for not yet.
+        revoked: Unix time in seconds, or None.
+        providers: Providers whose voices it may use, or None for all.
+        recognition: Whether it may use recognition.
+    """
+
+    key_id: str
+    prefix: str
+    name: str
+    created: float
+    expires: float | None = None
+    last_used: float | None = None
+    revoked: float | None = None
+    providers: frozenset[str] | None = None
+    recognition: bool = True
+
+    def is_open(self, now: float) -> bool:
+        """Whether it opens anything at a time (Unix seconds)."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+class Access:
+    """The keys of a data folder.
+
+    Args:
+        database: The folder's database.
+        clock: Returns the Unix time in seconds.
+
+    Raises:
+        StoreError: The folder's secret cannot be read or made.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self._secret = _secret_of(database.folder / "secret")
+        self._noted: dict[str, float] = {}
+
+    def create(
+        self,
+        name: str,
+        *,
+        expires_in_s: float | None = None,
+        providers: Iterable[str] | None = None,
+        recognition: bool = True,
+    ) -> tuple[StoredKey, str]:
+        """Make a key.
+
+        Args:
+            name: For people, 1 to 80 characters.
+            expires_in_s: Seconds until it expires, or None for never.
+            providers: Providers whose voices it may use, or None for all.
+            recognition: Whether it may use recognition.
+
+        Returns:
+            What is stored, and the key, which nobody can read again.
+
+        Raises:
+            InvalidRequestError: The name or the expiry cannot be.
+        """
+        if not 1 <= len(name.strip()) <= _NAME_CHARS or not name.isprintable():
+            raise InvalidRequestError(f"a key's name must have 1 to {_NAME_CHARS} printable characters")
+        if expires_in_s is not None and not 0 < expires_in_s < float("inf"):
+            raise InvalidRequestError(
+                f"a key must expire after more than 0 seconds, and this is {expires_in_s!r}"
+            )
+        key, now = make_key(), self._clock()
+        stored = StoredKey(
+            key_id=f"k-{secrets.token_hex(4)}",
+            prefix=key[: len(KEY_PREFIX) + 1 + _SHOWN_CHARS],
+            name=name.strip(),
+            created=now,
+            expires=None if expires_in_s is None else now + expires_in_s,
+            providers=None if providers is None else frozenset(providers),
+            recognition=recognition,
+        )
+        self._database.write(
+            "INSERT INTO keys (id, digest, prefix, name, created, expires, providers, recognition) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                stored.key_id,
+                self._digest(key),
+                stored.prefix,
+                stored.name,
+                stored.created,
+                stored.expires,
+                _listed(stored.providers),
+                stored.recognition,
+            ),
+        )
+        return stored, key
+
+    def all_keys(self) -> list[StoredKey]:
+        """All keys, the oldest first; expired and revoked ones too, since the ledger names them."""
+        return [_stored(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
+
+    def get(self, which: str) -> StoredKey:
+        """Find a key by its id, its name, or how it begins.
+
+        Raises:
+            InvalidRequestError: There is none, or there are several.
+        """
+        found = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            # What was typed may be a key, and is not repeated.
+            raise InvalidRequestError(
+                "no key has this id, name or beginning; `speechlab keys list` shows them"
+            )
+        ids = ", ".join(key.key_id for key in found)
+        raise InvalidRequestError(f"{len(found)} keys have this name; say which by its id: {ids}")
+
+    def revoke(self, which: str) -> StoredKey:
+        """Close a key for good, at once; what it used stays in the ledger.
+
+        Raises:
+            InvalidRequestError: See :meth:`get`.
+        """
+        known = self.get(which)
+        if known.revoked is None:
+            known = replace(known, revoked=self._clock())
+            self._database.write("UPDATE keys SET revoked = ? WHERE id = ?", (known.revoked, known.key_id))
+        return known
+
+    def allow(
+        self, which: str, *, providers: Iterable[str] | None = None, recognition: bool = True
+    ) -> StoredKey:
+        """Set what a key may use; holds from the next request on.
+
+        Args:
+            which: Id, name or beginning.
+            providers: Providers whose voices it may use, or None for all.
+            recognition: Whether it may use recognition.
+
+        Raises:
+            InvalidRequestError: See :meth:`get`.
+        """
+        allowed = None if providers is None else frozenset(providers)
+        known = replace(self.get(which), providers=allowed, recognition=recognition)
+        self._database.write(
+            "UPDATE keys SET providers = ?, recognition = ? WHERE id = ?",
+            (_listed(allowed), recognition, known.key_id),
+        )
+        return known
+
+    def any_open(self) -> bool:
+        """Whether some key opens something now."""
+        return any(key.is_open(self._clock()) for key in self.all_keys())
+
+    def find(self, token: str) -> Principal | None:
+        """Return whose token this is, or None if it is no key, expired or revoked.
+
+        Raises:
+            StoreError: The database cannot be read; nobody must be let in then.
+        """
+        digest = self._digest(token)
+        rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
+        # The index finds by digest, of which nobody outside can choose a part; the comparison decides.
+        if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
+            return None
+        known, now = _stored(rows[0]), self._clock()
+        if not known.is_open(now):
+            return None
+        self._note_use(known.key_id, now)
+        return Principal(known.key_id, known.providers, known.recognition)
+
+    def again(self, key_id: str) -> Principal | None:
+        """Return what a key may use by now, or None if it has expired or was revoked since it was found.
+
+        Raises:
+            StoreError: The database cannot be read; nobody must be let in then.
+        """
+        rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
+        known, now = (_stored(rows[0]) if rows else None), self._clock()
+        if known is None or not known.is_open(now):
+            return None
+        self._note_use(key_id, now)
+        return Principal(known.key_id, known.providers, known.recognition)
+
+    def _note_use(self, key_id: str, now: float) -> None:
+        if now - self._noted.get(key_id, float("-inf")) >= _LAST_USE_S:
+            self._noted[key_id] = now
+            self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, key_id))
+
+    def _digest(self, key: str) -> bytes:
+        return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+
+
+def _secret_of(path: Path) -> bytes:
+    """Read the folder's secret, or make it; of two processes that make it at once, both get the same."""
+    try:
+        if not path.exists():
+            fresh = path.with_name(f".secret-{secrets.token_hex(8)}")
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.write(descriptor, secrets.token_bytes(_SECRET_BYTES))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            try:
+                os.link(fresh, path)  # fails if it is there by now, where a rename would replace it
+            except FileExistsError:
+                pass
+            finally:
+                fresh.unlink()
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+        secret = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"the service's secret {path} cannot be used: {error.strerror}") from error
+    if len(secret) != _SECRET_BYTES:
+        raise StoreError(
+            f"the service's secret {path} is damaged ({len(secret)} bytes instead of {_SECRET_BYTES}); bring it back "
+            f"from a copy, or remove it and make all keys anew"
+        )
+    return secret
+
+
+def _listed(providers: frozenset[str] | None) -> str | None:
+    return None if providers is None else orjson.dumps(sorted(providers)).decode()
+
+
+def _stored(row: sqlite3.Row) -> StoredKey:
+    return StoredKey(
+        key_id=row["id"],
+        prefix=row["prefix"],
+        name=row["name"],
+        created=row["created"],
+        expires=row["expires"],
+        last_used=row["last_used"],
+        revoked=row["revoked"],
+        providers=None if row["providers"] is None else frozenset(orjson.loads(row["providers"])),
+        recognition=bool(row["recognition"]),
+    )

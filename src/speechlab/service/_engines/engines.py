@@ -1,0 +1,126 @@
+"""The engines of one service: which are switched on, the lanes to them, and the voices that they have."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from speechlab.engines import catalogue, create, status
+from speechlab.errors import ConfigurationError
+from speechlab.service._engines.backend import REMOTE, Backend
+from speechlab.service._engines.lanes import Lane, Threads
+from speechlab.service._engines.voices import Catalogue
+from speechlab.service._providers import ServedEngine
+from speechlab.service._workers.reading import Readers
+
+if TYPE_CHECKING:
+    from speechlab.engines import Reader
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["Engines", "served_engines"]
+
+_log = logging.getLogger("speechlab.service")
+
+
+class Engines:
+    """All engines of a service. Nothing is loaded before it is used.
+
+    Attributes:
+        threads: Where blocking work runs.
+        synthesisers: Lanes by provider.
+        recogniser: The lane of the recogniser, or None.
+        readers: The processes that read texts, or None.
+        backend: The recogniser of another deployment, to which that lane then leads, or None.
+        translators: Lanes by name; the first is the default.
+        lanes: All of them.
+        catalogue: The voices.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self.readers = Readers(config) if config.read_workers else None
+        entries = served_engines(config, self.readers)
+        self.backend = Backend(config) if config.recogniser_url else None
+        if self.backend is not None:
+            entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
+        self.threads = Threads()
+        heavy = asyncio.Semaphore(config.heavy_slots)
+
+        def lane(entry: ServedEngine) -> Lane:
+            # One recording more than can be decoded at a time: the next is decoded while this one is heard.
+            heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
+            turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
+            return Lane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
+
+        self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
+        recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
+        self.recogniser = next(iter(recognisers.values()), None)
+        self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
+        self.lanes = [*self.synthesisers.values(), *recognisers.values(), *self.translators.values()]
+        self.catalogue = Catalogue(
+            list(self.synthesisers.values()), single_rate_override=config.single_rate_override
+        )
+
+    def recogniser_text(self) -> str:
+        """What recognises, for people."""
+        if self.backend is not None:
+            return f"{REMOTE}: {self.backend.url}"
+        return "none" if self.recogniser is None else self.recogniser.entry.name
+
+
+def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
+    """List the engines that are switched on: those given as objects, then those of the table.
+
+    A synthesiser is on if it can run here or was given options; of recognisers and translators the chosen one is on,
+    as is each that was given options. The chosen ones come first. A recogniser elsewhere leaves none here.
+
+    Raises:
+        ConfigurationError: The settings name an engine that does not exist, or an option that it does not know.
+    """
+    table = catalogue()
+    named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]
+    given = {engine.name for engine in config.extra_engines}
+    for name in named:
+        if name not in table and name not in given:
+            raise ConfigurationError(
+                f"the settings name the engine {name!r}, which does not exist; there are {', '.join(table)}"
+            )
+    engines = list(config.extra_engines)
+    for name, entry in table.items():
+        options = dict(config.engines.get(name, {}))
+        enabled = options.pop("enabled", None)
+        chosen = name in {config.recogniser, config.translator}
+        wanted = chosen or bool(options) if enabled is None else bool(enabled)
+        if enabled is None and not wanted and entry.kind == "synthesiser":
+            wanted = status(name).ready
+            if not wanted:
+                _log.info(
+                    "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
+                )
+        if wanted and name not in given:
+            if options:
+                _check_options(name, options)
+            if entry.reads and reader is not None:
+                options.setdefault("reader", reader)
+            engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
+    if config.recogniser_url:
+        engines = [engine for engine in engines if engine.kind != "recogniser"]
+    chosen_first = {config.recogniser, config.translator}
+    return sorted(engines, key=lambda engine: engine.name not in chosen_first)
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    """Make the engine once, so that an option that it does not know is told at the start, not at the first request.
+
+    What else may be wrong with it (a package or a model that is missing) concerns only those who ask for it.
+    """
+    try:
+        engine = create(name, **options)
+    except ConfigurationError:
+        raise
+    except Exception:  # noqa: BLE001 - as at its first use, where it is answered and logged
+        return
+    close = getattr(engine, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,112 @@
+"""The voice catalogue: what the engines can speak, as the contract lists it (sections 2.1 and 4.2)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from speechlab.contract import Voice, canonical_uuid
+from speechlab.service._logs import facts_of, log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from speechlab.contract import VoiceRules
+    from speechlab.engines import EngineVoice
+    from speechlab.service._engines.lanes import Lane
+    from speechlab.service._providers import Provider
+
+__all__ = ["Catalogue", "CatalogueVoice", "voice_uuid"]
+
+_NAMESPACE = uuid.UUID("6f0d1c1e-7c56-5b0e-9a53-3d0f1e6f2a01")
+_REFRESH_S = 1.0
+
+
+def voice_uuid(provider: str, voice: str) -> str:
+    """Return the id of a voice: the same on every machine and in every version."""
+    return str(uuid.uuid5(_NAMESPACE, f"{provider}/{voice}"))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueVoice:
+    """A voice, its provider, and the lane of its engine."""
+
+    id: str
+    voice: EngineVoice
+    provider: Provider
+    rules: VoiceRules
+    lane: Lane
+
+    def entry(self) -> Voice:
+        """The voice as the catalogue lists it."""
+        return Voice(
+            id=self.id,
+            description=f"{self.voice.description} ({self.provider.name}: {self.voice.name})",
+            language=", ".join(self.voice.languages),
+            gender=self.voice.gender,
+            formats=tuple(str(item) for item in self.provider.formats),
+            sample_rates=self.provider.sample_rates,
+            streaming=self.rules.streaming,
+        )
+
+
+class Catalogue:
+    """The voices that can speak now.
+
+    Engines may gain voices while the service runs (``speechlab engines add``), so the list is made anew whenever it
+    is asked for, and when somebody names a voice that is not in it.
+
+    Args:
+        lanes: Lanes of the synthesisers.
+        single_rate_override: See the setting of that name.
+    """
+
+    def __init__(self, lanes: Sequence[Lane], *, single_rate_override: bool = False) -> None:
+        self._lanes = lanes
+        self._single_rate_override = single_rate_override
+        self._voices: dict[str, CatalogueVoice] = {}
+        self._broken: dict[str, Exception] = {}
+        self._read_at = float("-inf")
+
+    def read(self) -> list[CatalogueVoice]:
+        """Ask all engines for their voices; one that cannot be made has none. Blocks; for worker threads.
+
+        Raises:
+            Exception: No engine can be made.
+        """
+        found: dict[str, CatalogueVoice] = {}
+        broken: dict[str, Exception] = {}
+        for lane in self._lanes:
+            provider = lane.entry.promises
+            rules = provider.rules(single_rate_override=self._single_rate_override)
+            try:
+                voices = lane.engine().voices
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not silence the others
+                broken[provider.name] = error
+                if provider.name not in self._broken:
+                    log("an engine has no voices", level="error", provider=provider.name, **facts_of(error))
+                continue
+            for voice in voices:
+                identity = voice_uuid(provider.name, voice.name)
+                found[identity] = CatalogueVoice(identity, voice, provider, rules, lane)
+        self._voices, self._broken, self._read_at = found, broken, time.monotonic()
+        if broken and not found:
+            raise next(iter(broken.values()))
+        return list(found.values())
+
+    def find(self, voice_id: str) -> CatalogueVoice | None:
+        """Find a voice by its id in any case. Blocks; for worker threads."""
+        identity = canonical_uuid(voice_id)
+        if identity is None:
+            return None
+        known = self._voices.get(identity)
+        if known is None and time.monotonic() - self._read_at > _REFRESH_S:
+            self.read()
+            known = self._voices.get(identity)
+        return known
+
+    def listing(self) -> dict[str, Any]:
+        """The reply of ``GET /tts/voices``. Blocks; for worker threads."""
+        return {"voices": [known.entry().model_dump(mode="json") for known in self.read()]}

@@ -1,0 +1,1 @@
+"""The way in: keys, limits and handshakes are checked here."""

@@ -1,0 +1,189 @@
+"""The first thing that a request meets: host, key, and an error body for whatever goes wrong behind.
+
+Everything is denied unless a key opens it; liveness is the only exception. Who somebody is gets decided before the
+body is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
+from speechlab.service._accounts.limits import Refusal
+from speechlab.service._faults import Fault
+from speechlab.service._keys import is_key_form
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.bodies import Gone
+from speechlab.service._state import PRINCIPAL, USE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from speechlab.service._accounts.metering import Use
+    from speechlab.service._keys import Principal
+    from speechlab.service._state import Service
+
+__all__ = ["Guard", "host_allowed", "service_name"]
+
+_OPEN = frozenset({"/healthz"})
+# Asked every few seconds by machines: logged for those who look for trouble only.
+_QUIET = _OPEN | {"/readyz", "/metrics"}
+_STOPPING_RETRY_S = "10"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def service_name(path: str) -> str:
+    """Name of the service that a path belongs to, for the ``context`` of errors."""
+    for prefix, name in ((SPEECH_PATH, "tts"), (RECOGNITION_PATH, "asr"), ("/translate", "translate")):
+        if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
+            return name
+    return "ws" if path == REALTIME_PATH else "router"
+
+
+class Guard:
+    """ASGI middleware around everything.
+
+    Args:
+        app: What is guarded.
+        service: Whose keys count.
+        allowed_hosts: Names accepted in ``Host``; empty for any. A page of a stranger, whose name was made to
+            point at this machine, sends its own name.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, allowed_hosts: Sequence[str]) -> None:
+        self._app = app
+        self._service = service
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            # Handshakes have been through a door of their own, which stands before this one.
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service.upkeep.begin()
+        started = time.monotonic()
+        request_id = secrets.token_hex(8)
+        status = 0
+
+        async def recorded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            self._check_host(scope)
+            if scope["path"] not in _OPEN:
+                scope[PRINCIPAL] = self._authenticate(scope)
+            await self._answer(scope, receive, recorded)
+        except Fault as fault:
+            if status:
+                raise
+            await fault.response()(scope, receive, recorded)
+        except Refusal as refusal:
+            await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
+        except Gone:
+            log("client left", request_id=request_id)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
+            log(
+                "internal error",
+                level="error",
+                request_id=request_id,
+                path=_logged_path(scope),
+                **facts_of(error),
+            )
+            if not status:
+                where = service_name(scope["path"])
+                await Fault("ErrInternal", "internal server error", where).response()(
+                    scope, receive, recorded
+                )
+        finally:
+            use: Use | None = scope.get(USE)
+            if use is not None:
+                use.close()
+            principal: Principal | None = scope.get(PRINCIPAL)
+            seconds = time.monotonic() - started
+            self._service.metrics.answered(_logged_path(scope), _logged_method(scope), status or 499, seconds)
+            log(
+                "request",
+                level="debug" if scope["path"] in _QUIET else "info",
+                request_id=request_id,
+                method=scope["method"],
+                path=_logged_path(scope),
+                status=status or 499,
+                key=principal.key_id if principal else None,
+                seconds=round(seconds, 4),
+            )
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _QUIET:
+            await self._app(scope, receive, send)
+            return
+        if self._service.realtime.draining:
+            raise _stopping(scope)
+        with self._service.realtime.request():
+            try:
+                await self._app(scope, receive, send)
+            except asyncio.CancelledError:
+                # The server ends what outlasts the drain, and who waits for it is told.
+                raise _stopping(scope) from None
+
+    def _check_host(self, scope: Scope) -> None:
+        if not host_allowed(scope, self._hosts):
+            message = "the Host header names a host that is not served here; see the setting allowed_hosts"
+            raise Fault("ErrInvalidRequest", message, "router", "host")
+
+    def _authenticate(self, scope: Scope) -> Principal:
+        where = service_name(scope["path"])
+        given = Headers(scope=scope).getlist("authorization")
+        token = ""
+        if len(given) == 1:
+            scheme, _, rest = given[0].partition(" ")
+            token = rest.strip(" ") if scheme.lower() == "bearer" else ""
+        # An unknown token is looked up as well, so that the time tells nothing about its form.
+        found = self._service.keyring.find(token)
+        if found is None or not is_key_form(token):
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
+            )
+        return found
+
+
+def host_allowed(scope: Scope, hosts: frozenset[str]) -> bool:
+    """Whether a request names only hosts that are served here; an empty set serves any."""
+    named = Headers(scope=scope).getlist("host")
+    return not hosts or all(_without_port(host.lower()) in hosts for host in named)
+
+
+def _stopping(scope: Scope) -> Fault:
+    message = "the service is stopping; try again later"
+    headers = {"Retry-After": _STOPPING_RETRY_S, "Connection": "close"}
+    return Fault("ErrOverloaded", message, service_name(scope["path"]), "draining", headers=headers)
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0]
+
+
+def _logged_path(scope: Scope) -> str:
+    # Paths that do not exist may be anything, a key typed into the wrong place included.
+    return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _QUIET else "(other)"
+
+
+def _logged_method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in _METHODS else "(other)"

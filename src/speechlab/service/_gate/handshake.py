@@ -1,0 +1,141 @@
+"""The way to the realtime endpoint: everything that is decided before the upgrade (section 5, item 6).
+
+A refusal is an HTTP reply with a structured body, whose ``name`` is the string code. The checks run in the order in
+which the contract lists the codes.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeCode
+from speechlab.errors import StoreError
+from speechlab.service._gate.guard import host_allowed
+from speechlab.service._keys import KEY_PREFIX
+from speechlab.service._logs import facts_of, log
+from speechlab.service._refusals import Refused
+from speechlab.service._state import PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from speechlab.service._keys import Principal
+    from speechlab.service._state import Service
+
+__all__ = ["RealtimeDoor"]
+
+_LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
+"""Keys as they were joined once, without the colon; still told apart, so that their owners know what to do."""
+
+
+class RealtimeDoor:
+    """ASGI middleware: lets handshakes in, or refuses them; everything else passes untouched.
+
+    Args:
+        app: What is behind the door.
+        service: Whose keys and limits count.
+        allowed_hosts: Names accepted in ``Host``; empty for any.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, allowed_hosts: Sequence[str]) -> None:
+        self._app = app
+        self._service = service
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._origins = frozenset(origin.lower() for origin in service.config.ws_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "websocket":
+            await self._handshake(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] == REALTIME_PATH:
+            refused, request_id = Refused.not_upgraded(), secrets.token_hex(8)
+            _note(refused, request_id, scope)
+            headers = refused.headers(request_id) | {"Connection": "close"}
+            await Response(refused.body(), refused.status, headers)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, request_id, status = time.monotonic(), secrets.token_hex(8), 101
+        try:
+            principal = self._check(scope)
+            leave = self._service.realtime.take_place(principal)
+        except Refused as refused:
+            status = refused.status
+            _note(refused, request_id, scope)
+            await refused.send(send, request_id)
+            return
+        finally:
+            seconds = time.monotonic() - started
+            self._service.metrics.answered(_known_path(scope), "GET", status, seconds)
+        scope[PRINCIPAL] = principal
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
+            log("internal error", level="error", request_id=request_id, path=REALTIME_PATH, **facts_of(error))
+        finally:
+            leave()
+
+    def _check(self, scope: Scope) -> Principal:
+        headers = Headers(scope=scope)
+        if not host_allowed(scope, self._hosts):
+            message = "the Host header names a host that is not served here; see the setting allowed_hosts"
+            raise Refused.not_upgraded(message)
+        principal = self._authenticate(headers.getlist("authorization"))
+        origins = headers.getlist("origin")
+        if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
+            message = "pages of this origin are not let in; see the setting ws_origins"
+            raise Refused(HandshakeCode.WS_ORIGIN_DENIED, message)
+        if scope["path"] != REALTIME_PATH:
+            message = f"there is no WebSocket service at this path; there is one at {REALTIME_PATH}"
+            raise Refused(HandshakeCode.UNKNOWN_SERVICE, message)
+        return principal
+
+    def _authenticate(self, given: list[str]) -> Principal:
+        code = HandshakeCode.INVALID_TOKEN
+        token = ""
+        if not given:
+            code = HandshakeCode.AUTH_TOKEN_REQUIRED
+        else:
+            scheme, _, rest = given[0].partition(" ")
+            token = rest.strip(" ")
+            prefix, colon, body = token.partition(":")
+            if len(given) > 1 or scheme.lower() != "bearer":
+                code = HandshakeCode.INVALID_TOKEN_FORMAT
+            elif _LEGACY_KEY.fullmatch(token):
+                code = HandshakeCode.LEGACY_API_KEY_REJECTED
+            elif not (prefix and colon and body):
+                code = HandshakeCode.INVALID_TOKEN_FORMAT
+        # Looked up in any case, so that the time tells nothing about a token's form.
+        try:
+            principal = self._service.keyring.find(token)
+        except StoreError as error:
+            log("keys cannot be read", level="error", **facts_of(error))
+            message = "keys and connections cannot be checked now; try again later"
+            raise Refused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
+        if principal is None or code is not HandshakeCode.INVALID_TOKEN:
+            raise Refused(code, AUTHENTICATION_MESSAGE)
+        return principal
+
+
+def _known_path(scope: Scope) -> str:
+    # Any other path may be anything, a key typed into the wrong place included.
+    return REALTIME_PATH if scope["path"] == REALTIME_PATH else "(other)"
+
+
+def _note(refused: Refused, request_id: str, scope: Scope) -> None:
+    log(
+        "handshake refused",
+        request_id=request_id,
+        path=_known_path(scope),
+        status=refused.status,
+        code=refused.code.value,
+    )

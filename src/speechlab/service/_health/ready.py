@@ -1,0 +1,117 @@
+"""``GET /readyz``: whether an engine really answers, which a living process alone does not tell.
+
+The question is put to a light engine, in its turn like any other piece of work, and asked again only when the last
+answer is a few seconds old. Large models are never loaded for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import SpeechLabError
+from speechlab.service._engines.lanes import Job
+from speechlab.service._faults import Fault, detail
+from speechlab.service._logs import facts_of, log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.service._accounts.database import Database
+    from speechlab.service._engines.engines import Engines
+    from speechlab.service._engines.lanes import Lane
+
+__all__ = ["Readiness"]
+
+_FRESH_S = 3.0
+_PATIENCE_S = 5.0
+_WORD = "Ready."
+_RETRY_AFTER = {"Retry-After": "5"}
+
+
+class Readiness:
+    """Asks, and remembers the answer for a moment.
+
+    Args:
+        engines: The engines of the service.
+        database: What it keeps, or None.
+        draining: Tells whether the service is stopping.
+    """
+
+    def __init__(self, engines: Engines, database: Database | None, draining: Callable[[], bool]) -> None:
+        self._engines = engines
+        self._database = database
+        self._draining = draining
+        self._asking = asyncio.Lock()
+        self._asked_at = float("-inf")
+        self._trouble: str | None = None
+        self._seconds = 0.0
+
+    async def check(self) -> dict[str, Any]:
+        """Return what is known about a service that is ready.
+
+        Raises:
+            Fault: 503; the text says what is wrong.
+        """
+        if self._draining():
+            raise Fault("ErrOverloaded", "the service is stopping", "router", "ready", headers=_RETRY_AFTER)
+        async with self._asking:
+            if time.monotonic() - self._asked_at > _FRESH_S:
+                started = time.monotonic()
+                self._trouble = await self._ask()
+                self._asked_at = time.monotonic()
+                self._seconds = self._asked_at - started
+        if self._trouble is not None:
+            raise Fault("ErrOverloaded", self._trouble, "router", "ready", headers=_RETRY_AFTER)
+        lane = self._lane()
+        known: dict[str, Any] = {
+            "status": "ready",
+            "engine": None if lane is None else lane.entry.name,
+            "seconds": round(self._seconds, 3),
+        }
+        if self._engines.backend is not None:
+            # How it answered last is told, but is no reason not to be ready: speech and translation are.
+            known["recogniser"] = self._engines.backend.status()
+        return known
+
+    def _lane(self) -> Lane | None:
+        lanes = self._engines.synthesisers.values()
+        return next((lane for lane in lanes if not lane.entry.is_heavy), None)
+
+    async def _ask(self) -> str | None:
+        """Ask everything that has to answer; what is wrong, or None."""
+        if not self._engines.lanes:
+            return "there is no engine here; see the setting engines"
+        lane = self._lane()
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                if self._database is not None:
+                    database = self._database
+                    await self._engines.threads.run(lambda: database.read("SELECT count(*) FROM keys"))
+                if lane is None:
+                    await self._engines.threads.run(lambda: None)
+                else:
+                    await lane.call(Job(), lambda: _speak(lane))
+        except TimeoutError:
+            return f"no answer within {_PATIENCE_S:.0f} s; the service is overloaded or stuck"
+        except SpeechLabError as error:
+            log("not ready", level="error", **facts_of(error))
+            return f"an engine or the data folder does not work: {detail(error)}"
+        except Exception as error:  # noqa: BLE001 - an engine may fail with anything, and not being ready is the answer
+            log("not ready", level="error", **facts_of(error))
+            return "an engine does not work; the log says why"
+        return None
+
+
+def _speak(lane: Lane) -> None:
+    engine = lane.engine()
+    pieces = engine.synthesise(_WORD, engine.voices[0].name)
+    try:
+        if not any(len(piece) for piece in pieces):
+            message = f"the engine {lane.entry.name!r} gave no sound"
+            raise SpeechLabError(message)
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()

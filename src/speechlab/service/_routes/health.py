@@ -1,0 +1,30 @@
+"""``GET /readyz`` and ``GET /metrics``, for whoever looks after the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, Response
+
+from speechlab.service._accounts.counters import CONTENT_TYPE
+from speechlab.service._state import service_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["METRICS_PATH", "READY_PATH", "metrics", "ready"]
+
+READY_PATH = "/readyz"
+METRICS_PATH = "/metrics"
+
+
+async def ready(request: Request) -> Response:
+    """Whether an engine answers."""
+    return JSONResponse(await service_of(request).readiness.check())
+
+
+async def metrics(request: Request) -> Response:
+    """The counters."""
+    service = service_of(request)
+    gauges = await service.engines.threads.run(service.upkeep.gauges)
+    return Response(service.metrics.text(gauges), media_type=CONTENT_TYPE)

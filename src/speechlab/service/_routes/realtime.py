@@ -1,0 +1,351 @@
+"""``/ws/tts/realtime`` (section 4.3): drives the session of ``contract`` with a socket and the engines.
+
+One task reads, another speaks. Both tell the session what happened and carry out what it returns; a lock that serves
+in the order of arrival keeps what goes out in the order of what was decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from functools import partial
+from typing import TYPE_CHECKING, cast
+from uuid import uuid4
+
+import orjson
+from starlette.websockets import WebSocketDisconnect
+
+from speechlab.audio import streams
+from speechlab.contract import (
+    AskLimiter,
+    AudioFormat,
+    CancelSynthesis,
+    CloseCode,
+    CloseSession,
+    FindVoice,
+    RealtimeCode,
+    RealtimeSession,
+    RecordUsage,
+    SendAudio,
+    SendMessage,
+    SessionState,
+    SessionVoice,
+    StartSynthesis,
+    SynthesisRecord,
+)
+from speechlab.errors import StoreError
+from speechlab.service._accounts.limits import Refusal
+from speechlab.service._faults import Fault, detail
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.speech import Utterance
+from speechlab.service._server.websocket import abort_of
+from speechlab.service._state import PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.websockets import WebSocket
+
+    from speechlab.contract import SessionAction
+    from speechlab.service._accounts.ledger import Status
+    from speechlab.service._accounts.metering import Use
+    from speechlab.service._engines.lanes import Job
+    from speechlab.service._engines.voices import CatalogueVoice
+    from speechlab.service._keys import Principal
+    from speechlab.service._state import Service
+
+__all__ = ["Conversation", "realtime"]
+
+_STOPPING = "the service is stopping; try again later"
+
+
+async def realtime(socket: WebSocket) -> None:
+    """Hold one conversation; the door has let the client in."""
+    service = cast("Service", socket.app.state.service)
+    conversation = Conversation(socket, service, cast("Principal", socket.scope[PRINCIPAL]))
+    with service.realtime.known(conversation):
+        await conversation.run()
+
+
+class Conversation:
+    """One connection, from the upgrade to its end.
+
+    Args:
+        socket: The connection, not yet accepted.
+        service: Whose engines speak.
+        principal: Who is connected.
+    """
+
+    def __init__(self, socket: WebSocket, service: Service, principal: Principal) -> None:
+        self._socket = socket
+        self._service = service
+        self._principal = principal
+        self._session = RealtimeSession(
+            f"sess_{uuid4().hex}",
+            f"{service.config.vendor}/tts",
+            text_limit=service.config.tts_text_limit,
+        )
+        self._abort = abort_of(socket.scope)
+        self._sending = asyncio.Lock()
+        self._lost = False
+        self._hearing: asyncio.Timeout | None = None
+        self._voice: CatalogueVoice | None = None
+        self._use: Use | None = None
+        self._utterance: Utterance | None = None
+        self._speaking: asyncio.Task[None] | None = None
+        self._close_code = 0
+
+    async def run(self) -> None:
+        """Talk until one side closes."""
+        started = time.monotonic()
+        try:
+            await self._socket.accept(headers=[(b"x-request-id", secrets.token_hex(8).encode())])
+        except (OSError, WebSocketDisconnect):
+            return  # the client left in the middle of the handshake
+        aging = asyncio.create_task(self._grow_old())
+        try:
+            if self._service.realtime.draining:
+                await self.drain()
+            while self._session.state is not SessionState.CLOSED:
+                await self._hear()
+        finally:
+            aging.cancel()
+            self._at_once(self._session.client_gone())
+            if self._speaking is not None:
+                self._speaking.cancel()
+                await asyncio.wait([self._speaking])
+            log(
+                "realtime session ended",
+                session=self._session.session_id,
+                key=self._principal.key_id,
+                close=self._close_code or None,
+                seconds=round(time.monotonic() - started, 4),
+            )
+
+    async def _grow_old(self) -> None:
+        if self._service.config.ws_session_s:
+            await asyncio.sleep(self._service.config.ws_session_s)
+            await self._do(self._session.grew_old())
+
+    async def drain(self) -> None:
+        """Close now if nothing runs, and otherwise as soon as it is done."""
+        await self._do(self._session.drain())
+
+    async def give_up(self) -> None:
+        """Break off what runs, say so, and close."""
+        if self._speaking is not None:
+            self._speaking.cancel()
+        ended = self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING)
+        await self._do(ended)
+
+    # Reading
+
+    async def _hear(self) -> None:
+        patience = None if self._session.config else self._service.config.ws_idle_s
+        try:
+            async with asyncio.timeout(patience) as self._hearing:
+                message = await self._socket.receive()
+        except TimeoutError:
+            await self._do(self._session.left_unconfigured())
+            return
+        finally:
+            self._hearing = None
+        if message["type"] == "websocket.disconnect":
+            self._lost = True
+            self._close_code = self._close_code or message.get("code", 0)
+            over_limit = message.get("code") == CloseCode.FRAME_TOO_LARGE
+            ended = self._session.frame_over_read_limit() if over_limit else self._session.client_gone()
+            await self._do(ended)
+        elif message.get("text") is None:
+            await self._do(self._session.binary_frame())
+        else:
+            await self._do(self._session.message(message["text"].encode()))
+
+    def _look_at_key(self) -> list[SessionAction] | None:
+        """Look at the key again, which may have changed since the handshake; what comes of it if it may nothing."""
+        try:
+            principal = self._service.keyring.again(self._principal)
+        except StoreError as error:
+            log("keys cannot be read", level="error", **facts_of(error))
+            code, said = RealtimeCode.TTS_SERVICE_UNAVAILABLE, "keys cannot be checked now; try again later"
+            return self._session.voice_refused(code, said) or self._session.rejected(code, said)
+        if principal is None:
+            log("the key of a session is gone", session=self._session.session_id, key=self._principal.key_id)
+            return self._session.key_gone()
+        self._principal = principal
+        return None
+
+    async def _find(self, voice_id: str) -> list[SessionAction]:
+        if (refused := self._look_at_key()) is not None:
+            return refused
+        engines = self._service.engines
+        if not engines.synthesisers:
+            said = "no text-to-speech engine is registered here"
+            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
+        try:
+            found = await engines.threads.run(partial(_find_voice, self._service, voice_id))
+        except Exception as error:  # noqa: BLE001 - whatever it is, voices cannot be had
+            log("voices cannot be listed", level="error", **facts_of(error))
+            said = f"voices cannot be had now: {detail(error)}"
+            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
+        if found is None:
+            return self._session.voice_found(None)
+        self._voice, model = found
+        provider = self._voice.provider
+        return self._session.voice_found(
+            SessionVoice(
+                id=self._voice.id,
+                model=model,
+                rules=self._voice.rules,
+                allowed=self._principal.may_speak(provider.name),
+                temperature=provider.temperature,
+                streams=lambda name, rate: streams(AudioFormat(name), rate),
+            )
+        )
+
+    def _ask_limiter(self, text: str) -> list[SessionAction]:
+        assert self._voice is not None  # a text is accepted in a configured session only
+        if (refused := self._look_at_key()) is not None:
+            return refused
+        provider = self._voice.provider.name
+        use = self._service.metering.use("tts", self._principal, transport="websocket")
+        try:
+            use.admit()
+            if not self._principal.may_speak(provider):
+                use.close()
+                said = "this key may no longer use the provider behind this voice"
+                return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
+            use.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
+        except Refusal as refusal:
+            use.close()
+            return self._session.rejected(refusal.realtime_code, refusal.reason)
+        self._use = use
+        return self._session.admitted()
+
+    # Speaking
+
+    async def _speak(self, start: StartSynthesis) -> None:
+        use, voice, config = self._use, self._voice, start.config
+        assert use is not None
+        assert voice is not None
+        self._utterance = utterance = Utterance(
+            voice, start.text, AudioFormat(config.format), config.sample_rate, config.temperature
+        )
+        try:
+            try:
+                # An engine that cannot even be made is a backend that is not there.
+                await self._service.engines.threads.run(voice.lane.engine)
+                async with voice.lane.job("tts") as job:
+                    use.status = "cancelled"  # until something better or worse is known
+                    await self._do(self._session.backend_started())
+                    end = await self._say(utterance, job)
+            except Fault as fault:
+                end = partial(self._session.backend_unavailable, fault.error)
+            except Exception as error:  # noqa: BLE001 - told to the client as what it is for it
+                log("no backend", level="error", provider=voice.provider.name, **facts_of(error))
+                said = f"the voice's engine is not available: {detail(error)}"
+                end = partial(self._session.backend_unavailable, said)
+            await self._do(end())
+        finally:
+            use.close()
+
+    async def _say(self, utterance: Utterance, job: Job) -> Callable[[], list[SessionAction]]:
+        lane = utterance.voice.lane
+        try:
+            async with contextlib.aclosing(lane.iterate(job, utterance.encoded)) as pieces:
+                async for piece in pieces:
+                    # The next piece is asked for when this one is on its way: a slow reader slows its synthesis.
+                    await self._do(self._session.audio(piece))
+        except Exception as error:  # noqa: BLE001 - a backend may fail with anything
+            provider = utterance.voice.provider.name
+            log("synthesis failed", level="error", provider=provider, **facts_of(error))
+            return partial(self._session.failed, f"speech synthesis failed: {detail(error)}")
+        return self._session.finished
+
+    def _record(self, record: SynthesisRecord) -> None:
+        use, utterance = self._use, self._utterance
+        assert use is not None
+        assert utterance is not None
+        use.model, use.audio_bytes, use.audio_s = record.model, record.audio_bytes, utterance.spoken.audio_s
+        use.status = cast("Status", record.status)
+        use.close()
+
+    # Carrying out
+
+    async def _do(self, actions: list[SessionAction]) -> None:
+        """Carry out what the session asks for; what is wrong with the connection is not raised but told to it."""
+        match actions:
+            case [FindVoice(voice_id)]:
+                await self._do(await self._find(voice_id))
+                return
+            case [AskLimiter(text)]:
+                await self._do(self._ask_limiter(text))
+                return
+        outgoing = self._at_once(actions)
+        if outgoing:
+            async with self._sending:
+                for action in outgoing:
+                    await self._send(action)
+
+    def _at_once(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
+        """Do what needs no waiting, and return the rest."""
+        rest: list[SendMessage | SendAudio | CloseSession] = []
+        for action in actions:
+            match action:
+                case StartSynthesis():
+                    self._speaking = asyncio.create_task(self._speak(action))
+                    self._speaking.add_done_callback(self._check_spoken)
+                case CancelSynthesis():
+                    assert self._speaking is not None
+                    self._speaking.cancel()
+                case RecordUsage(record):
+                    self._record(record)
+                case SendMessage() | SendAudio() | CloseSession():
+                    rest.append(action)
+        return rest
+
+    async def _send(self, action: SendMessage | SendAudio | CloseSession) -> None:
+        if self._lost:
+            return
+        try:
+            async with asyncio.timeout(self._service.config.send_timeout_s):
+                match action:
+                    case SendMessage(message):
+                        await self._socket.send_text(orjson.dumps(message).decode())
+                    case SendAudio(data):
+                        await self._socket.send_bytes(data)
+                    case CloseSession(code, reason):
+                        self._close_code = code
+                        await self._socket.close(code, reason)
+                        self._stop_hearing()
+        except TimeoutError:
+            log("connection dropped: its reader took nothing", session=self._session.session_id)
+            self._at_once(self._session.reader_stalled())
+            self._leave()
+        except WebSocketDisconnect:
+            self._at_once(self._session.client_gone())
+            self._leave()
+
+    def _check_spoken(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A fault of ours: better no connection than one that says it is busy for ever.
+            log("internal error", level="error", session=self._session.session_id, **facts_of(error))
+            self._leave()
+
+    def _leave(self) -> None:
+        self._lost = True
+        self._abort()
+        self._stop_hearing()
+
+    def _stop_hearing(self) -> None:
+        # Called by whoever speaks or drains, while the other task waits for a message that no longer matters.
+        if self._hearing is not None:
+            self._hearing.reschedule(0)
+
+
+def _find_voice(service: Service, voice_id: str) -> tuple[CatalogueVoice, str] | None:
+    voice = service.engines.catalogue.find(voice_id)
+    return None if voice is None else (voice, str(voice.lane.engine().model))

@@ -1,0 +1,171 @@
+"""``POST /asr/srt/audio_llm`` (section 4.4)."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import Response
+
+from speechlab.audio import sniff
+from speechlab.contract import (
+    UNSUPPORTED_AUDIO,
+    RecognitionRequest,
+    VadMode,
+    decode_audio_field,
+    read_json_object,
+)
+from speechlab.engines import RecognitionOptions
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.service._engines.backend import Unreachable
+from speechlab.service._faults import Fault, from_engine, invalid
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.bodies import Gone, read_body
+from speechlab.service._routes.streams import until_gone
+from speechlab.service._state import begin_use, principal_of, service_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from speechlab.engines import Recognition
+    from speechlab.service._accounts.metering import Use
+    from speechlab.service._engines.backend import Backend
+    from speechlab.service._state import Service
+
+__all__ = ["recognise"]
+
+_ENGINE_RATE = 16_000
+
+
+async def recognise(request: Request) -> Response:
+    """Transcribe a recording."""
+    service = service_of(request)
+    if service.engines.recogniser is None:
+        raise Fault("ErrServiceNotFound", "no speech recognition engine is registered here", "asr")
+    if not principal_of(request).recognition:
+        raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
+    use = begin_use(request, "asr")
+    # Not kept in a variable: at 64 MiB nobody wants it twice.
+    backend = service.engines.backend
+    body = await read_body(request, service.config.asr_body_bytes, "asr")
+    read = partial(_read, body, keep=backend is not None)
+    del body
+    try:
+        wanted, data = await service.engines.threads.run(read)
+    except InvalidRequestError as error:
+        raise invalid(error, "asr", short=True) from None
+    del read
+    use.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
+    if backend is not None:
+        del data
+        via = request.headers.get("via", "")
+        return await until_gone(request, _forward(service, backend, wanted, via, use))
+    return await until_gone(request, _recognise(service, wanted, data, use))
+
+
+def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
+    wanted = RecognitionRequest.parse(read_json_object(body))
+    data = decode_audio_field(wanted.audio)
+    try:
+        sniff(data)
+    except AudioError:
+        raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
+    # The text of the recording is as long as the body, and mostly nobody needs it any more.
+    return wanted if keep else wanted.model_copy(update={"audio": ""}), data
+
+
+async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
+    lane = service.engines.recogniser
+    assert lane is not None
+    try:
+        async with lane.job("asr") as job:
+            samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
+            use.audio_s = len(samples) / _ENGINE_RATE
+            with use.backend():
+                heard: Recognition = await lane.call(
+                    job, lambda: lane.engine().recognise(samples, _options(wanted))
+                )
+    except (Fault, Gone):
+        raise
+    except Exception as error:
+        log("recognition failed", level="error", engine=lane.entry.name, **facts_of(error))
+        raise from_engine(error, "asr", "transcription") from error
+    finally:
+        use.model = lane.model
+    duration = len(samples) / _ENGINE_RATE
+    headers = {
+        "Server-Timing": job.server_timing(),
+        "X-Speechlab-Audio-Seconds": f"{duration:.3f}",
+        "X-Speechlab-Model": str(lane.engine().model),
+        "X-Speechlab-Provider": lane.entry.name,
+    }
+    reply = orjson.dumps(_reply(wanted, heard, duration))
+    return Response(reply, headers=headers, media_type="application/json")
+
+
+async def _forward(
+    service: Service, backend: Backend, wanted: RecognitionRequest, via: str, use: Use
+) -> Response:
+    lane, threads = service.engines.recogniser, service.engines.threads
+    assert lane is not None
+    async with lane.job("asr") as job:
+        await threads.run(backend.open)
+        body = await threads.run(lambda: orjson.dumps(wanted.body()))
+        started = time.monotonic()
+        try:
+            with use.backend():
+                reply = await backend.ask(body, via)
+        except Unreachable as fault:
+            use.status = "backend_error" if fault.reached else None
+            raise
+        finally:
+            job.engine_s = time.monotonic() - started
+    use.model = reply.headers.get("x-speechlab-model", "")
+    use.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
+    if reply.status != 200:
+        # What it refuses is the client's mistake or too much at a time, and leaves no row, as here.
+        use.status = "backend_error" if reply.status >= 500 else None
+    headers = {**reply.headers, "Server-Timing": job.server_timing(), "X-Speechlab-Provider": lane.entry.name}
+    return Response(reply.body, reply.status, headers=headers)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0
+
+
+def _options(wanted: RecognitionRequest) -> RecognitionOptions:
+    return RecognitionOptions(
+        language=wanted.language.value if wanted.language else None,
+        hotwords=tuple(word for word in wanted.hotwords if word.strip()),
+        temperature=wanted.temperature,
+        top_p=wanted.top_p,
+        frequency_penalty=wanted.frequency_penalty,
+        repetition_penalty=wanted.repetition_penalty,
+        vad=wanted.vad.value,
+        min_silence_gap=wanted.min_silence_gap,
+        segment_padding=wanted.segment_padding,
+        initial_segment_padding_ms=wanted.initial_segment_padding_ms,
+        speech_pad_ms=wanted.speech_pad_ms,
+        min_segment_duration=wanted.min_segment_duration,
+    )
+
+
+def _reply(wanted: RecognitionRequest, heard: Recognition, duration: float) -> dict[str, Any]:
+    reply: dict[str, Any] = {
+        "language": wanted.language.value if wanted.language else heard.language,
+        "confidence": round(min(max(heard.confidence, 0.0), 1.0), 4),
+    }
+    if wanted.vad is not VadMode.SEGMENTS:
+        return {"text": heard.text, **reply}
+    reply["segments"] = [
+        {"start": round(piece.start, 3), "end": min(round(piece.end, 3), duration), "text": piece.text}
+        for piece in heard.segments
+    ]
+    return reply

@@ -1,0 +1,115 @@
+"""Replies that are sent while they are being made, and work that ends when its client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.responses import Response
+
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.bodies import Gone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine, Mapping
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["StreamReply", "until_gone"]
+
+T = TypeVar("T")
+
+_SEND_BYTES = 64 * 1024
+
+
+async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work of a request whose body was read, and cancel it if the client goes away.
+
+    Raises:
+        Gone: The client went away.
+    """
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnected(request.receive))
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Gone
+    finally:
+        await _cancelled(task, watch)
+
+
+class StreamReply(Response):
+    """A chunked reply of an async generator.
+
+    The generator has begun by then: what it gave first is ``first``, so that anything that is wrong from the start
+    was answered with a status. If it fails later the connection ends without the final chunk, which is the only
+    way to say so in HTTP. It is closed when the client leaves, and when the client takes nothing for too long.
+    """
+
+    def __init__(
+        self,
+        first: bytes,
+        rest: AsyncGenerator[bytes],
+        *,
+        media_type: str,
+        send_timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(None, 200, headers=headers, media_type=media_type)
+        del self.headers["content-length"]
+        self._first = first
+        self._rest = rest
+        self._timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the reply."""
+        task = asyncio.ensure_future(self._send_all(scope, send))
+        watch = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+            else:
+                log("stream abandoned by its client", path=scope["path"])
+        finally:
+            await _cancelled(task, watch)
+            await self._rest.aclose()
+
+    async def _send_all(self, scope: Scope, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        try:
+            await self._send(send, self._first)
+            async for piece in self._rest:
+                await self._send(send, piece)
+        except TimeoutError:
+            log("stream ended: its reader took nothing", path=scope["path"], seconds=self._timeout_s)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the status is out and this is all we can do
+            log("stream broken off", level="error", path=scope["path"], **facts_of(error))
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timeout_s):
+                await send({"type": "http.response.body", "body": b""})
+
+    async def _send(self, send: Send, data: bytes) -> None:
+        for start in range(0, len(data), _SEND_BYTES):
+            body = data[start : start + _SEND_BYTES]
+            message = {"type": "http.response.body", "body": body, "more_body": True}
+            async with asyncio.timeout(self._timeout_s):
+                await send(message)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task

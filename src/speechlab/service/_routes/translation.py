@@ -1,0 +1,211 @@
+"""``POST /translate/`` (section 4.5), as JSON and as server-sent events."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import Response
+
+from speechlab.contract import (
+    CHUNK_OBJECT,
+    COMPLETION_OBJECT,
+    STREAM_END,
+    TRANSLATION_ID_PREFIX,
+    TranslationRequest,
+)
+from speechlab.engines import TranslationJob
+from speechlab.errors import InvalidRequestError
+from speechlab.service._faults import Fault, from_engine, invalid
+from speechlab.service._logs import facts_of, log
+from speechlab.service._routes.bodies import Gone, read_body, read_form
+from speechlab.service._routes.streams import StreamReply, until_gone
+from speechlab.service._state import begin_use, service_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from starlette.requests import Request
+
+    from speechlab.engines import TranslationDelta
+    from speechlab.service._accounts.metering import Use
+    from speechlab.service._engines.lanes import Job, Lane
+    from speechlab.service._state import Service
+
+__all__ = ["translate"]
+
+
+async def translate(request: Request) -> Response:
+    """Translate a text."""
+    service = service_of(request)
+    if not service.engines.translators:
+        raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")
+    use = begin_use(request, "translate")
+    body = await read_body(request, service.config.form_body_bytes, "translate")
+    try:
+        wanted = TranslationRequest.from_form(read_form(body, request.headers.get("content-type")))
+        lane, job = await service.engines.threads.run(lambda: _accept(service, wanted))
+    except InvalidRequestError as error:
+        raise invalid(error, "translate") from None
+    size = len(wanted.text.encode("utf-8"))
+    use.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
+    work = _stream(service, lane, wanted, job, use) if wanted.stream else _whole(lane, wanted, job, use)
+    return await until_gone(request, work)
+
+
+def _accept(service: Service, wanted: TranslationRequest) -> tuple[Lane, TranslationJob]:
+    lane = _chosen(service, wanted.model)
+    source = _language(lane, "source_lang", wanted.source_lang)
+    target = _language(lane, "target_lang", wanted.target_lang)
+    return lane, TranslationJob(wanted.text, source, target, wanted.keywords, wanted.context)
+
+
+def _chosen(service: Service, model: str | None) -> Lane:
+    lanes = service.engines.translators
+    if model is None:
+        return next(iter(lanes.values()))
+    for name, lane in lanes.items():
+        if model in {name, str(lane.engine().model)}:
+            return lane
+    names = ", ".join(str(lane.engine().model) for lane in lanes.values())
+    message = f"there is no model {model[:60]!r}; there are {names}"
+    raise InvalidRequestError(message, parameter="model", rule="2.5")
+
+
+def _language(lane: Lane, parameter: str, value: str) -> str:
+    code = value.strip().replace("_", "-").partition("-")[0].lower()
+    known = tuple(lane.engine().languages)
+    if code not in known:
+        message = f"{parameter} {value[:20]!r} is not supported; it must be one of {', '.join(known)}"
+        raise InvalidRequestError(message, parameter=parameter, rule="2.5")
+    return code
+
+
+async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
+    deltas: list[TranslationDelta] = []
+    try:
+        async with (
+            lane.job("translate") as place,
+            contextlib.aclosing(_deltas(lane, place, job, use)) as pieces,
+        ):
+            deltas = [delta async for delta in pieces]
+    except Exception as error:
+        raise _failed(error, lane) from error
+    reply = {
+        "id": _new_id(),
+        "object": COMPLETION_OBJECT,
+        "created": int(time.time()),
+        "model": str(lane.engine().model),
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "".join(delta.text for delta in deltas)},
+                "finish_reason": "stop",
+            }
+        ],
+        "transcription": wanted.text,
+        "source_lang": wanted.source_lang,
+        "target_lang": wanted.target_lang,
+        "usage": _usage(deltas[-1]) if deltas else _usage(None),
+    }
+    headers = {**_headers(lane), "Server-Timing": place.server_timing()}
+    return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
+
+
+async def _stream(
+    service: Service, lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+) -> Response:
+    events = _events(lane, wanted, job, use)
+    try:
+        first = await anext(events)
+    except BaseException as error:
+        await events.aclose()
+        if isinstance(error, Exception):
+            raise _failed(error, lane) from error
+        raise
+    return StreamReply(
+        first,
+        _to_the_end(events, lane),
+        media_type="text/event-stream",
+        send_timeout_s=service.config.send_timeout_s,
+        headers={**_headers(lane), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(
+    lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+) -> AsyncGenerator[bytes]:
+    """One event for each delta; the first, which also tells the source, comes with the engine's first."""
+    common = {"id": _new_id(), "object": CHUNK_OBJECT}
+    more: dict[str, Any] = {
+        "transcription": wanted.text,
+        "source_lang": wanted.source_lang,
+        "target_lang": wanted.target_lang,
+    }
+    async with (
+        lane.job("translate") as place,
+        contextlib.aclosing(_deltas(lane, place, job, use)) as deltas,
+    ):
+        async for delta in deltas:
+            if delta.completion_tokens is not None:
+                more["usage"] = _usage(delta)
+            yield _event({**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more})
+            more = {}
+        if more:  # an engine that had nothing to say at all
+            yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
+
+
+async def _to_the_end(events: AsyncGenerator[bytes], lane: Lane) -> AsyncGenerator[bytes]:
+    """The rest of the events and the mark of the end, or an event that tells of a failure and no mark."""
+    async with contextlib.aclosing(events):
+        try:
+            async for event in events:
+                yield event
+        except Exception as error:  # noqa: BLE001 - the status is out, so the stream has to tell
+            fault = _failed(error, lane)
+            message = fault.error if isinstance(fault, Fault) else "translation failed"
+            yield _event({"error": {"message": message, "name": "ErrInternal"}})
+            return
+    yield f"data: {STREAM_END}\n\n".encode()
+
+
+async def _deltas(lane: Lane, place: Job, job: TranslationJob, use: Use) -> AsyncGenerator[TranslationDelta]:
+    """What the engine gives, and to the ledger what it took."""
+    pieces = lane.iterate(place, lambda: lane.engine().translate(job), whole=True)
+    try:
+        with use.backend():
+            async with contextlib.aclosing(pieces):
+                async for delta in pieces:
+                    use.prompt_tokens = delta.prompt_tokens or use.prompt_tokens
+                    use.completion_tokens = delta.completion_tokens or use.completion_tokens
+                    yield delta
+    finally:
+        use.model = lane.model
+
+
+def _event(fields: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(fields) + b"\n\n"
+
+
+def _usage(last: TranslationDelta | None) -> dict[str, int]:
+    read = (last.prompt_tokens if last else None) or 0
+    written = (last.completion_tokens if last else None) or 0
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _new_id() -> str:
+    return TRANSLATION_ID_PREFIX + uuid.uuid4().hex
+
+
+def _headers(lane: Lane) -> dict[str, str]:
+    return {"X-Speechlab-Model": str(lane.engine().model), "X-Speechlab-Provider": lane.entry.name}
+
+
+def _failed(error: Exception, lane: Lane) -> Exception:
+    if isinstance(error, (Fault, Gone)):
+        return error
+    log("translation failed", level="error", engine=lane.entry.name, **facts_of(error))
+    return from_engine(error, "translate", "translation")

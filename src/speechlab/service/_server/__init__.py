@@ -1,0 +1,1 @@
+"""The server process: sockets, protocols, start and end."""

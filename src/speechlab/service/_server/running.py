@@ -1,0 +1,134 @@
+"""A service for as long as a ``with`` block lasts: for tests, examples and programs that bring their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab.errors import ServiceStartError
+from speechlab.service._app import create_app
+from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
+from speechlab.service._server.server import Server, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+__all__ = ["RunningService", "running"]
+
+_START_S = 60.0
+_STOP_S = 30.0
+_SHOWN_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """A service that can be called now.
+
+    Attributes:
+        base_url: For HTTP.
+        ws_base_url: For WebSockets.
+        api_key: A key that it takes.
+        pid: Its process, or that of the caller if it runs in a thread.
+    """
+
+    base_url: str
+    ws_base_url: str
+    api_key: str = field(repr=False)
+    pid: int = 0
+
+
+@contextlib.contextmanager
+def running(config: ServiceConfig | None = None, *, process: bool = False) -> Iterator[RunningService]:
+    """Run a service until the block ends, on a free port unless the settings name one.
+
+    Args:
+        config: Settings; port 0 of loopback by default.
+        process: True for a process of its own, which is what ``speechlab serve`` runs; False for a thread, which
+            also takes engines given as objects.
+
+    Raises:
+        ServiceStartError: It cannot start; the text says why.
+    """
+    config = config or ServiceConfig(port=0)
+    with _in_process(config) if process else _in_thread(config) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def _in_thread(config: ServiceConfig) -> Iterator[RunningService]:
+    config, listener, ready = prepare(config)
+    with contextlib.closing(listener):
+        started = threading.Event()
+        server = Server(create_app(config), config, listener, started.set)
+        thread = threading.Thread(target=server.run_here, name="speechlab-service", daemon=True)
+        thread.start()
+        if not started.wait(_START_S):
+            raise ServiceStartError(f"the service did not answer within {_START_S:.0f} seconds")
+        try:
+            yield RunningService(ready.base_url, ready.ws_base_url, ready.api_key, os.getpid())
+        finally:
+            server.stop()
+            thread.join(_STOP_S)
+
+
+@contextlib.contextmanager
+def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
+    if config.extra_engines:
+        raise ServiceStartError("engines given as objects cannot go to another process; use process=False")
+    settings = config.model_dump(mode="json", include=set(setting_names()) - SECRETS, exclude_none=True)
+    # Keys go by the environment, which unlike arguments and files others cannot read.
+    environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
+    environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
+    with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
+        path = Path(folder) / "config.json"
+        path.write_text(json.dumps(settings), encoding="utf-8")
+        errors = stack.enter_context((Path(folder) / "stderr").open("w+", encoding="utf-8"))
+        command = [sys.executable, "-m", "speechlab.service", "--config", str(path)]
+        child = stack.enter_context(
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+        )
+        stack.callback(_end, child)
+        fields = _ready_fields(child, errors)
+        key = fields.get("api_key") or config.api_keys[0]
+        yield RunningService(fields["base_url"], fields["ws_base_url"], key, child.pid)
+
+
+def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
+    assert child.stdout is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read(stdout: TextIO) -> None:
+        for line in stdout:
+            lines.put(line)
+        lines.put("")
+
+    # A thread, because a pipe cannot be waited for with a timeout everywhere.
+    threading.Thread(target=read, args=(child.stdout,), daemon=True).start()
+    with contextlib.suppress(queue.Empty):
+        word, _, rest = lines.get(timeout=_START_S).partition(" ")
+        if word == "ready":
+            fields: dict[str, str] = json.loads(rest)
+            return fields
+    child.kill()
+    child.wait()
+    errors.seek(0)
+    last = " ".join(errors.read()[-_SHOWN_CHARS:].split())
+    raise ServiceStartError(f"the service process did not start (status {child.returncode}): {last}")
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    child.terminate()
+    try:
+        child.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        child.kill()

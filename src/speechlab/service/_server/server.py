@@ -1,0 +1,288 @@
+"""The service as a process: binding, the ready line, signals, and leaving when nobody is left."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import uvicorn
+
+from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
+from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
+from speechlab.service._accounts.database import Database
+from speechlab.service._accounts.stored_keys import Access
+from speechlab.service._addresses import is_loopback
+from speechlab.service._app import create_app
+from speechlab.service._health.upkeep import spare_memory
+from speechlab.service._keys import make_key
+from speechlab.service._logs import log, to_stderr
+from speechlab.service._server.http import PatientProtocol
+from speechlab.service._server.users import UsersWatch
+from speechlab.service._server.websocket import RealtimeProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from starlette.applications import Starlette
+
+    from speechlab.service._config import ServiceConfig
+
+__all__ = ["Ready", "Server", "prepare", "serve"]
+
+_KEEP_ALIVE_S = 75
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Where a service can be reached.
+
+    Attributes:
+        base_url: For HTTP.
+        ws_base_url: For WebSockets.
+        api_key: A key that it takes.
+        key_was_made: Whether the service made the key up itself.
+    """
+
+    base_url: str
+    ws_base_url: str
+    api_key: str = field(repr=False)
+    key_was_made: bool = False
+
+    def line(self) -> str:
+        """The line for stdout; it holds the key only if nobody else can know it."""
+        fields = {"base_url": self.base_url, "ws_base_url": self.ws_base_url}
+        if self.key_was_made:
+            fields["api_key"] = self.api_key
+        return f"ready {json.dumps(fields)}"
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server on a socket of ours, which tells when it is ready and ends with a clean exit.
+
+    Args:
+        app: What it serves.
+        config: Settings of the service.
+        listener: The bound socket.
+        on_ready: Called when requests can come.
+    """
+
+    def __init__(
+        self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=cast(
+                    "Any",
+                    partial(
+                        PatientProtocol,
+                        header_timeout_s=config.header_timeout_s,
+                        header_bytes=config.header_bytes,
+                    ),
+                ),
+                ws=RealtimeProtocol,
+                ws_max_size=WS_READ_MAX_BYTES,
+                ws_ping_interval=config.ws_ping_s,
+                ws_ping_timeout=config.ws_ping_s,
+                ws_per_message_deflate=False,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=max(1, round(config.drain_s)),
+            )
+        )
+        self._service = app.state.service
+        self._drain_s = config.drain_s
+        self._listener = listener
+        self._on_ready = on_ready
+
+    def run_here(self) -> None:
+        """Serve in this thread until told to stop."""
+        try:
+            self.run(sockets=[self._listener])
+        finally:
+            self._service.close()
+
+    def stop(self) -> None:
+        """Ask the server to finish; may be called from any thread."""
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets=sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let running syntheses finish, and then everything else.
+
+        uvicorn closes WebSockets at once, which would lose what they are about to be told. The port stays open
+        meanwhile, so that new connections learn why they are refused.
+        """
+        began = time.monotonic()
+        await self._service.realtime.drain(self._drain_s, lambda: self.force_exit)
+        left = self._drain_s - (time.monotonic() - began)
+        self.config.timeout_graceful_shutdown = max(1, round(left))
+        await super().shutdown(sockets=sockets)
+        await self._service.disconnect()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and SIGINT, and exit with 0; uvicorn's own would die of the signal in the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self._on_signal) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: Any) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+
+
+def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
+    """Bind, and make up a key if there is none.
+
+    Returns:
+        The settings with their key, the bound socket, and where the service will be.
+
+    Raises:
+        ServiceStartError: The address cannot be bound, or the service would be open to others without a key of yours.
+    """
+    made = not config.api_keys
+    if made:
+        if not is_loopback(config.host) and not _has_keys(config):
+            raise ServiceStartError(
+                f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
+                f"or SPEECHLAB_SERVICE_API_KEY, make one with `speechlab keys create`, or listen on 127.0.0.1"
+            )
+        config = config.model_copy(update={"api_keys": (make_key(),)})
+    listener = _bind(config.host, config.port)
+    base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
+    # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
+    shown = made and is_loopback(config.host)
+    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], shown)
+
+
+def _has_keys(config: ServiceConfig) -> bool:
+    if config.data_dir is None:
+        return False
+    try:
+        with contextlib.closing(Database(config.data_dir)) as database:
+            return Access(database).any_open()
+    except StoreError as error:
+        raise ServiceStartError(error.message) from error
+
+
+def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = None) -> None:
+    """Run the service in this process until it is stopped; for a process of its own.
+
+    Logs go to stderr. SIGTERM and SIGINT stop it after running requests have finished, or after
+    ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once
+    with status 0.
+
+    Args:
+        config: Settings.
+        announce: Called when requests can come; prints the ready line by default.
+
+    Raises:
+        ServiceStartError: It cannot start; the text says why.
+        ConfigurationError: The settings name an engine that does not exist.
+    """
+    check_users_dir(config)
+    spare_memory()
+    config, listener, ready = prepare(config)
+    with contextlib.closing(listener):
+        try:
+            app = create_app(config)
+        except StoreError as error:
+            raise ServiceStartError(error.message) from error
+        to_stderr()
+
+        def on_ready() -> None:
+            log("ready", base_url=ready.base_url, recogniser=app.state.service.engines.recogniser_text())
+            (announce or _print_ready)(ready)
+
+        server = Server(app, config, listener, on_ready)
+        watch = UsersWatch(config.users_dir, config.idle_exit_s, server.stop) if config.users_dir else None
+        if watch is not None:
+            watch.start()
+        server.run_here()
+        if watch is not None:
+            watch.stop()
+    log("stopped")
+    if app.state.service.engines.threads.busy:
+        # Ending the interpreter under a thread that computes in C is not safe.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _print_ready(ready: Ready) -> None:
+    sys.stdout.write(ready.line() + "\n")
+    sys.stdout.flush()
+
+
+def _url_host(host: str) -> str:
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - every address, this machine's own included
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    where = f"port {port} on {host}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise ServiceStartError(
+            f"{host!r} is not an address of this machine ({error.strerror}); try --host 127.0.0.1"
+        ) from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"{where} is taken; stop what listens there, or choose another with --port (0 takes a free one)"
+        elif error.errno == errno.EACCES:
+            text = f"{where} may not be used by this user; choose a port above 1023 with --port"
+        else:
+            text = f"{where} cannot be used: {error.strerror}; choose others with --host and --port"
+        raise ServiceStartError(text) from error
+    listener.set_inheritable(False)
+    return listener
+
+
+def check_users_dir(config: ServiceConfig) -> None:
+    """Refuse a users folder that is not there, which would look as if everybody had left.
+
+    Raises:
+        ConfigurationError: It is not a folder.
+    """
+    if config.users_dir is not None and not config.users_dir.is_dir():
+        raise ConfigurationError(
+            f"the users folder {config.users_dir} does not exist; create it before the start"
+        )

@@ -1,0 +1,159 @@
+"""uvicorn's WebSocket protocol with the few things that it leaves to others.
+
+Malformed handshakes are answered in the contract's form; a connection that is failed stays readable for a moment, so
+that the close frame is not overtaken by a reset; a client that reads slowly is not taken for dead; and an endpoint
+can drop a connection whose reader has stopped.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import secrets
+import socket
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.datastructures import Headers
+from websockets.http11 import Response
+
+from speechlab.service._logs import log
+from speechlab.service._refusals import Refused
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from starlette.types import Scope
+    from websockets.frames import Frame
+    from websockets.http11 import Request
+
+__all__ = ["ABORT", "RealtimeProtocol", "abort_of"]
+
+ABORT = "speechlab.websocket.abort"
+"""Name of the ASGI extension that drops the connection, unsent data included."""
+
+_SEND_BUFFER_BYTES = 256 * 1024
+_SLOWEST_BYTES_S = 2_000
+"""Nobody is expected to read slower than this: a quarter of mp3 at the pace of its playing."""
+
+
+def abort_of(scope: Scope) -> Callable[[], None]:
+    """Return what drops the connection of a scope; does nothing where the server offers no such thing."""
+    found = scope.get("extensions", {}).get(ABORT, {}).get("call")
+    return cast("Callable[[], None]", found) if found is not None else lambda: None
+
+
+class RealtimeProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket connection."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._failed = False
+        self._sent = 0
+        self._sent_at_ping = 0
+        self._surely_read = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the kernel from buffering megabytes for a client that does not read."""
+        super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def data_received(self, data: bytes) -> None:
+        """Read, unless the connection was failed already."""
+        if self._failed:
+            return
+        super().data_received(data)
+        if not self.handshake_initiated and self.conn.handshake_exc is not None:
+            self._refuse(
+                "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
+            )
+
+    def handle_connect(self, event: Request) -> None:
+        """Answer a handshake that is none, and pass the others on."""
+        if self.conn.accept(event).status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self.request = event
+            self._refuse(None)
+            return
+        super().handle_connect(event)
+        cast("dict[str, Any]", self.scope["extensions"])[ABORT] = {"call": self.abort}
+
+    def handle_bytes(self, event: Frame) -> None:
+        """Tell of a binary message at its first frame: it is refused whatever follows."""
+        self.curr_msg_data_type = "bytes"
+        self.frames = [bytes(event.data)]
+        self.send_receive_event_to_app()
+
+    def handle_pong(self, event: Frame) -> None:
+        """Note that the client has read everything up to the ping."""
+        if self.pending_ping_payload is not None and bytes(event.data) == self.pending_ping_payload:
+            self._surely_read = self._sent_at_ping
+        super().handle_pong(event)
+
+    def send_keepalive_ping(self) -> None:
+        """Ping, and wait longer for the answer of a client that has audio to read before it."""
+        self._sent_at_ping = self._sent
+        super().send_keepalive_ping()
+        if self.pong_timer is not None and self.ping_timeout is not None:
+            self.pong_timer.cancel()
+            patience = self.ping_timeout + (self._sent - self._surely_read) / _SLOWEST_BYTES_S
+            self.pong_timer = self.loop.call_later(patience, self.keepalive_timeout)
+
+    def keepalive_timeout(self) -> None:
+        """End a connection whose client is gone, without waiting for what it will never read."""
+        super().keepalive_timeout()
+        self.transport.abort()
+
+    def handle_parser_exception(self) -> None:
+        """Send the close frame, and go on reading for a while.
+
+        Closing at once, with data unread, would reset the connection, and a reset overtakes what was sent.
+        """
+        close = self.conn.close_sent
+        code = close.code if close is not None else 1006
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
+        self._finish(b"".join(self.conn.data_to_send()))
+
+    async def send(self, message: Any) -> None:
+        """Send an ASGI message."""
+        if self.close_sent and self.handshake_complete:
+            raise ClientDisconnected
+        await super().send(message)
+        self._sent += len(message.get("bytes") or message.get("text") or b"")
+        if message["type"] == "websocket.close" and self.close_timer is not None:
+            # An answer to the close frame may never come, nor may the buffer ever be read.
+            self.close_timer.cancel()
+            self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    def abort(self) -> None:
+        """Drop the connection."""
+        self.stop_keepalive()
+        self.transport.abort()
+
+    def _refuse(self, message: str | None) -> None:
+        refused = Refused.not_upgraded() if message is None else Refused.not_upgraded(message)
+        request_id, body = secrets.token_hex(8), refused.body()
+        log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
+        headers = Headers(refused.headers(request_id))
+        headers["Date"] = email.utils.formatdate(usegmt=True)
+        headers["Content-Length"] = str(len(body))
+        headers["Connection"] = "close"
+        self.conn.data_to_send()  # the library's own answer, which is not ours
+        response = Response(refused.status, HTTPStatus(refused.status).phrase, headers, body)
+        self.handshake_initiated = self.handshake_complete = True
+        self._finish(response.serialize())
+
+    def _finish(self, last: bytes) -> None:
+        self._failed = self.close_sent = True
+        self.stop_keepalive()
+        self.transport.write(last)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)

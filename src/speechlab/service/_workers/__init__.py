@@ -1,0 +1,1 @@
+"""Worker processes with limits, in which untrusted recordings and texts are read."""

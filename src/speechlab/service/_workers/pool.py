@@ -1,0 +1,203 @@
+"""Worker processes: started when they are first needed, asked one thing at a time, replaced when they have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from speechlab.service._config import ENVIRONMENT_PREFIX
+from speechlab.service._workers.child import read_message, write_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Answer", "Pool", "Worker"]
+
+Answer = tuple[dict[str, Any], bytearray]
+
+_STOP_S = 2.0
+_START_S = 60.0
+_PIPE_BYTES = 1024 * 1024
+_F_SETPIPE_SZ = 1031  # Linux's; not named before Python 3.10, nor on other systems
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Worker:
+    """One process, which is replaced when it has ended; used by one thread at a time.
+
+    Args:
+        module: What it runs.
+        limits: What it is told first: its limits.
+    """
+
+    def __init__(self, module: str, limits: dict[str, Any]) -> None:
+        self._module = module
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process now."""
+        return self._process is not None and self._process.poll() is None
+
+    def ask(
+        self, fields: dict[str, Any], data: bytes, *, within_s: float
+    ) -> tuple[Answer | None, int | None, bool]:
+        """Ask it, and start it if need be. Blocks.
+
+        Returns:
+            The answer, or None if it ended instead; its exit status then; and whether it was ended because it took
+            too long.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        process = self._started()
+        answer, late = _asked(process, fields, data, within_s=within_s)
+        if answer is None:
+            self.end()
+            return None, process.returncode, late
+        return answer, None, late
+
+    def kill(self) -> None:
+        """End it from another thread; the one that waits for its answer clears it away."""
+        if self._process is not None:
+            self._process.kill()
+
+    def end(self) -> bool:
+        """End it; whether it ran."""
+        process, self._process = self._process, None
+        if process is None:
+            return False
+        # Its end is the end of its input; one that does not look there is killed.
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return True
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.end()
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", self._module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**environment, **_ONE_THREAD},
+        )
+        _widen(process)
+        self._process = process
+        ready, _ = _asked(process, self._limits, b"", within_s=_START_S)
+        if ready is None:
+            self.end()
+            message = f"{self._module} ended with the status {process.returncode}"
+            raise OSError(message)
+        return process
+
+
+class Pool:
+    """A few workers of one kind.
+
+    Args:
+        count: How many.
+        module: What they run.
+        limits: What each is told first.
+    """
+
+    def __init__(self, count: int, module: str, limits: dict[str, Any]) -> None:
+        self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
+        self._all = [Worker(module, limits) for _ in range(count)]
+        for worker in self._all:
+            self._free.put(worker)
+        self._used_at = time.monotonic()
+
+    @property
+    def running(self) -> int:
+        """How many of the processes there are now."""
+        return sum(worker.running for worker in self._all)
+
+    @contextlib.contextmanager
+    def worker(self) -> Iterator[Worker]:
+        """Wait for one that has nothing to do, and have it for oneself."""
+        worker = self._free.get()
+        try:
+            yield worker
+        finally:
+            self._used_at = time.monotonic()
+            self._free.put(worker)
+
+    def close_idle(self, idle_s: float) -> bool:
+        """End processes that have had nothing to do for so long; whether there was one."""
+        if time.monotonic() - self._used_at < idle_s:
+            return False
+        free = self._taken()
+        ended = [worker.end() for worker in free]
+        for worker in free:
+            self._free.put(worker)
+        return any(ended)
+
+    def close(self) -> None:
+        """End all of them, also those that work."""
+        for worker in self._taken():
+            worker.end()
+        for worker in self._all:
+            worker.kill()
+
+    def _taken(self) -> list[Worker]:
+        """Take all that have nothing to do."""
+        taken: list[Worker] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                taken.append(self._free.get_nowait())
+        return taken
+
+
+def _asked(
+    process: subprocess.Popen[bytes], fields: dict[str, Any], data: bytes, *, within_s: float
+) -> tuple[Answer | None, bool]:
+    """Send a message and wait for the answer, which is None if the process ended; and whether it was too late."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        process.kill()
+
+    # Reading cannot be given a time on every system, but a process that is killed ends it everywhere.
+    alarm = threading.Timer(within_s, stop)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        write_message(process.stdin, fields, data)
+        return read_message(process.stdout), late.is_set()
+    except OSError:
+        return None, late.is_set()
+    finally:
+        alarm.cancel()
+
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    """Give its pipes more room where that can be done: fewer turns for a long recording."""
+    if sys.platform == "linux":
+        import fcntl
+
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(stream.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[union-attr]

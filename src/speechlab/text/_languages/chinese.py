@@ -1,0 +1,47 @@
+"""The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
+
+Conversion to simplified characters is done by OpenCC when a package of that name is installed (the extra
+``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v1``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, cast
+
+from speechlab.text._languages.numbers import RULES, chinese_numbers
+from speechlab.text._normalizer import Normalizer, Step
+from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH
+from speechlab.text._third_party import encodable, load
+
+__all__ = ["chinese"]
+
+_NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
+
+
+@cache
+def _converter() -> Any:
+    return load("opencc").OpenCC("t2s")
+
+
+def _simplify(text: str) -> str:
+    return cast(str, _converter().convert(encodable(text)))
+
+
+def _simplify_rules() -> str:
+    """Two packages offer the module ``opencc``, with dictionaries of their own: name the one that is here."""
+    from importlib.metadata import packages_distributions, version
+
+    names = sorted(packages_distributions().get("opencc", []))
+    return "t2s by " + ", ".join(f"{name} {version(name)}" for name in names)
+
+
+@cache
+def chinese() -> Normalizer:
+    """The Chinese normaliser for this installation."""
+    before = (INVISIBLE, WIDTH, LOWER)
+    after = (_NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
+    if find_spec("opencc") is None:
+        return Normalizer("zh-unconverted", 1, before + after)
+    return Normalizer("zh", 1, (*before, Step("simplified", _simplify, _simplify_rules), *after))

@@ -1,0 +1,42 @@
+"""The Japanese normalisers: ``ja`` for spelling, ``ja-reading`` for text on its way to a reading.
+
+No Chinese conversion ever touches Japanese (図書館 would become 図书館), and dakuten are never stripped.
+"""
+
+from __future__ import annotations
+
+from speechlab.text._languages.numbers import RULES, japanese_numbers
+from speechlab.text._normalizer import Normalizer, Step
+from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
+
+__all__ = ["JAPANESE", "JAPANESE_READING"]
+
+_KANA = "ぁ-ゖァ-ヺー"
+# Hyphens, dashes, tildes and box lines are typed for a long vowel; between kana, or after kana at a word's end.
+_LONG_MARKS = substitution(
+    "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー"
+)
+# すごーーい and すごーい are the same word; サーバ and サーバー are left for the classes of differences.
+_REPEATED_MARKS = substitution("repeated long vowels", "ー{2,}", "ー")
+_EDGE = r"(?:^|(?<=[\s、。,.!?…・「『(]))"
+_END = r"(?=$|[\s、。,.!?…・」』)])"
+# Only sounds that are nothing but fillers. あの, その, まあ and なんか are words as well, and stay.
+_FILLERS = substitution(
+    "fillers",
+    f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
+    "",
+)
+_DEGREES = substitution("degrees", "°[Cc]", "度")
+_MONEY = substitution("yen sign", r"[¥\\]\s?([0-9][0-9,]*(?:\.[0-9]+)?)", r"\1円")
+_MINUS = substitution("minus", r"(?<![\w.,)-])[-−](?=[0-9])", "マイナス")
+_FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時")
+_CLOCK = substitution(
+    "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
+)
+_SPOKEN_SIGNS = (_DEGREES, _MONEY, _MINUS, _FULL_HOURS, _CLOCK)
+_NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
+
+_WRITING = (INVISIBLE, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
+
+JAPANESE = Normalizer("ja", 1, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE_READING = Normalizer("ja-reading", 1, _WRITING)
