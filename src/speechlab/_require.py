@@ -11,8 +11,6 @@ from speechlab.errors import MissingDependencyError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["EXTRAS", "require"]
-
 EXTRAS: dict[str, str] = {
     "aiohttp": "fast",
     "ctranslate2": "local",

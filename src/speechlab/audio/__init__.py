@@ -7,6 +7,7 @@ Used by the engines and the embedded service, the client, the store, batches, st
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.sniff import sniff
@@ -33,3 +34,5 @@ __all__ = [
     "trim_silence",
     "waveform_png",
 ]
+
+name_after(__name__, globals(), __all__)

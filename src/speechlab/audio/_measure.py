@@ -13,8 +13,6 @@ from speechlab.errors import AudioError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["peaks", "rms_dbfs", "trim_silence"]
-
 _WINDOW_S = 0.01
 
 

@@ -12,8 +12,6 @@ from speechlab.errors import AudioError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["StreamResampler", "resample"]
-
 _QUALITY = "HQ"
 
 

@@ -14,20 +14,6 @@ from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "MAX_CHANNELS",
-    "MAX_RATE_HZ",
-    "MIN_RATE_HZ",
-    "Samples",
-    "as_format",
-    "as_rate",
-    "as_samples",
-    "channels_of",
-    "from_pcm16",
-    "mix_to_mono",
-    "to_pcm16",
-]
-
 Samples: TypeAlias = NDArray[np.float32]
 """float32 in [-1, 1], shape (frames,) for mono or (frames, channels)."""
 

@@ -12,8 +12,6 @@ from speechlab.display import audio_figure, data_url
 if TYPE_CHECKING:
     from speechlab.audio._clip import AudioClip
 
-__all__ = ["clip_html"]
-
 _INLINE_BYTES = 1_000_000
 # MP3 as this room writes it takes about 8 kB/s at 24 kHz and 15 kB/s at 48 kHz; the first guess, then measured.
 _FIRST_GUESS_S = 100.0

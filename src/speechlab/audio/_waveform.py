@@ -13,8 +13,6 @@ from speechlab.errors import AudioError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["waveform_png"]
-
 _LARGEST_PX = 8_192
 _SHADES = 64
 

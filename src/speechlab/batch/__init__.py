@@ -8,6 +8,7 @@ client's.
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.batch._accessor import SpeechAccessor
 from speechlab.batch._asynchronous import (
     aplan_synthesis,
@@ -72,3 +73,5 @@ __all__ = [
     "transcribe",
     "translate",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -20,8 +20,6 @@ from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, T
 if TYPE_CHECKING:
     from speechlab.client import Client
 
-__all__ = ["SpeechAccessor"]
-
 
 @pd.api.extensions.register_dataframe_accessor("speech")
 class SpeechAccessor:

@@ -37,16 +37,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Step
     from speechlab.batch._run.execution import Execution
 
-__all__ = [
-    "aplan_synthesis",
-    "aplan_transcription",
-    "aplan_translation",
-    "arun",
-    "asynthesize",
-    "atranscribe",
-    "atranslate",
-]
-
 _SHOW_S = 0.1
 
 

@@ -38,16 +38,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Step
     from speechlab.batch._run.execution import Execution
 
-__all__ = [
-    "plan_synthesis",
-    "plan_transcription",
-    "plan_translation",
-    "run",
-    "synthesize",
-    "transcribe",
-    "translate",
-]
-
 _LOOK_S = 0.05
 """How often the caller's thread looks at what the loop's thread has done."""
 _END_S = 10.0

@@ -18,25 +18,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.parameters import Column
     from speechlab.contract import Voice
 
-__all__ = [
-    "CHUNK_ROWS",
-    "DEFAULT_CONCURRENCY",
-    "Keeping",
-    "KeepingOptions",
-    "Options",
-    "RunOptions",
-    "StoreLike",
-    "SynthesisOptions",
-    "SynthesisPlanOptions",
-    "TranscriptionOptions",
-    "TranscriptionPlanOptions",
-    "TranslationOptions",
-    "TranslationPlanOptions",
-    "check_store",
-    "explicit",
-    "split",
-]
-
 CHUNK_ROWS = 5_000
 """Rows of a file or stream that are in memory at once."""
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from speechlab.errors import SpeechLabError
     from speechlab.store import Attempt, Stored
 
-__all__ = ["Outcome"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from speechlab.client import AsyncClient
     from speechlab.store import Store
 
-__all__ = ["Asked", "joined", "make_execution", "perform"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

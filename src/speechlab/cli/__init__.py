@@ -7,6 +7,8 @@ machine is set wrongly), never with a traceback.
 
 from __future__ import annotations
 
+from speechlab._door import name_after
+
 __all__ = ["main"]
 
 
@@ -15,3 +17,6 @@ def main() -> None:
     from speechlab.cli._app import run
 
     run()
+
+
+name_after(__name__, globals(), __all__)

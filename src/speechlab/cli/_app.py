@@ -25,8 +25,6 @@ from speechlab.cli._commands import (
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
-__all__ = ["app", "run"]
-
 _UsageError: Any = typer.BadParameter.__mro__[2]
 """What a wrong command line raises: the base of typer's errors, which it does not export."""
 

@@ -19,8 +19,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["console", "errors", "number", "percent", "plain_table", "stages"]
-
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 

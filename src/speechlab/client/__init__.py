@@ -7,6 +7,7 @@ Used by people in notebooks, by batches, studies, widgets and the command line.
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.begin import begin, telling
 from speechlab.client._api.client import Client
@@ -81,3 +82,5 @@ __all__ = [
     "replaying_from",
     "telling",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -7,8 +7,6 @@ import random
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "Random", "SystemClock", "default_random"]
-
 
 class Clock(Protocol):
     """Where a client takes the time from."""

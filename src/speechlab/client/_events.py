@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from speechlab.errors import SpeechLabError
 
-__all__ = ["CallEvent", "Ledger", "Timing", "Usage", "attach_timing", "emit", "logger", "server_timing_s"]
-
 logger = logging.getLogger("speechlab.client")
 
 

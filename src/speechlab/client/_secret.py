@@ -18,8 +18,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NoSecret", "Secret", "install_log_filter", "redact"]
-
 _MASK = "***"
 _SHORTEST = 4  # a slip such as ":" is no secret, and would blot out every colon
 _SENDABLE = re.compile(r"[!-~]+")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._events import CallEvent
 
-__all__ = ["opentelemetry_hook"]
-
 
 class _Spans:
     """Turns events into spans: one for each sending of each call."""

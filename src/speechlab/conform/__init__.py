@@ -7,6 +7,7 @@ Used by ``speechlab conform`` and by the tests of the embedded service, of which
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.conform._model import Check, Finding, Outcome, Report, Statement, Verdict, statements
 from speechlab.conform._probe.target import Options
 from speechlab.conform._registry import OUT_OF_REACH, checks, chosen
@@ -31,3 +32,5 @@ __all__ = [
     "statements",
     "write_report",
 ]
+
+name_after(__name__, globals(), __all__)

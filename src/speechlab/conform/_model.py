@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from speechlab.conform._probe.target import Target
 
-__all__ = ["Check", "Finding", "Outcome", "Report", "Statement", "Verdict", "statements"]
-
 
 class Verdict(StrEnum):
     """What came of a check, worst first."""

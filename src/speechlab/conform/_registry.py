@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Body = Callable[[Target], None]
 
-__all__ = ["OUT_OF_REACH", "check", "checks", "chosen"]
-
 _AREAS = ("access", "voices", "speech", "sound", "recognition", "segments", "translation", "sse")
 _REALTIME = ("handshake", "session", "speaking", "frames")
 _found: dict[str, Check] = {}

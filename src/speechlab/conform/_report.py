@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from speechlab.conform._model import Outcome, Report
 
-__all__ = ["as_json", "as_junit", "statement_table", "write_report"]
-
 # Control characters that XML cannot hold, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

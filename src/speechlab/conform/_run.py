@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from speechlab.conform._model import Check
 
-__all__ = ["run"]
-
 
 def run(
     options: Options,

@@ -7,6 +7,7 @@ sends them; they meet nowhere else. Here is no I/O, and nothing about how a clie
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.contract._base import (
     Reply,
     Request,
@@ -250,3 +251,5 @@ __all__ = [
     "realtime_base",
     "request_key",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from speechlab.errors import ContractError, InvalidRequestError
 
-__all__ = ["Reply", "Request", "read_json_object"]
-
 
 def read_json_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object strictly.

@@ -8,24 +8,6 @@ from typing import Any
 
 from speechlab.contract._base import Reply
 
-__all__ = [
-    "ASR_FAILED",
-    "ASR_UNAVAILABLE",
-    "AUTHENTICATION_MESSAGE",
-    "ERRORS",
-    "HANDSHAKE_ERRORS",
-    "HANDSHAKE_STATUS",
-    "HTTP_CAUSES",
-    "RETRYABLE_STATUS",
-    "CloseCode",
-    "ErrorBody",
-    "ErrorKind",
-    "HandshakeCode",
-    "HttpCause",
-    "RealtimeCode",
-    "RouterCode",
-]
-
 AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
 ASR_UNAVAILABLE = "Transcription service not available"
 ASR_FAILED = "Transcription failed: {detail}"

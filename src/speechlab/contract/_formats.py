@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = [
-    "CONTENT_TYPES",
-    "DEFAULT_SAMPLE_RATE",
-    "INPUT_FORMATS",
-    "AudioFormat",
-    "AudioTransport",
-    "Gender",
-    "Language",
-    "VadMode",
-]
-
 DEFAULT_SAMPLE_RATE = 24_000
 """Hz; what an omitted or zero ``sample_rate`` means (sections 2.2, 4.3 and 8)."""
 

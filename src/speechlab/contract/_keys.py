@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 import orjson
 
-__all__ = ["CONTRACT_VERSION", "Operation", "audio_digest", "request_key"]
-
 CONTRACT_VERSION = "1"
 """Goes up when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
 

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "CORRELATION_ID_MAX_CHARS",
-    "LIMITS",
-    "WS_MESSAGE_MAX_BYTES",
-    "WS_READ_MAX_BYTES",
-    "Limits",
-    "Range",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "REALTIME_PATH",
-    "RECOGNITION_PATH",
-    "SPEECH_PATH",
-    "TRANSLATION_PATH",
-    "VOICES_PATH",
-    "join_url",
-    "realtime_base",
-]
-
 SPEECH_PATH = "/tts"
 VOICES_PATH = "/tts/voices"
 REALTIME_PATH = "/ws/tts/realtime"

@@ -13,19 +13,6 @@ from speechlab.contract._formats import Language, VadMode
 from speechlab.contract._limits import LIMITS, Range
 from speechlab.errors import InvalidRequestError
 
-__all__ = [
-    "INVALID_BASE64",
-    "NO_AUDIO",
-    "SEGMENT_FIELDS",
-    "UNSUPPORTED_AUDIO",
-    "RecognitionReply",
-    "RecognitionRequest",
-    "ReplySegment",
-    "decode_audio_field",
-    "encode_audio_field",
-    "legacy_fields",
-]
-
 NO_AUDIO = "No audio data provided"
 INVALID_BASE64 = "Invalid base64 audio data"
 UNSUPPORTED_AUDIO = "Unsupported audio format"

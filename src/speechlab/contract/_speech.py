@@ -16,8 +16,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.contract._voices import Voice
 
-__all__ = ["SpeechRequest", "VoiceRules", "canonical_uuid", "check_text"]
-
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 

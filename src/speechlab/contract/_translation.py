@@ -13,22 +13,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "CHUNK_OBJECT",
-    "COMPLETION_OBJECT",
-    "STREAM_END",
-    "TRANSLATION_ID_PREFIX",
-    "Balance",
-    "ChunkChoice",
-    "ChunkDelta",
-    "TokenUsage",
-    "TranslationChoice",
-    "TranslationChunkReply",
-    "TranslationMessage",
-    "TranslationReply",
-    "TranslationRequest",
-]
-
 COMPLETION_OBJECT = "translation.completion"
 CHUNK_OBJECT = "translation.completion.chunk"
 TRANSLATION_ID_PREFIX = "trans_"

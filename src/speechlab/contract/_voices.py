@@ -6,8 +6,6 @@ from pydantic import Field
 
 from speechlab.contract._base import Reply
 
-__all__ = ["Voice", "VoiceList"]
-
 
 class Voice(Reply):
     """A voice of the catalogue (section 2.1).

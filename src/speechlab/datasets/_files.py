@@ -11,8 +11,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from speechlab.datasets._registry import Dataset
 
-__all__ = ["data_root", "verified"]
-
 _HERE = Path(__file__).resolve().parent
 # A wheel holds the data beside this module; an editable install finds it at the top of the checkout.
 _PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")

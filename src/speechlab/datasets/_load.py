@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["available", "datasheet", "prompts", "zh_speech"]
-
 _PROMPT_COLUMNS = (
     "id", "language", "category", "text", "reading", "pinyin", "translation_ja", "translation_en", "quick", "note",
 )  # fmt: skip

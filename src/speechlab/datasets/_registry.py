@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-__all__ = ["CATEGORIES", "DATASETS", "LANGUAGES", "Dataset"]
-
 LANGUAGES = ("ja", "en", "zh")
 CATEGORIES = (
     "numbers", "names", "dates", "homophones", "loanwords", "questions", "short", "long", "everyday", "technical",

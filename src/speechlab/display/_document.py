@@ -6,8 +6,6 @@ from importlib.resources import files
 
 from speechlab.display._html import Html, element
 
-__all__ = ["document"]
-
 # Nothing is fetched and nothing runs, whatever might have got into the text.
 _POLICY = (
     "default-src 'none'; img-src data:; media-src data:; "

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Html", "data_url", "element", "escape", "join"]
-
 _VOID = frozenset({"br", "hr", "img", "meta"})
 # What a notebook keeps when it is reopened without being trusted, and what a page of our own needs besides.
 _TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "strong", "sub", "sup"})

@@ -16,8 +16,6 @@ from speechlab.display._html import Html, element, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["audio_figure", "details", "diff", "table"]
-
 _BORDER = "1px solid rgba(128,128,128,.32)"
 _FIGURE = "margin:4px 0 8px;max-width:640px;font-family:inherit;line-height:1.45"
 _CAPTION = "margin:0 0 6px;text-align:left;font-style:normal;color:inherit"

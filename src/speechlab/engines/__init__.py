@@ -7,6 +7,7 @@ libraries load on first use. The embedded service wraps engines into the API; no
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.engines._check import EngineCheck, ModelAdded, add, addable, check
 from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
 from speechlab.engines._protocols import (
@@ -51,3 +52,5 @@ __all__ = [
     "rate_noise",
     "status",
 ]
+
+name_after(__name__, globals(), __all__)

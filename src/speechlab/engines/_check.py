@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._registry import EngineEntry
 
-__all__ = ["EngineCheck", "ModelAdded", "add", "addable", "check"]
-
 _SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
 
 

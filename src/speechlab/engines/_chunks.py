@@ -14,8 +14,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-__all__ = ["Piece", "chunk_text", "cut_long", "split_sentences", "split_to_limit", "weight"]
-
 _ENDS = "。！？!?…．"
 _CLOSERS = "」』）)］]”’\"'】〉》"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]+[{re.escape(_CLOSERS)}]*|\.+[{re.escape(_CLOSERS)}]*(?=\s|$)|\n")

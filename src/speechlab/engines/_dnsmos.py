@@ -20,8 +20,6 @@ from speechlab.engines._weights.store import ModelStore
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DNSMOS", "DNSMOS_RATE", "DnsmosScore", "rate_noise"]
-
 DNSMOS_RATE = 16_000
 """Sample rate that :func:`rate_noise` takes, in Hz."""
 

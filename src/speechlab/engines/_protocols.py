@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "EngineVoice",
-    "Recogniser",
-    "Recognition",
-    "RecognitionOptions",
-    "RecognitionSegment",
-    "Synthesiser",
-    "TranslationDelta",
-    "TranslationJob",
-    "Translator",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineVoice:

@@ -36,16 +36,6 @@ if TYPE_CHECKING:
 
     Engine = Synthesiser | Recogniser | Translator
 
-__all__ = [
-    "CONFIG_VARIABLE",
-    "ENTRY_POINT_GROUP",
-    "EngineEntry",
-    "EngineStatus",
-    "catalogue",
-    "create",
-    "status",
-]
-
 ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 """Environment variable that names the TOML file of the user's engines."""

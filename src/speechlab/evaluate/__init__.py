@@ -7,6 +7,7 @@ Notebooks and the command line use it.
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.evaluate._report import Report, combined_page
 from speechlab.evaluate._round_trip import recognition, round_trip, speaks, voice_name
 from speechlab.evaluate._speech import SpeechReport
@@ -23,3 +24,5 @@ __all__ = [
     "translation",
     "voice_name",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -11,8 +11,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.client import VoiceCatalogue
 
-__all__ = ["chosen_voices", "need_columns"]
-
 
 def need_columns(frame: object, *columns: object) -> None:
     """Refuse what is no table, or lacks a column.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["clip_rows", "summary_table"]
-
 _FEW = 10
 _UNITS = {"word": "words", "char": "characters", "reading": "readings"}
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Report", "combined_page", "percent", "write_text"]
-
 
 class Report(ABC):
     """The answer of a study.

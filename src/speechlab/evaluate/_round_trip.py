@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from speechlab.contract import Voice
     from speechlab.store import Store
 
-__all__ = ["StageProgress", "recognition", "round_trip", "speaks", "voice_name"]
-
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 """True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one batch after the
 other."""

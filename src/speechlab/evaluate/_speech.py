@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from speechlab.display import Html
 
-__all__ = ["SpeechReport"]
-
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 

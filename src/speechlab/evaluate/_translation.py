@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.store import Store
 
-__all__ = ["TranslationReport", "translation"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TranslationReport(Report):

@@ -15,21 +15,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "as_texts",
-    "check_choice",
-    "check_draws",
-    "check_level",
-    "check_number",
-    "check_seed",
-    "check_text",
-    "column_names",
-    "has_column",
-    "is_frame",
-    "is_missing",
-    "require_columns",
-]
-
 
 def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
     """Whether a value is a pandas table."""

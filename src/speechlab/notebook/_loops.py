@@ -7,8 +7,6 @@ import asyncio
 from speechlab._require import require
 from speechlab.errors import ConfigurationError
 
-__all__ = ["allow_nested_loops"]
-
 
 def allow_nested_loops() -> None:
     """Let ``asyncio.run`` and ``run_until_complete`` be called in a cell, where a loop runs already.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-__all__ = ["check_backend_url", "is_loopback", "sends_in_the_clear"]
-
 
 def is_loopback(host: str) -> bool:
     """Whether an address is reached from this machine only."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["create_app"]
-
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 

@@ -20,8 +20,6 @@ from speechlab.service._providers import ServedEngine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ENVIRONMENT_PREFIX", "SECRETS", "ServiceConfig", "load_config"]
-
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})

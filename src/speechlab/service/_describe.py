@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-__all__ = ["KINDS", "describe"]
-
 KINDS = ("openapi", "asyncapi")
 
 _REF = "#/components/schemas/{model}"

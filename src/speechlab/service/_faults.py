@@ -14,8 +14,6 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Fault", "detail", "from_engine", "invalid"]
-
 _BY_CODE = {
     "tts_text_too_long": "ErrTextTooLong",
     "unknown_voice_id": "ErrUnknownVoice",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.stored_keys import Access
 
-__all__ = ["KEY_PREFIX", "Keyring", "Principal", "check_key", "make_key"]
-
 KEY_PREFIX = "sl"
 _BODY = re.compile(r"[A-Za-z0-9._~+/=-]{8,256}")
 

@@ -11,8 +11,6 @@ import orjson
 
 from speechlab.errors import SpeechLabError
 
-__all__ = ["JsonLines", "facts_of", "log", "to_stderr"]
-
 _logger = logging.getLogger("speechlab.service")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FRAMES = 8

@@ -9,8 +9,6 @@ from typing import Any, Literal
 from speechlab.audio import STREAMABLE_FORMATS
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, VoiceRules
 
-__all__ = ["PROVIDERS", "Provider", "ServedEngine", "provider_of"]
-
 _ALL_FORMATS = (AudioFormat.MP3, AudioFormat.WAV, AudioFormat.OGG, AudioFormat.PCM, AudioFormat.FLAC)
 _ALL_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 

@@ -11,8 +11,6 @@ from speechlab.contract import HANDSHAKE_ERRORS, HandshakeCode
 if TYPE_CHECKING:
     from starlette.types import Send
 
-__all__ = ["Refused"]
-
 _RETRY_S = {429: "5", 503: "10"}
 _NOT_UPGRADED = (
     "this address is for WebSockets: send GET with Connection, Upgrade, Sec-WebSocket-Key and -Version 13"

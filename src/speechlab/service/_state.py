@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.metering import Use
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["PRINCIPAL", "USE", "Service", "begin_use", "principal_of", "service_of"]
-
 PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves who makes the request."""
 USE = "speechlab.use"

@@ -7,6 +7,7 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, bat
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.store._blobs import Blob, BlobFolder
 from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
 from speechlab.store._store import STORE_FILE, Attempt, Store, Stored
@@ -22,3 +23,5 @@ __all__ = [
     "Store",
     "Stored",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -14,8 +14,6 @@ from speechlab.errors import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Blob", "BlobFolder", "store_error"]
-
 
 @dataclass(frozen=True, slots=True)
 class Blob:

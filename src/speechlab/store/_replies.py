@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import sqlite3
     from contextlib import AbstractContextManager
 
-__all__ = ["ReplyTable"]
-
 
 class ReplyTable:
     """The part of a store that remembers how replies came."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from speechlab.store._blobs import BlobFolder
 
-__all__ = ["PART_SUFFIX", "RunPart", "RunRecord", "RunTable"]
-
 PART_SUFFIX = ".parquet"
 _COLUMNS = "id, operation, status, started, ended, manifest"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-__all__ = ["MIGRATIONS", "migrate"]
-
 
 def _first_tables(db: sqlite3.Connection) -> None:
     db.execute(

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.store._blobs import Blob
 
-__all__ = ["STORE_FILE", "Attempt", "Store", "Stored"]
-
 STORE_FILE = "store.sqlite"
 """The file by which a folder is known for a store."""
 _BUSY_TIMEOUT_S = 30.0

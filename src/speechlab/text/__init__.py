@@ -6,6 +6,7 @@ never talks to a service or loads a model; dictionaries are loaded on first use.
 Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readings.
 """
 
+from speechlab._door import name_after
 from speechlab.text._languages.morphemes import Morpheme, morphemes
 from speechlab.text._languages.pinyin import pinyin
 from speechlab.text._languages.readings import mora_count, reading, reading_key
@@ -29,3 +30,5 @@ __all__ = [
     "reading_key",
     "words",
 ]
+
+name_after(__name__, globals(), __all__)

@@ -19,8 +19,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Normalizer", "Spans", "Step", "check_text"]
-
 
 @dataclass(frozen=True)
 class Step:

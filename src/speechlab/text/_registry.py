@@ -9,8 +9,6 @@ from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
 
-__all__ = ["NORMALIZERS", "language_code", "normalizer"]
-
 NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
 """Names that :func:`normalizer` knows."""
 

@@ -7,18 +7,6 @@ import unicodedata
 
 from speechlab.text._normalizer import Step
 
-__all__ = [
-    "COLLAPSE",
-    "COMPOSE",
-    "INVISIBLE",
-    "JOIN",
-    "LOWER",
-    "PUNCTUATION_TO_NOTHING",
-    "PUNCTUATION_TO_SPACE",
-    "WIDTH",
-    "substitution",
-]
-
 
 class _ByCategory(dict[int, str]):
     """A table for ``str.translate`` that is filled, by Unicode category, as characters turn up."""

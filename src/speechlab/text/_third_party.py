@@ -11,8 +11,6 @@ from speechlab._require import require
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["encodable", "load"]
-
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from speechlab.text._normalizer import check_text
 
-__all__ = ["characters", "words"]
-
 
 def words(text: str) -> list[str]:
     """Split a text at white space of any kind: tabs, line ends, no-break and ideographic spaces too.

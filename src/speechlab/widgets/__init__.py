@@ -7,7 +7,10 @@ Used by people in notebooks; nothing else of speechlab depends on it.
 
 from __future__ import annotations
 
+from speechlab._door import name_after
 from speechlab.widgets._player import Player
 from speechlab.widgets._preview import BatchPreview
 
 __all__ = ["BatchPreview", "Player"]
+
+name_after(__name__, globals(), __all__)

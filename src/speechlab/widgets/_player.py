@@ -19,8 +19,6 @@ from speechlab.errors import AudioError, InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.contract import AudioFormat
 
-__all__ = ["Player"]
-
 _HERE = Path(__file__).parent
 _PEAKS = 2_000
 

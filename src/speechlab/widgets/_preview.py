@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from speechlab.batch import Counts, Outcome
     from speechlab.display import Html
 
-__all__ = ["BatchPreview"]
-
 _HERE = Path(__file__).parent
 _EVERY_S = 0.2
 _MOST_ROWS = 50

@@ -16,8 +16,6 @@ from speechlab.errors import AudioDecodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["check_ogg", "flac_total_frames", "mended_wav", "whole_mp3"]
-
 # From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
 # 0xFFFFFFFF, less the header that some writers subtract.
 _OPEN_ENDED = 0x7FFF_F000

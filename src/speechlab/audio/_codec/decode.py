@@ -21,8 +21,6 @@ from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DecodeLimits", "Decoded", "decode_samples"]
-
 _BLOCK_VALUES = 65_536
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
 

@@ -10,8 +10,6 @@ from speechlab.audio._samples import Samples, channels_of, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import UnsupportedAudioError
 
-__all__ = ["MP3_RATES_HZ", "encode_samples"]
-
 MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 
 _MOST_CHANNELS = {AudioFormat.MP3: 2, AudioFormat.OGG: 2, AudioFormat.FLAC: 8}

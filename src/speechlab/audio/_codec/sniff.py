@@ -5,8 +5,6 @@ from __future__ import annotations
 from speechlab.contract import AudioFormat
 from speechlab.errors import UnsupportedAudioError
 
-__all__ = ["is_mp3_header", "sniff"]
-
 _ALLOWED = "WAV, OGG, MP3 and FLAC are recognised"
 
 # Look-alikes that people do send, so that the error can name them: (offset, bytes, name).

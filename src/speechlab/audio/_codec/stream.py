@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.audio._samples import Samples
 
-__all__ = [
-    "OPUS_RATES_HZ",
-    "STREAMABLE_FORMATS",
-    "StreamEncoder",
-    "stream_encoder",
-    "streams",
-    "wav_header",
-]
-
 STREAMABLE_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.PCM, AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OGG}
 )

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
-__all__ = ["Run", "Verification", "diff", "load", "runs"]
-
 _CONTENT = {
     "synthesize": ("audio", "duration_s", "sample_rate"),
     "transcribe": ("hypothesis", "hypothesis_language", "confidence"),

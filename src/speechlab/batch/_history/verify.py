@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Step
     from speechlab.store import Store, Stored
 
-__all__ = ["verify"]
-
 _STEPS: dict[str, type[Step]] = {
     step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
 }

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from speechlab.batch._plan.step import Step
 
-__all__ = ["BOOKKEEPING", "STATUSES", "make_column", "result_columns"]
-
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """How a row can end: asked now; known before; failed; failed before and not asked again; not asked, for the run
 stopped."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from speechlab.client import AsyncClient
     from speechlab.store import Stored
 
-__all__ = ["SynthesisStep", "TranscriptionStep", "TranslationStep"]
-
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _STANDS_FOR_AUDIO = "UklGRg=="
 _STANDS_FOR_VOICE = "00000000-0000-0000-0000-000000000000"

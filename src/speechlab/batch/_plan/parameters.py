@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from speechlab.batch._plan.step import Row
 
-__all__ = ["Column", "Parameters", "read_parameters"]
-
 _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})

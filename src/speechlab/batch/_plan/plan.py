@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Call, Step
     from speechlab.store import Stored
 
-__all__ = ["Chunk", "Plan", "check_plan", "make_plan", "opened"]
-
 
 @contextmanager
 def opened(store: StoreLike) -> Iterator[Store]:

@@ -10,8 +10,6 @@ from speechlab.audio import AudioClip
 from speechlab.batch._plan.step import missing, text_cell
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
-__all__ = ["content_of", "is_path", "seconds_of"]
-
 
 def is_path(source: object) -> bool:
     """Return whether a cell names a file."""

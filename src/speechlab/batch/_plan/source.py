@@ -15,8 +15,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Source", "Table", "open_source"]
-
 Table = Any
 """A pandas DataFrame, an Arrow table, a path of a Parquet, CSV or JSON Lines file, or an iterable of DataFrames."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from speechlab.contract import Operation
     from speechlab.store import Store, Stored
 
-__all__ = ["Answer", "Call", "Facts", "Row", "Step", "missing", "text_cell"]
-
 Row = Mapping[str, Any]
 
 

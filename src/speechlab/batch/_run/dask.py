@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from speechlab.batch._run.window import Send
     from speechlab.client import AsyncClient
 
-__all__ = ["workers"]
-
 _CHUNK = 8
 """Calls that a worker gets at once; as many are asked again at most when it is lost."""
 _LOOK_S = 0.2

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from speechlab.batch._run.window import Send
     from speechlab.store import Store
 
-__all__ = ["ATTRIBUTE", "Execution"]
-
 ATTRIBUTE = "speechlab_run"
 """Under this name a result's ``attrs`` hold the id of its run."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Answer, Call
     from speechlab.batch._run.window import Send
 
-__all__ = ["Pace", "paced"]
-
 
 class Pace:
     """Hands out times at which calls may begin, evenly spaced.

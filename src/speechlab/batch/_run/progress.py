@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
 
-__all__ = ["Counts", "Display", "Progress", "Tally", "Watcher"]
-
 _WIDE = 100
 """Columns of a terminal from which on there is room for more than counts of errors."""
 _RECENT = 100

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
     from speechlab.batch._plan.step import Call
 
-__all__ = ["Budget", "Rules", "Stop"]
-
 _FEW = 20
 """Calls after which a share of errors begins to mean something."""
 _S_PER_CHARACTER = 0.15

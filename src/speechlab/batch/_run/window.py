@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from speechlab.client import CallEvent
     from speechlab.store import Store, Stored
 
-__all__ = ["Send", "Window", "Writer", "lend_places"]
-
 Send = Callable[["Call"], Awaitable["Answer"]]
 _LARGE = 200_000
 _MOST_WAITING = 4

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import Step
     from speechlab.store import Store
 
-__all__ = ["assemble", "assemble_chunk", "join_frames", "known_outcomes", "segments"]
-
 
 def assemble(plan: Plan) -> pd.DataFrame:
     """Make the table of a plan from what the store knows now, without asking anything.

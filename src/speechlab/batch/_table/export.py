@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["common_schema", "fitted"]
-
 
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Find types that hold the columns of all pieces.

@@ -14,8 +14,6 @@ from speechlab.contract import CONTRACT_VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["environment", "table_bytes"]
-
 
 def environment() -> dict[str, Any]:
     """Return the versions that a run depends on; nothing that tells of the user or the machine."""

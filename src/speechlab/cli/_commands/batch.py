@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from speechlab.batch import Plan, Run
     from speechlab.client import Client
 
-__all__ = ["app"]
-
 _KINDS_OF_ERRORS = 3
 
 app = typer.Typer(

@@ -15,8 +15,6 @@ from speechlab.cli._console import console, errors, plain_table
 if TYPE_CHECKING:
     from speechlab.conform import Check, Outcome, Report
 
-__all__ = ["conform"]
-
 _MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
 _LONGEST = 600
 _MOST_FINDINGS = 4

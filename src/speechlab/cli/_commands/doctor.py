@@ -16,8 +16,6 @@ from speechlab.errors import SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["doctor"]
-
 _ELSEWHERE = "SPEECHLAB_SERVICE_RECOGNISER_URL"
 _LOW_SPACE_BYTES = 2_000_000_000
 

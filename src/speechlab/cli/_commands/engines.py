@@ -13,8 +13,6 @@ from rich.text import Text
 from speechlab.cli._console import console, number, plain_table
 from speechlab.errors import ConfigurationError
 
-__all__ = ["app"]
-
 app = typer.Typer(help="The engines of the embedded service.", no_args_is_help=True)
 
 

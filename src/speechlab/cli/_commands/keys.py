@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from speechlab.service import Access, StoredKey
 
-__all__ = ["DataDir", "app", "duration_s", "when"]
-
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
 
 DataDir = Annotated[

@@ -15,8 +15,6 @@ from speechlab._require import require
 from speechlab.cli._console import console
 from speechlab.errors import ConfigurationError
 
-__all__ = ["lab", "notebooks"]
-
 
 def notebooks() -> list[Path]:
     """Return the notebooks that come with speechlab, in order."""

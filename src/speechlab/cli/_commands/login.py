@@ -16,8 +16,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from speechlab.client import Secret
 
-__all__ = ["login"]
-
 
 def login(
     base_url: Annotated[

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.evaluate import SpeechReport, TranslationReport
 
-__all__ = ["quickstart"]
-
 _NEEDED_BYTES = 50_000_000
 _SENTENCES = 3
 _MANY_VOICES = (

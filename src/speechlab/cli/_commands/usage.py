@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from speechlab.service import UsageRow, UsageTotal
 
-__all__ = ["usage"]
-
 _FIGURES = (
     "operations",
     "failed",

@@ -15,8 +15,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["AsyncClient"]
-
 
 class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
     """A speech service, for ``await``.

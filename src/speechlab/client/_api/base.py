@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.client._secret import Secret
 
-__all__ = ["ClientBase"]
-
 _NOT_CONFIGURED = (
     "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
     "embedded service"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from speechlab.client._api.client import Client
     from speechlab.client._events import CallEvent
 
-__all__ = ["begin", "telling"]
-
 T = TypeVar("T")
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
     from speechlab.contract import AudioFormat, Voice
 
-__all__ = ["Client"]
-
 T = TypeVar("T")
 
 

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
 from speechlab.client._events import logger
-from speechlab.client._settings.keys import asked_for
+from speechlab.client._settings.keys import API_KEY_VARIABLE, asked_for
 from speechlab.client._settings.modes import with_mode
 from speechlab.client._settings.options import check_names
-from speechlab.client._settings.settings import API_KEY_VARIABLE, as_secret, is_loopback, plain_url, resolve
+from speechlab.client._settings.settings import as_secret, is_loopback, plain_url, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from speechlab.client._secret import Secret
     from speechlab.client._settings.options import Options
     from speechlab.client._settings.settings import Settings
-
-__all__ = ["aconnect", "connect", "settings_for"]
 
 
 def connect(

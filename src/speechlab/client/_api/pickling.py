@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from speechlab.client._settings.keys import API_KEY_VARIABLE
 from speechlab.client._settings.options import Options
-from speechlab.client._settings.settings import API_KEY_VARIABLE, Settings
+from speechlab.client._settings.settings import Settings
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["described", "rebuilt"]
 
 _STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
 

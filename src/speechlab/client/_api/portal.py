@@ -19,8 +19,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["begin", "run"]
-
 T = TypeVar("T")
 _STOP_S = 5.0
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._api.async_client import AsyncClient
 
-__all__ = ["AsyncRawReplies", "RawReplies", "RawReply"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.client._realtime.synthesis import RealtimeEvent
     from speechlab.contract import AudioFormat, SessionInfo, Voice
 
-__all__ = ["RealtimePool", "RealtimeSession", "SpeechEvents"]
-
 
 class SpeechEvents:
     """What speaking one text gives: iterate for its events in order, or :meth:`collect` for a clip."""

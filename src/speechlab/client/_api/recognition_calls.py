@@ -13,8 +13,6 @@ from speechlab.client._operations.transcript import Transcript, kept_transcript,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RecognitionCalls"]
-
 
 class RecognitionCalls(VoiceCalls):
     """The part of :class:`AsyncClient` that listens."""

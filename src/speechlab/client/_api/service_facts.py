@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from speechlab.store import Store
 
-__all__ = ["remember_service", "replaying_from"]
-
 C = TypeVar("C", Client, AsyncClient)
 
 

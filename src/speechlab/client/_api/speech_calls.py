@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import Call
     from speechlab.contract import AudioFormat, Voice
 
-__all__ = ["SpeechCalls"]
-
 
 class SpeechCalls(VoiceCalls):
     """The part of :class:`AsyncClient` that speaks."""

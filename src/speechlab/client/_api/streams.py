@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from speechlab.client._streams.speech import AsyncSpeechStream
     from speechlab.client._streams.translation import AsyncTranslationStream
 
-__all__ = ["SpeechStream", "TranslationStream"]
-
 
 class SpeechStream:
     """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.

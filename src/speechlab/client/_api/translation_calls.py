@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import Call
 
-__all__ = ["TranslationCalls"]
-
 
 class TranslationCalls(VoiceCalls):
     """The part of :class:`AsyncClient` that translates."""

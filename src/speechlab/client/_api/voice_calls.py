@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import Call
     from speechlab.client._operations.recording import Recording
 
-__all__ = ["LARGE", "VoiceCalls", "beside"]
-
 T = TypeVar("T")
 LARGE = 300_000
 """Bytes from which on work on them is done in a thread."""

@@ -23,8 +23,6 @@ from speechlab.errors import ConfigurationError, ServiceStartError
 if TYPE_CHECKING:
     from speechlab.client._embedded.lease import StateDir
 
-__all__ = ["IDLE_EXIT_VARIABLE", "launch"]
-
 IDLE_EXIT_VARIABLE = "SPEECHLAB_IDLE_EXIT_S"
 """Seconds for which the service stays when its last user has gone; a kernel that restarts finds it warm."""
 _IDLE_EXIT_S = 20.0

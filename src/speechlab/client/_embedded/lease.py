@@ -30,18 +30,6 @@ from speechlab.client._version import package_version
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
 
-__all__ = [
-    "LOCK_WAIT_S",
-    "STATE_DIR_VARIABLE",
-    "Lease",
-    "Service",
-    "StateDir",
-    "embedded_settings",
-    "found",
-    "process_runs",
-    "take_lease",
-]
-
 STATE_DIR_VARIABLE = "SPEECHLAB_STATE_DIR"
 LOCK_WAIT_S = 180.0
 _PROBE_S = 5.0

@@ -17,8 +17,6 @@ from speechlab.errors import ServiceStartError
 if TYPE_CHECKING:
     from speechlab.client._embedded.lease import Lease
 
-__all__ = ["revived"]
-
 _PAUSE_S = 60.0
 """Seconds within which it is not started a second time: what keeps on falling is not to be picked up by each call."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from speechlab.contract import Operation
     from speechlab.store import Store, Stored
 
-__all__ = ["Answer", "Memory", "Question", "answered", "timing_from"]
-
 _HEADERS = ("content-type", "x-speechlab-service")
 
 

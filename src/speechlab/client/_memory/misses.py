@@ -11,8 +11,6 @@ from speechlab.errors import ReplayMiss
 if TYPE_CHECKING:
     from speechlab.store import Store
 
-__all__ = ["miss", "nothing_is_sent"]
-
 _LOOKED_AT = 2_000
 _SHOWN = 60
 _DIGEST = re.compile("[0-9a-f]{64}")  # recordings are told apart by these

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from speechlab.client._events import Timing
     from speechlab.client._transport.sender import ReplyStream
 
-__all__ = ["Recorded", "Recording", "Source", "paced"]
-
 
 class Source(Protocol):
     """A body that comes in pieces."""

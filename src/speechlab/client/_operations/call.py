@@ -16,8 +16,6 @@ from speechlab.errors import ContractError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-__all__ = ["Body", "BytesBody", "Call", "RawResponse", "Timeouts", "form_body", "json_body"]
-
 
 class Body:
     """A body that can be opened again for each sending.

@@ -25,8 +25,6 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["error_from_reply", "error_from_value", "retry_after_s"]
-
 _CLASSES: dict[int, type[APIError]] = {
     400: BadRequestError,
     401: AuthenticationError,

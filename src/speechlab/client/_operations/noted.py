@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import RawResponse
 
-__all__ = ["note", "noting"]
-
 _noted: ContextVar[list[RawResponse] | None] = ContextVar("_noted", default=None)
 
 

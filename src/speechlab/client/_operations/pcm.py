@@ -12,8 +12,6 @@ from speechlab.errors import AudioError, ContractError, InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechFacts
 
-__all__ = ["SampleReader", "what_is_missing"]
-
 _MAX_HEADER = 1 << 16
 _OPEN_ENDED = 0x7FFF_F000
 _PCM, _EXTENSIBLE = 1, 0xFFFE

@@ -25,8 +25,6 @@ from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["AudioInput", "Recording", "digest_of", "read_recording", "recognition_body"]
-
 AudioInput: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, int] | AudioClip
 )

@@ -23,16 +23,6 @@ from speechlab.contract import (
 )
 from speechlab.errors import InvalidRequestError
 
-__all__ = [
-    "checked_speech",
-    "recognition_call",
-    "sendable",
-    "speech_call",
-    "translation_call",
-    "voices_call",
-    "words",
-]
-
 _SLACK_S = 120.0
 """A service that has been idle may first have to load its models."""
 _TTS_S_PER_CHAR = 0.3

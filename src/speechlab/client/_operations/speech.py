@@ -13,8 +13,6 @@ from speechlab.errors import AudioError, ContractError
 if TYPE_CHECKING:
     from speechlab.client._operations.call import RawResponse
 
-__all__ = ["SpeechClip", "SpeechFacts", "check_audio_type", "read_speech"]
-
 _TITLE_CHARS = 60
 
 

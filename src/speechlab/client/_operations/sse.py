@@ -15,8 +15,6 @@ from speechlab.errors import ContractError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EventReader"]
-
 _MAX_EVENT_CHARS = 4 << 20
 
 

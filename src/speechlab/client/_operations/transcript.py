@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import RawResponse
 
-__all__ = ["Transcript", "join_texts", "kept_transcript", "read_transcript"]
-
 _UNSPACED = frozenset({"ja", "zh", "yue", "th", "lo", "km", "my"})
 
 

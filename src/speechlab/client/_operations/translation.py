@@ -12,8 +12,6 @@ from speechlab.display import audio_figure
 if TYPE_CHECKING:
     from speechlab.client._operations.call import RawResponse
 
-__all__ = ["Translation", "TranslationChunk", "kept_translation", "read_chunk", "read_translation"]
-
 
 @dataclass(frozen=True)
 class Translation:

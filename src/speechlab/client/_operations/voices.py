@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import RawResponse
 
-__all__ = ["VoiceCatalogue", "read_catalogue"]
-
 _NAMES = {
     "japanese": "ja",
     "日本語": "ja",

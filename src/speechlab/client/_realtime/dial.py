@@ -30,8 +30,6 @@ from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequest
 if TYPE_CHECKING:
     from speechlab.client._transport.sender import Core
 
-__all__ = ["OPEN_S", "RealtimeConfig", "configured_socket", "realtime_config"]
-
 OPEN_S = 30.0
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from speechlab.client._transport.limiter import Slot
     from speechlab.client._transport.sender import Core
 
-__all__ = ["AsyncSpeechEvents", "Job"]
-
 
 class Job:
     """One text on its way; what the session's task and the reader share."""

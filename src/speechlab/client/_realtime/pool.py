@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from speechlab.client._realtime.session import AsyncRealtimeSession
     from speechlab.contract import AudioFormat, Voice
 
-__all__ = ["AsyncRealtimePool"]
-
 
 class AsyncRealtimePool:
     """Realtime sessions that are opened as they are needed and used again for texts of the same settings.

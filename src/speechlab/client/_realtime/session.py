@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
 
-__all__ = ["AsyncRealtimeSession"]
-
 _GAP_S = 120.0
 """Seconds between two messages: a service that has been idle may first have to load its models."""
 _USAGE_S = 20.0

@@ -28,8 +28,6 @@ from speechlab.errors import ContractError, RealtimeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AudioDelta", "Phase", "RealtimeEvent", "Synthesis", "error_from_event", "read_message"]
-
 
 @dataclass(frozen=True, slots=True)
 class AudioDelta:

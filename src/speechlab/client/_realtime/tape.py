@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from speechlab.client._realtime.events import Job
     from speechlab.client._settings.settings import Settings
 
-__all__ = ["RealtimeTape"]
-
 
 class RealtimeTape:
     """What a session keeps and plays again; nothing, for a client without a store.

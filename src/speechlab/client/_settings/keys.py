@@ -17,8 +17,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["API_KEY_VARIABLE", "asked_for", "found_key", "logged_in", "remember_key"]
-
 API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
 _ENTRY = "speechlab"
 _DOTENV_BYTES = 1 << 16

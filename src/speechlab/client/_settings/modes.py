@@ -12,8 +12,6 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from speechlab.store import Store
 
-__all__ = ["MODES", "MODE_VARIABLE", "NOWHERE", "PACES", "opened", "with_mode"]
-
 MODE_VARIABLE = "SPEECHLAB_MODE"
 MODES = ("auto", "live", "replay")
 PACES = ("at once", "as recorded")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
     from speechlab.store import Store
 
-__all__ = ["Options", "changed", "check_names"]
-
 
 class Options(TypedDict, total=False):
     """Options of a client; see ``Client``."""

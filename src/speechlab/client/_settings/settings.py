@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._secret import NoSecret, Secret
-from speechlab.client._settings.keys import API_KEY_VARIABLE, found_key
+from speechlab.client._settings.keys import found_key
 from speechlab.client._settings.modes import NOWHERE, PACES, with_mode
 from speechlab.client._settings.options import check_names
 from speechlab.client._transport.aiohttp import FAST
@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from speechlab.client._embedded.lease import Lease
     from speechlab.client._events import CallEvent
     from speechlab.store import Store
-
-__all__ = [
-    "API_KEY_VARIABLE",
-    "BASE_URL_VARIABLE",
-    "WS_BASE_URL_VARIABLE",
-    "Settings",
-    "as_secret",
-    "check_number",
-    "is_loopback",
-    "plain_url",
-    "resolve",
-]
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     Asked = Callable[[Call], Awaitable[Question | None]]
     """Tells how the store knows a call; None for clients without a store."""
 
-__all__ = ["Stream", "first_text"]
-
 
 class Stream:
     """Opening and closing, the same for both kinds."""

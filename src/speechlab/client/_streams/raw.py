@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from speechlab.client._memory.tape import Source
     from speechlab.client._streams.base import Stream
 
-__all__ = ["AsyncRawStream", "RawStream", "raw_stream", "waited_stream"]
-
 P = ParamSpec("P")
 S = TypeVar("S")
 A = TypeVar("A", bound="Stream")

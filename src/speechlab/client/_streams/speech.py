@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[], Awaitable[tuple[Call, SpeechFacts]]]
 
-__all__ = ["AsyncSpeechStream"]
-
 
 class AsyncSpeechStream(Stream):
     """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from speechlab.client._streams.base import Asked
     from speechlab.client._transport.sender import Core
 
-__all__ = ["AsyncTranslationStream"]
-
 _LINGER_S = 0.2
 """How long to wait, after the last event, for the end of the body that lets the connection be used again."""
 

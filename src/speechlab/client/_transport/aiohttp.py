@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import httpx2
 
-__all__ = ["FAST", "fast_transport"]
-
 FAST = "aiohttp"
 """Value of the option ``transport`` that asks for it."""
 

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import Call
 
-__all__ = [
-    "Reply",
-    "Sent",
-    "Wire",
-    "WireError",
-    "is_untrusted",
-    "proxy_is_of_no_use",
-    "remedy",
-    "shared_ssl_context",
-    "without_trace",
-]
-
 _KEEPALIVE_S = 20.0
 _ERROR_BYTES = 1 << 20
 _URLS = 100

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["hearing_interrupts"]
-
 _TURN_S = 0.2
 _NOTHING = contextlib.nullcontext()
 

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
 
-__all__ = ["Lane", "Slot", "lane"]
-
 _START = 4.0
 _SHRINK = 0.7
 _TOKENS = 500

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Random
     from speechlab.errors import SpeechLabError
 
-__all__ = ["Failure", "RetryState"]
-
 _BASE_S = 0.5
 _CAP_S = 8.0
 _MAX_500_RETRIES = 2

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.limiter import Lane
 
-__all__ = ["Connections", "Core", "Progress", "ReplyStream"]
-
 
 class Closable(Protocol):
     """Something that a client closes when it is closed itself."""

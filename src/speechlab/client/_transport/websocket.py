@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._settings.settings import Settings
 
-__all__ = ["Socket", "SocketClosedError", "open_socket"]
-
 _MAX_MESSAGE = 64 << 20
 """Bytes of one message: with base64 a service may send a whole text's audio as one."""
 _KEEPALIVE_S = 20.0

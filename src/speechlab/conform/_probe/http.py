@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 
 from speechlab.conform._probe.trouble import Unmet
 
-__all__ = ["Address", "Exchange", "Reader", "exchange", "shortened"]
-
 _TRAILING_WAIT_S = 1.0
 _MOST_BYTES = 512 * 1024 * 1024
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from speechlab.conform._probe.target import Target
 
-__all__ = ["Attempt", "Talk"]
-
 _MOST_LINES = 14
 _PATIENCE_WITH_CLOSING_S = 10.0
 _RATE_CODES = {

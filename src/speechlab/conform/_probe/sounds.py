@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.conform._probe.target import Target
 
-__all__ = ["NOT_AUDIO", "clip_of", "looks_like", "no_samples", "silence", "sniffs", "speech", "with_silence"]
-
 NOT_AUDIO = b"This is a text, and no recording at all. " * 4
 _RATE = 16_000
 

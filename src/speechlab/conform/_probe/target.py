@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.conform._probe.socket import Talk
 
-__all__ = ["Options", "Target", "form_body"]
-
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
 _LONGEST_WAIT_S = 30.0

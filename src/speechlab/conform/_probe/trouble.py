@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Evidence", "Unmet", "Untried"]
-
 
 class Evidence(Protocol):
     """What was sent and what came, without keys."""

@@ -9,22 +9,6 @@ from typing import Any
 from speechlab.contract._formats import AudioTransport
 from speechlab.contract._speech import VoiceRules  # noqa: TC001 - as above
 
-__all__ = [
-    "CANCELLED",
-    "AskLimiter",
-    "CancelSynthesis",
-    "CloseSession",
-    "FindVoice",
-    "RecordUsage",
-    "SendAudio",
-    "SendMessage",
-    "SessionAction",
-    "SessionConfig",
-    "SessionVoice",
-    "StartSynthesis",
-    "SynthesisRecord",
-]
-
 CANCELLED = "cancelled"
 """Status of a record whose client did not stay until the end. It is kept and never sent: the three statuses of
 section 4.3 are what a client can be told."""

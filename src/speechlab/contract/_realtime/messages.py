@@ -12,29 +12,6 @@ from speechlab.contract._base import Reply, Request
 from speechlab.contract._formats import AudioTransport
 from speechlab.errors import ContractError
 
-__all__ = [
-    "SERVICE_MESSAGES",
-    "TRANSITIONS",
-    "AudioDelta",
-    "AudioDone",
-    "AudioStart",
-    "RouterError",
-    "ServiceMessage",
-    "SessionCreated",
-    "SessionInfo",
-    "SessionSettings",
-    "SessionState",
-    "SessionUpdate",
-    "Speak",
-    "SynthesisUsage",
-    "Transition",
-    "TtsError",
-    "UnknownMessage",
-    "Usage",
-    "UsageStatus",
-    "parse_service_message",
-]
-
 
 class SessionState(StrEnum):
     """State of a session (section 3)."""

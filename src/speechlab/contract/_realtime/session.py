@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from speechlab.contract._realtime.actions import SessionVoice
 
-__all__ = ["AUDIO_FRAME_MAX_BYTES", "RealtimeSession"]
-
 AUDIO_FRAME_MAX_BYTES = 32 * 1024
 """Bytes of audio in one frame or delta: small enough that errors and pongs are not stuck behind it."""
 

@@ -14,8 +14,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.contract._realtime.actions import SessionVoice
 
-__all__ = ["configured", "correlation_id", "invalid", "shown"]
-
 
 def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
     """Check settings in the order voice, access, format, streaming, rate, transport, temperature.

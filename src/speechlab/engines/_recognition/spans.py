@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Span", "Timeline", "Word", "assign_words", "keep_spans", "merge_short", "pad_spans", "widen"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

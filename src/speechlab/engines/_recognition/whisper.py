@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import RecognitionOptions
 
-__all__ = ["WhisperEngine"]
-
 SAMPLE_RATE = 16_000
 _WINDOW_FRAMES = 3_000
 # Seconds of real silence left around speech: off keeps the recording nearly as it is, on keeps the speech.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from speechlab.engines._speech.reading import Reader
     from speechlab.engines._weights.store import ModelStore
 
-__all__ = ["ExpressiveEngine"]
-
 DEFAULT_TEMPERATURE = 0.5
 _SCALE = 0.5
 _VOICES = {

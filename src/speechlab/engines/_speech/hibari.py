@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._speech.reading import Reader
 
-__all__ = ["HibariEngine"]
-
 SAMPLE_RATE = 24_000
 
 

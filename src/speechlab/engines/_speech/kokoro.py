@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._speech.reading import Reader
 
-__all__ = ["KokoroEngine", "KokoroModel", "check_voice"]
-
 SAMPLE_RATE = 24_000
 TOKEN_LIMIT = 500
 _STYLE = 256

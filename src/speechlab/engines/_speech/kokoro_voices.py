@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._weights.store import ModelStore
 
-__all__ = ["NAME", "NPM_PACKAGE", "VOICE_SHA256", "add_voices", "installed_voices", "verify_voices"]
-
 NAME = "kokoro-voices"
 NPM_PACKAGE = "kokoro-js@1.2.1"
 VOICE_BYTES = 510 * 256 * 4

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._speech.reading import Reader
 
-__all__ = ["OpenJTalkEngine"]
-
 SAMPLE_RATE = 48_000
 # The voice's loudest samples lie at about 1.25 of full scale; scaled by this they do not clip.
 _FULL_SCALE = 32_768 * 1.3

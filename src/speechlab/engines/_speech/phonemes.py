@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._speech.reading import Reader
 
-__all__ = ["OPENJTALK_LOCK", "english_reader", "has_japanese", "japanese_reader", "phonemes", "split_scripts"]
-
 OPENJTALK_LOCK = threading.RLock()
 """OpenJTalk keeps one state for the process; hold this around every call into it."""
 

@@ -14,8 +14,6 @@ from speechlab._require import require
 from speechlab.engines._speech.phonemes import OPENJTALK_LOCK, english_reader, japanese_reader
 from speechlab.errors import EngineError
 
-__all__ = ["ReadHere", "Reader"]
-
 
 class Reader(Protocol):
     """Reads runs of a text; may be called from several threads."""

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["silence", "speak_pieces", "trim"]
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

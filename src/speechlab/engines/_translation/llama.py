@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from speechlab.engines._protocols import TranslationJob
     from speechlab.engines._weights.specs import ModelSpec
 
-__all__ = ["LlamaEngine"]
-
 _JOIN_TIMEOUT_S = 60.0
 _PIECE_LIMIT = 150.0
 # Stands where a text would; no text begins with it.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import TranslationJob
 
-__all__ = ["NAMES", "Terms", "chat_messages", "few_shot_prefix", "few_shot_prompt", "token_budget"]
-
 NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 """Languages between which the prompts translate."""
 

@@ -8,17 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "GEMMA_270M",
-    "KOKORO",
-    "QWEN_CODER_1_5B",
-    "SPECS",
-    "WHISPER_BASE",
-    "ModelFile",
-    "ModelSpec",
-    "Part",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

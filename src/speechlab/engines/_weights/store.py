@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
 
-__all__ = ["CACHE_VARIABLE", "ModelStore", "cache_folder", "file_sha256", "write_guarded"]
-
 CACHE_VARIABLE = "SPEECHLAB_CACHE_DIR"
 """Environment variable that overrides the cache folder."""
 

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Counts, Normalize, Preparation, Tokens
 
-__all__ = [
-    "Alignment",
-    "Edit",
-    "Operation",
-    "align_as",
-    "alignment_html",
-    "alignment_text",
-    "alignments_of",
-    "has_marks",
-    "unmarked",
-]
-
 _Blocks: TypeAlias = tuple[Run, ...]
 
 

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Preparation, Tokens
 
-__all__ = [
-    "Operation",
-    "Run",
-    "align_many",
-    "cheapest_runs",
-    "count_edits",
-    "count_many",
-    "errors_and_lengths",
-]
-
 Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
 Run: TypeAlias = tuple[Operation, int, int, int, int]
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment.alignment import Alignment
     from speechlab.metrics._alignment.units import Preparation
 
-__all__ = ["edit_table", "placed_words", "places"]
-
 _WORD = re.compile(r"\S+")
 _TYPES = {
     "utterance": "Int64",

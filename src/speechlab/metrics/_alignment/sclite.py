@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Tokens
 
-__all__ = ["Block", "sclite_blocks"]
-
 Block: TypeAlias = tuple[Literal["equal", "substitute", "delete", "insert"], int, int, int, int]
 _SUBSTITUTION, _GAP = 4, 3
 _DIAGONAL, _INSERTION, _DELETION = 0, 1, 2

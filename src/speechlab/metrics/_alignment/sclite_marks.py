@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.sclite_network import Normal, Place, Side, Word
 
-__all__ = ["MarkedAlignment", "align_marked"]
-
 _GAP, _OPTIONAL_GAP, _NULL_GAP = np.float32(3), np.float32(2), np.float32(0.001)
 _SUBSTITUTION, _NULL_PAIR = np.float32(4), np.float32(1)
 _MOST_CELLS = 20_000_000  # about 12 bytes each

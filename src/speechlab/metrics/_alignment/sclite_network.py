@@ -15,8 +15,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["NULL", "Normal", "Place", "Side", "Word", "is_marked", "read_side"]
-
 Place: TypeAlias = tuple[int, int] | None
 NULL = "@"
 _BRACES = re.compile(r"[{}]")

@@ -16,19 +16,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
 from speechlab.text import Normalizer, language_code, normalizer, pinyin, reading_key
 
-__all__ = [
-    "Counts",
-    "Normalize",
-    "Preparation",
-    "Tokens",
-    "Unit",
-    "auto_unit",
-    "check_counts",
-    "package_version",
-    "prepare",
-    "warn_if_unspaced",
-]
-
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
 Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["by_bins"]
-
 
 def by_bins(
     scored: pd.DataFrame,

@@ -24,8 +24,6 @@ from speechlab.text import normalizer, pinyin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ChineseComparison", "ChineseDifference", "ChineseDifferenceClass", "compare_chinese"]
-
 ChineseDifferenceClass: TypeAlias = Literal["homophone", "tone", "recognition"]
 _Span: TypeAlias = tuple[int, int, int, int]
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Tokens
 
-__all__ = ["Comparison", "compare", "compare_all", "holm"]
-
 _NEEDED = ("unit", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
 _BLOCK = "speechlab block"
 _ENOUGH_BLOCKS = 20  # below this 95 % intervals cover less than 92 %: see the simulations in the tests

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["confusions"]
-
 _TYPES = {
     "unit": "string",
     "operation": "category",

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit
 
-__all__ = ["ErrorRate", "error_rate"]
-
 _UNIT_NAMES = {
     "word": "word (WER)",
     "char": "character (CER)",

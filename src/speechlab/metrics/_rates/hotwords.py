@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["finder", "hotword_recall"]
-
 _TYPES = {
     "hotword": "string",
     "in_reference": "Int64",

@@ -23,8 +23,6 @@ from speechlab.text import morphemes, normalizer, reading_key
 if TYPE_CHECKING:
     from speechlab.text import Morpheme
 
-__all__ = ["Difference", "DifferenceClass", "JapaneseComparison", "compare_japanese"]
-
 DifferenceClass: TypeAlias = Literal["notation", "homophone", "recognition"]
 # Words of three morae and more may drop the mark of a long last vowel (JIS Z 8301): メモリ is メモリー, but ビル is
 # not ビール and キー not キ.

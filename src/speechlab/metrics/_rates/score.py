@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Counts, Normalize
 
-__all__ = ["COUNTS", "KINDS", "RATES", "score"]
-
 COUNTS = ("hits", "substitutions", "deletions", "insertions")
 RATES = {
     "wer": "word",

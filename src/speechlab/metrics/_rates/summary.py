@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["summarize"]
-
 
 def summarize(
     scored: pd.DataFrame,

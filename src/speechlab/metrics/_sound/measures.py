@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Dnsmos", "dnsmos", "speech_measures"]
-
 _PITCH_RATE = 16_000
 _FLOATS = (
     "duration_s",

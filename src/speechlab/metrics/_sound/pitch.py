@@ -19,8 +19,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["STEP_S", "check_pitches", "fundamental"]
-
 STEP_S = 0.01
 _WINDOW_S = 0.025
 # Aperiodic share of the power up to which a frame is voiced. YIN's paper has 0.1, for clean speech; on 37 recordings

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["WINDOW_S", "Silence", "clipped_ratio", "ends_abruptly", "loudness", "repeats_its_end", "silence"]
-
 WINDOW_S = 0.01
 _FLOOR = 10 ** (-70 / 10)  # power below which everything is silence, however quiet the clip
 _FULL_SCALE = 0.999

@@ -22,14 +22,6 @@ from speechlab.metrics._arguments import check_draws, check_level, check_seed, i
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "Interval",
-    "draw_sums",
-    "percentiles",
-    "ratio_interval",
-    "sum_blocks",
-]
-
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
 
 

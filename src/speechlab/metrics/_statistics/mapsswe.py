@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Tokens
 
-__all__ = ["SegmentTest", "mapsswe", "segments"]
-
 _BOUNDARY = 2  # words right in both systems that part two segments
 
 

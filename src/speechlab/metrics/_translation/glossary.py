@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Glossary", "glossary_table", "glossary_terms", "sources_of"]
-
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
 """Terms that must stand in the translation, or for each source term its translation or translations."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._translation.glossary import Glossary
 
-__all__ = ["TranslationScore", "score_translations", "translation_score"]
-
 Metric = Literal["chrf", "bleu"]
 # Those of sacrebleu that fetch nothing: its others load a model from elsewhere when they are first used.
 _TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._keys import Principal
 
-__all__ = ["Connections", "Draining", "KeyConnections", "RealtimeHub"]
-
 _LOOK_S = 0.05
 _LAST_WORDS_S = 1.0
 

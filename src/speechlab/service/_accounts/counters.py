@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.ledger import UsageRow
 
-__all__ = ["CONTENT_TYPE", "Family", "Metrics"]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Database", "default_data_dir"]
-
 _FILE = "service.sqlite"
 _BUSY_S = 10.0
 _RETRY_S = 0.5

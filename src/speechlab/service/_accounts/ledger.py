@@ -10,8 +10,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
 
-__all__ = ["GROUPS", "Ledger", "Status", "UsageRow", "UsageTotal"]
-
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]
 """How an operation ended: as in ``tts.usage``, and ``cancelled`` where the client left."""
 

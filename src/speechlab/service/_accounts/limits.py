@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Limiter", "RateLimiter", "Refusal", "Scope"]
-
 Scope = Literal["key", "service"]
 
 _WINDOW_S = 60.0

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 
-__all__ = ["Metering", "Use"]
-
 _UNAVAILABLE_RETRY_S = 5.0
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.database import Database
 
-__all__ = ["Access", "StoredKey"]
-
 _SECRET_BYTES = 32
 _SHOWN_CHARS = 6
 _NAME_CHARS = 80

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["REMOTE", "Backend", "BackendReply", "Unreachable"]
-
 REMOTE = "remote"
 """Name under which the backend stands where engines have theirs."""
 

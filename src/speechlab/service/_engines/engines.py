@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.engines import Reader
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Engines", "served_engines"]
-
 _log = logging.getLogger("speechlab.service")
 
 

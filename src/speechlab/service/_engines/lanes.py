@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._providers import ServedEngine
 
-__all__ = ["Job", "Lane", "Threads"]
-
 T = TypeVar("T")
 
 _IDLE_THREAD_S = 30.0

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.lanes import Lane
     from speechlab.service._providers import Provider
 
-__all__ = ["Catalogue", "CatalogueVoice", "voice_uuid"]
-
 _NAMESPACE = uuid.UUID("6f0d1c1e-7c56-5b0e-9a53-3d0f1e6f2a01")
 _REFRESH_S = 1.0
 

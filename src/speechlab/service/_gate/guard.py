@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
     from speechlab.service._state import Service
 
-__all__ = ["Guard", "host_allowed", "service_name"]
-
 _OPEN = frozenset({"/healthz"})
 # Asked every few seconds by machines: logged for those who look for trouble only.
 _QUIET = _OPEN | {"/readyz", "/metrics"}

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
     from speechlab.service._state import Service
 
-__all__ = ["RealtimeDoor"]
-
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
 """Keys as they were joined once, without the colon; still told apart, so that their owners know what to do."""
 

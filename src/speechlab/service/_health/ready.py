@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.engines import Engines
     from speechlab.service._engines.lanes import Lane
 
-__all__ = ["Readiness"]
-
 _FRESH_S = 3.0
 _PATIENCE_S = 5.0
 _WORD = "Ready."

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.engines import Engines
     from speechlab.service._workers.decoding import Decoders
 
-__all__ = ["Upkeep", "spare_memory"]
-
 _TICK_S = 0.25
 _LOOK_S = 15.0
 _M_ARENA_MAX = -8

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Gone", "read_body", "read_form"]
-
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64

@@ -12,8 +12,6 @@ from speechlab.service._state import service_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["METRICS_PATH", "READY_PATH", "metrics", "ready"]
-
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
 

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
     from speechlab.service._state import Service
 
-__all__ = ["Conversation", "realtime"]
-
 _STOPPING = "the service is stopping; try again later"
 
 

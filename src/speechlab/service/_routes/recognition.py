@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.backend import Backend
     from speechlab.service._state import Service
 
-__all__ = ["recognise"]
-
 _ENGINE_RATE = 16_000
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._state import Service
 
-__all__ = ["Utterance", "list_voices", "speak"]
-
 
 @dataclass(slots=True)
 class Spoken:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["StreamReply", "until_gone"]
-
 T = TypeVar("T")
 
 _SEND_BYTES = 64 * 1024

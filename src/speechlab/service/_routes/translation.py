@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from speechlab.service._engines.lanes import Job, Lane
     from speechlab.service._state import Service
 
-__all__ = ["translate"]
-
 
 async def translate(request: Request) -> Response:
     """Translate a text."""

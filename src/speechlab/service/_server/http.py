@@ -20,8 +20,6 @@ from speechlab.service._refusals import Refused
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["PatientProtocol"]
-
 
 class PatientProtocol(HttpToolsProtocol):
     """One HTTP connection.

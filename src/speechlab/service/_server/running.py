@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-__all__ = ["RunningService", "running"]
-
 _START_S = 60.0
 _STOP_S = 30.0
 _SHOWN_CHARS = 2_000

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Ready", "Server", "prepare", "serve"]
-
 _KEEP_ALIVE_S = 75
 _BACKLOG = 512
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["UsersWatch", "living_users"]
-
 _PERIOD_S = 1.0
 # A file this young may belong to somebody who is about to lock it.
 _GRACE_S = 3.0

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from websockets.frames import Frame
     from websockets.http11 import Request
 
-__all__ = ["ABORT", "RealtimeProtocol", "abort_of"]
-
 ABORT = "speechlab.websocket.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 

@@ -19,8 +19,6 @@ import psutil
 if sys.platform != "win32":  # where only the time that passes is limited
     import resource
 
-__all__ = ["HEAD", "limit_cpu", "limit_memory", "own_pipes", "read_message", "write_message"]
-
 HEAD = struct.Struct(">IQ")
 """Lengths of the JSON and of the bytes that follow it."""
 

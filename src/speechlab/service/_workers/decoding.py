@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Decoders"]
-
 _MODULE = "speechlab.service._workers.decoding_child"
 _SETTINGS = {
     "max_seconds": "audio_seconds",

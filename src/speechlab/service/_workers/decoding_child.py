@@ -17,8 +17,6 @@ from speechlab.service._workers.child import limit_cpu, limit_memory, own_pipes,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Work until the input ends."""

@@ -17,8 +17,6 @@ from speechlab.service._workers.child import read_message, write_message
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Answer", "Pool", "Worker"]
-
 Answer = tuple[dict[str, Any], bytearray]
 
 _STOP_S = 2.0

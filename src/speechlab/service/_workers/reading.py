@@ -16,8 +16,6 @@ from speechlab.service._workers.pool import Pool
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
 
-__all__ = ["Readers"]
-
 _MODULE = "speechlab.service._workers.reading_child"
 _WARM = {
     "english": {"english": "Ready."},  # British, with a dictionary of its own, only when a voice wants it

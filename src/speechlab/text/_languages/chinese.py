@@ -15,8 +15,6 @@ from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH
 from speechlab.text._third_party import encodable, load
 
-__all__ = ["chinese"]
-
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
 
 

@@ -20,8 +20,6 @@ from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
 
-__all__ = ["ENGLISH"]
-
 _KEPT = ".%$¢€£"
 
 

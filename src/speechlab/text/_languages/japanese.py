@@ -9,8 +9,6 @@ from speechlab.text._languages.numbers import RULES, japanese_numbers
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
 
-__all__ = ["JAPANESE", "JAPANESE_READING"]
-
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box lines are typed for a long vowel; between kana, or after kana at a word's end.
 _LONG_MARKS = substitution(

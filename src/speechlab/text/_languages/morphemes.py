@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from speechlab.text._normalizer import check_text
 from speechlab.text._third_party import encodable, load
 
-__all__ = ["Morpheme", "morphemes"]
-
 # Sudachi refuses texts of more than 49,149 bytes.
 _LONGEST_PIECE = 10_000
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]?|[。!?\n]")

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["RULES", "chinese_numbers", "japanese_numbers"]
-
 _DIGITS = "零一二三四五六七八九"
 _SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")
 _TO_FIGURES = str.maketrans("〇零一二三四五六七八九", "00123456789")

@@ -7,8 +7,6 @@ from typing import cast
 from speechlab.text._normalizer import check_text
 from speechlab.text._third_party import load
 
-__all__ = ["pinyin"]
-
 
 def pinyin(text: str, *, tone: bool = True) -> list[str]:
     """The syllables of a Chinese text.

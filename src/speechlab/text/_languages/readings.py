@@ -19,8 +19,6 @@ from speechlab.text._third_party import load
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["mora_count", "reading", "reading_key"]
-
 # The front end has buffers of fixed size and fails on a text that overflows them, so it is fed in pieces, which
 # end where a sentence or a phrase ends if they can.
 _LONGEST_PIECE = 300
