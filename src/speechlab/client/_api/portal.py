@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from speechlab._platform import after_fork
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -105,13 +105,10 @@ def _stop() -> None:
         portal.stop()
 
 
+@after_fork
 def _forget_after_fork() -> None:
     # The thread of the loop did not come along.
     global _lock, _portal  # noqa: PLW0603
     _lock = threading.Lock()
     _parents.append(_portal)
     _portal = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from speechlab._platform import after_fork
 from speechlab.client._secret import Secret
 from speechlab.client._settings.settings import Settings
 from speechlab.client._version import package_version
@@ -368,12 +369,9 @@ def _drop_all() -> None:
         _drop(hold)
 
 
+@after_fork
 def _renew_after_fork() -> None:
     """The child uses the service as well, but the lock is its parent's: it takes one of its own on its next need."""
     global _holds_lock  # noqa: PLW0603
     _holds_lock = threading.Lock()
     _holds.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._platform import after_fork
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -63,10 +64,7 @@ def opened(store: Store | str | os.PathLike[str] | None) -> Store:
         return _stores[key]
 
 
+@after_fork
 def _forget_after_fork() -> None:
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)

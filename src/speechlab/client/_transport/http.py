@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from speechlab._platform import after_fork
 from speechlab.client._secret import Secret, install_log_filter, redact
 from speechlab.client._settings.settings import Settings, is_loopback
 from speechlab.contract import join_url
@@ -307,10 +308,7 @@ def _bearer(key: Secret) -> httpx2.Auth:
     return _BearerAuth()
 
 
+@after_fork
 def _forget_after_fork() -> None:
     global _ssl_lock  # noqa: PLW0603
     _ssl_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)

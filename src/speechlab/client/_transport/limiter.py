@@ -10,11 +10,12 @@ event loops.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from speechlab._platform import after_fork
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
@@ -167,12 +168,9 @@ def lane(base_url: str, key: str, service: str) -> Lane:
         return _lanes.setdefault((base_url.rstrip("/"), key, service), Lane())
 
 
+@after_fork
 def _forget_after_fork() -> None:
     # Another thread may have held a lock at the moment of the fork, and its calls are not the child's.
     global _lanes_lock  # noqa: PLW0603
     _lanes_lock = threading.Lock()
     _lanes.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,44 @@
+"""This machine and this process: forks, installed versions, addresses of its own."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
+    """Call a function in every child that a fork makes; a decorator.
+
+    A lock that another thread held at the moment of the fork stays held in the child, and no thread comes along.
+    Where there is no fork (Windows), nothing happens.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew)
+    return renew
+
+
+@cache
+def installed_version(distribution: str) -> str | None:
+    """Version of an installed distribution, by the name that pip knows; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can be reached from this machine only."""
+    name = host.lower()
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, section 6.3
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
