@@ -19,7 +19,7 @@ from speechlab.contract import (
     CloseSession,
     FindVoice,
     RealtimeCode,
-    RealtimeSession,
+    RealtimeProtocol,
     RecordUsage,
     SendAudio,
     SendMessage,
@@ -43,16 +43,16 @@ Q = SessionVoice(
 GOOD = {"voice_id": VOICE_ID, "format": "wav"}
 
 
-def make(**options) -> RealtimeSession:
+def make(**options) -> RealtimeProtocol:
     numbers = itertools.count(1)
-    return RealtimeSession("sess_1", "acme/tts", new_id=lambda: f"req_{next(numbers)}", **options)
+    return RealtimeProtocol("sess_1", "acme/tts", new_id=lambda: f"req_{next(numbers)}", **options)
 
 
-def say(machine: RealtimeSession, /, **fields):
+def say(machine: RealtimeProtocol, /, **fields):
     return machine.message(json.dumps(fields).encode())
 
 
-def update(machine: RealtimeSession, /, voice: SessionVoice | None = VOICE, **fields):
+def update(machine: RealtimeProtocol, /, voice: SessionVoice | None = VOICE, **fields):
     actions = say(machine, type="session.update", **({"session": GOOD} | fields))
     if isinstance(actions[0], FindVoice):
         assert len(actions) == 1
@@ -60,13 +60,13 @@ def update(machine: RealtimeSession, /, voice: SessionVoice | None = VOICE, **fi
     return actions
 
 
-def configured(**settings) -> RealtimeSession:
+def configured(**settings) -> RealtimeProtocol:
     session = make()
     assert sent(update(session, session=GOOD | settings)) == ["session.created"]
     return session
 
 
-def speak(session: RealtimeSession, text: str = "Hello.", **fields):
+def speak(session: RealtimeProtocol, text: str = "Hello.", **fields):
     actions = say(session, type="tts.speak", text=text, **fields)
     if isinstance(actions[0], AskLimiter):
         actions = session.admitted()
@@ -94,7 +94,7 @@ def only(actions) -> dict:
     return actions[0].message
 
 
-def in_state(state: SessionState) -> RealtimeSession:
+def in_state(state: SessionState) -> RealtimeProtocol:
     if state is SessionState.CONNECTED:
         return make()
     session = configured()
@@ -104,7 +104,7 @@ def in_state(state: SessionState) -> RealtimeSession:
     return session
 
 
-def happens(session: RealtimeSession, trigger: str, condition: str):
+def happens(session: RealtimeProtocol, trigger: str, condition: str):
     match trigger, condition:
         case "session.update", "invalid":
             return update(session, None)

@@ -17,7 +17,7 @@ from speechlab.contract import (
     CloseSession,
     FindVoice,
     RealtimeCode,
-    RealtimeSession,
+    RealtimeProtocol,
     RecordUsage,
     SendAudio,
     SendMessage,
@@ -112,7 +112,7 @@ class Reader:
 class Sessions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.session = RealtimeSession("s", "acme/tts", text_limit=5)
+        self.session = RealtimeProtocol("s", "acme/tts", text_limit=5)
         self.reader = Reader()
         self.asked: object = None  # a question that is open
         self.given: StartSynthesis | None = None  # a synthesis that nobody took yet

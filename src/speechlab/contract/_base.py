@@ -33,7 +33,7 @@ def _json_name(value: object) -> str:
     return names.get(type(value), "null")
 
 
-class Reply(BaseModel):
+class ReplyModel(BaseModel):
     """Something that the service sends: fields that are missing, null, new or unknown do not break the reader."""
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -66,7 +66,7 @@ class Reply(BaseModel):
             raise ContractError(text, body=repr(value)[:2000]) from None
 
 
-class Request(BaseModel):
+class RequestModel(BaseModel):
     """Something that a client sends: types are exact, numbers finite, unknown fields ignored."""
 
     model_config = ConfigDict(

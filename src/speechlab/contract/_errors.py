@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from speechlab.contract._base import Reply
+from speechlab.contract._base import ReplyModel
 
 AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
 ASR_UNAVAILABLE = "Transcription service not available"
@@ -16,7 +16,7 @@ RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed later."""
 
 
-class ErrorBody(Reply):
+class ErrorBody(ReplyModel):
     """Body of an HTTP error (section 2.8); some validation errors have only ``code`` and ``error``."""
 
     context: tuple[str, ...] = ()

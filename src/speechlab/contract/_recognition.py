@@ -8,7 +8,7 @@ from typing import Any, Self
 import pybase64
 from pydantic import Field, model_validator
 
-from speechlab.contract._base import Reply, Request
+from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import Language, VadMode
 from speechlab.contract._limits import LIMITS, Range
 from speechlab.errors import InvalidRequestError
@@ -37,7 +37,7 @@ def _bounded(limits: Range, default: float) -> Any:
     return Field(default=default, ge=limits.low, le=limits.high)
 
 
-class RecognitionRequest(Request):
+class RecognitionRequest(RequestModel):
     """Body of ``POST /asr/srt/audio_llm`` (section 2.3), with its defaults.
 
     Attributes:
@@ -178,7 +178,7 @@ def encode_audio_field(data: bytes) -> str:
     return pybase64.b64encode_as_string(data)
 
 
-class ReplySegment(Reply):
+class ReplySegment(ReplyModel):
     """A timestamped piece: ``start`` and ``end`` in seconds, and its ``text`` (section 2.4)."""
 
     start: float
@@ -186,7 +186,7 @@ class ReplySegment(Reply):
     text: str = ""
 
 
-class RecognitionReply(Reply):
+class RecognitionReply(ReplyModel):
     """Reply of recognition in either form (section 2.4); ``segments`` tells which.
 
     Attributes:

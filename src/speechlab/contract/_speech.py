@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field
 
-from speechlab.contract._base import Request
+from speechlab.contract._base import RequestModel
 from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.contract._limits import LIMITS
 from speechlab.errors import InvalidRequestError
@@ -42,7 +42,7 @@ def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
         raise InvalidRequestError(message, parameter="text", rule="8", code="tts_text_too_long")
 
 
-class SpeechRequest(Request):
+class SpeechRequest(RequestModel):
     """Body of ``POST /tts`` (section 2.2).
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
-from speechlab.contract._base import Reply, Request
+from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._limits import LIMITS
 from speechlab.errors import InvalidRequestError
 
@@ -22,7 +22,7 @@ STREAM_END = "[DONE]"
 _SINGLE = ("text", "source_lang", "target_lang", "stream", "context", "model")
 
 
-class TranslationRequest(Request):
+class TranslationRequest(RequestModel):
     """Fields of ``POST /translate/``, sent as multipart/form-data (section 2.5).
 
     Attributes:
@@ -111,7 +111,7 @@ def _at_most(what: str, count: int, limit: int, unit: str) -> None:
         raise InvalidRequestError(message, parameter=what.partition(" ")[0], rule="8")
 
 
-class TokenUsage(Reply):
+class TokenUsage(ReplyModel):
     """Token counts (section 2.6)."""
 
     prompt_tokens: int = 0
@@ -119,21 +119,21 @@ class TokenUsage(Reply):
     total_tokens: int = 0
 
 
-class Balance(Reply):
+class Balance(ReplyModel):
     """Remaining credit in tokens; either part may be missing (section 2.6)."""
 
     free: int | None = None
     premium: int | None = None
 
 
-class TranslationMessage(Reply):
+class TranslationMessage(ReplyModel):
     """The message of a choice; ``content`` is the translation."""
 
     role: str = "assistant"
     content: str
 
 
-class TranslationChoice(Reply):
+class TranslationChoice(ReplyModel):
     """An entry of ``choices`` (section 2.6)."""
 
     index: int = 0
@@ -141,7 +141,7 @@ class TranslationChoice(Reply):
     finish_reason: str | None = None
 
 
-class TranslationReply(Reply):
+class TranslationReply(ReplyModel):
     """Reply of translation without a stream (section 2.6)."""
 
     id: str = ""
@@ -156,13 +156,13 @@ class TranslationReply(Reply):
     balance: Balance | None = None
 
 
-class ChunkDelta(Reply):
+class ChunkDelta(ReplyModel):
     """What a chunk adds; may be empty."""
 
     content: str = ""
 
 
-class ChunkChoice(Reply):
+class ChunkChoice(ReplyModel):
     """An entry of a chunk's ``choices``; current services send no ``finish_reason``, earlier ones ``stop``."""
 
     index: int = 0
@@ -170,7 +170,7 @@ class ChunkChoice(Reply):
     finish_reason: str | None = None
 
 
-class TranslationChunkReply(Reply):
+class TranslationChunkReply(ReplyModel):
     """One event of a translation stream (section 2.7)."""
 
     id: str = ""

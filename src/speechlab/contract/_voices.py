@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from speechlab.contract._base import Reply
+from speechlab.contract._base import ReplyModel
 
 
-class Voice(Reply):
+class Voice(ReplyModel):
     """A voice of the catalogue (section 2.1).
 
     Attributes:
@@ -29,7 +29,7 @@ class Voice(Reply):
     streaming: bool = False
 
 
-class VoiceList(Reply):
+class VoiceList(ReplyModel):
     """Reply of ``GET /tts/voices`` (section 4.2)."""
 
     voices: tuple[Voice, ...] = Field()

@@ -11,8 +11,8 @@ import pybase64
 
 from speechlab.client._events import logger
 from speechlab.client._secret import redact
-from speechlab.contract import AudioDelta as DeltaMessage
 from speechlab.contract import (
+    AudioDeltaMessage,
     AudioDone,
     AudioStart,
     RealtimeCode,
@@ -124,7 +124,7 @@ class Synthesis:
         message = read_message(frame)
         handlers: dict[type, Callable[..., RealtimeEvent | None]] = {
             AudioStart: self._on_start,
-            DeltaMessage: self._on_delta,
+            AudioDeltaMessage: self._on_delta,
             AudioDone: self._on_done,
             Usage: self._on_usage,
             TtsError: self._on_error,
@@ -163,7 +163,7 @@ class Synthesis:
         self.start, self.phase = message, Phase.AUDIO
         return message
 
-    def _on_delta(self, message: DeltaMessage) -> AudioDelta | None:
+    def _on_delta(self, message: AudioDeltaMessage) -> AudioDelta | None:
         if not self._mine(message.id, message.request_id):
             return None
         try:

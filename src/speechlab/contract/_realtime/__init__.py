@@ -1,1 +1,1 @@
-"""The realtime session: messages, settings, states."""
+"""The realtime session: messages, settings, the actions it asks for, and the protocol that decides."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from speechlab.contract._base import Reply, Request
+from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import AudioTransport
 from speechlab.errors import ContractError
 
@@ -85,7 +85,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 """Section 3, row by row."""
 
 
-class SessionSettings(Request):
+class SessionSettings(RequestModel):
     """``session`` of ``session.update`` (section 4.3).
 
     Attributes:
@@ -103,7 +103,7 @@ class SessionSettings(Request):
     audio_transport: AudioTransport = Field(default=AudioTransport.BINARY, strict=False)
 
 
-class SessionUpdate(Request):
+class SessionUpdate(RequestModel):
     """Client message that configures the session, once."""
 
     type: Literal["session.update"] = "session.update"
@@ -119,7 +119,7 @@ class SessionUpdate(Request):
         return fields
 
 
-class Speak(Request):
+class Speak(RequestModel):
     """Client message with one complete text."""
 
     type: Literal["tts.speak"] = "tts.speak"
@@ -131,13 +131,13 @@ class Speak(Request):
         return self.model_dump(exclude_none=True)
 
 
-class ServiceMessage(Reply):
+class ServiceMessage(ReplyModel):
     """Root of the service's messages; ``type`` tells them apart."""
 
     type: str
 
 
-class SessionInfo(Reply):
+class SessionInfo(ReplyModel):
     """``session`` of ``session.created``; ``service`` is ``<vendor>/tts``."""
 
     id: str = ""
@@ -169,7 +169,7 @@ class AudioStart(ServiceMessage):
     audio_transport: str = ""
 
 
-class AudioDelta(ServiceMessage):
+class AudioDeltaMessage(ServiceMessage):
     """A piece of audio in base64, with the transport ``base64_json``; ``seq`` goes up by one."""
 
     type: Literal["tts.audio.delta"] = "tts.audio.delta"
@@ -189,7 +189,7 @@ class AudioDone(ServiceMessage):
     chunks: int | None = None
 
 
-class SynthesisUsage(Reply):
+class SynthesisUsage(ReplyModel):
     """``usage`` of ``tts.usage``: characters (code points) and UTF-8 bytes in, bytes of audio out."""
 
     input_chars: int = 0
@@ -234,7 +234,7 @@ class UnknownMessage(ServiceMessage):
 SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
     "session.created": SessionCreated,
     "tts.audio.start": AudioStart,
-    "tts.audio.delta": AudioDelta,
+    "tts.audio.delta": AudioDeltaMessage,
     "tts.audio.done": AudioDone,
     "tts.usage": Usage,
     "tts.error": TtsError,

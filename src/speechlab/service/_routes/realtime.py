@@ -26,7 +26,7 @@ from speechlab.contract import (
     CloseSession,
     FindVoice,
     RealtimeCode,
-    RealtimeSession,
+    RealtimeProtocol,
     RecordUsage,
     SendAudio,
     SendMessage,
@@ -80,7 +80,7 @@ class Conversation:
         self._socket = socket
         self._service = service
         self._principal = principal
-        self._session = RealtimeSession(
+        self._session = RealtimeProtocol(
             f"sess_{uuid4().hex}",
             f"{service.config.vendor}/tts",
             text_limit=service.config.tts_text_limit,

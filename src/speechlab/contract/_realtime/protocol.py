@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
-import pybase64
 
 from speechlab.contract._errors import CloseCode, RealtimeCode, RouterCode
-from speechlab.contract._formats import CONTENT_TYPES, AudioFormat, AudioTransport
+from speechlab.contract._formats import AudioTransport
 from speechlab.contract._limits import LIMITS, WS_MESSAGE_MAX_BYTES
 from speechlab.contract._realtime.actions import (
     CANCELLED,
@@ -24,13 +23,22 @@ from speechlab.contract._realtime.actions import (
     FindVoice,
     RecordUsage,
     SendAudio,
-    SendMessage,
     SessionAction,
     SessionConfig,
     StartSynthesis,
     SynthesisRecord,
 )
 from speechlab.contract._realtime.messages import SessionState, UsageStatus
+from speechlab.contract._realtime.replies import (
+    audio_delta,
+    audio_done,
+    audio_start,
+    refusal,
+    router_error,
+    session_created,
+    tts_error,
+    usage,
+)
 from speechlab.contract._realtime.settings import configured, correlation_id, invalid, shown
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError
@@ -59,7 +67,7 @@ def _request_id() -> str:
     return f"req_{uuid4().hex}"
 
 
-class RealtimeSession:
+class RealtimeProtocol:
     """One connection, from the upgrade to its end.
 
     Args:
@@ -119,25 +127,25 @@ class RealtimeSession:
             said = (
                 f"a control message may have {WS_MESSAGE_MAX_BYTES:,} bytes, and this one has {len(data):,}"
             )
-            return [_error(RealtimeCode.TTS_CONTROL_FRAME_TOO_LARGE, said, None)]
+            return [tts_error(RealtimeCode.TTS_CONTROL_FRAME_TOO_LARGE, said, None)]
         try:
             fields = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError):
-            return [_router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
+            return [router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
         kind = fields.get("type") if isinstance(fields, dict) else None
         if not isinstance(kind, str):
             said = 'a message is a JSON object with a string "type": session.update or tts.speak'
-            return [_router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
+            return [router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
         handler = {"session.update": self._on_update, "tts.speak": self._on_speak}.get(kind)
         if handler is None:
             said = f"there is no message of type {kind[:40]!r}; send session.update or tts.speak"
-            return [_router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
+            return [router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
         client_id: str | None = None
         try:
             client_id = correlation_id(fields.get("id"))
             return [handler(client_id, fields)]
         except InvalidRequestError as error:
-            return [_refusal(error, client_id)]
+            return [refusal(error, client_id)]
 
     def binary_frame(self) -> list[SessionAction]:
         """A binary frame came, which is never allowed."""
@@ -162,8 +170,8 @@ class RealtimeSession:
         try:
             self._config = configured(session, voice)
         except InvalidRequestError as error:
-            return [_refusal(error, client_id)]
-        return [SendMessage(self._created(self._config))]
+            return [refusal(error, client_id)]
+        return [session_created(self.session_id, self.service, self._config)]
 
     def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """``FindVoice``: voices cannot be had at all."""
@@ -171,7 +179,7 @@ class RealtimeSession:
             return []
         client_id, _ = self._update
         self._update = None
-        return [_error(code, message, client_id)]
+        return [tts_error(code, message, client_id)]
 
     def key_gone(self) -> list[SessionAction]:
         """``FindVoice`` or ``AskLimiter``: the key opens nothing any more. One error, no usage, and the end.
@@ -184,7 +192,7 @@ class RealtimeSession:
         client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
         said = "the key of this session has expired or was revoked"
         ended = self._end(CloseCode.POLICY, said)
-        return [_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
+        return [tts_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
 
     def admitted(self) -> list[SessionAction]:
         """``AskLimiter``: yes."""
@@ -200,7 +208,7 @@ class RealtimeSession:
         if self._closed or attempt is None:
             return []
         self._attempt = None
-        return [_error(code, message, attempt.client_id), *self._ended_if_asked()]
+        return [tts_error(code, message, attempt.client_id), *self._ended_if_asked()]
 
     # What the backend does
 
@@ -210,19 +218,11 @@ class RealtimeSession:
 
     def backend_started(self) -> list[SessionAction]:
         """A backend took the text; from here on it is accounted."""
-        if self._closed or self._attempt is None or self._config is None:
+        attempt = self._attempt
+        if self._closed or attempt is None or self._config is None:
             return []
-        self._attempt.reached = True
-        config = self._config
-        fields = {
-            "format": config.format,
-            "content_type": CONTENT_TYPES[AudioFormat(config.format)],
-            "sample_rate": config.sample_rate,
-            "voice_id": config.voice_id,
-            "model": config.model,
-            "audio_transport": config.audio_transport.value,
-        }
-        return [_event("tts.audio.start", self._attempt, fields)]
+        attempt.reached = True
+        return [audio_start(attempt.request_id, attempt.client_id, self._config)]
 
     def audio(self, data: bytes) -> list[SessionAction]:
         """The backend gave encoded audio."""
@@ -235,8 +235,7 @@ class RealtimeSession:
             if self._config.audio_transport is AudioTransport.BINARY:
                 actions.append(SendAudio(frame))
             else:
-                delta = {"seq": attempt.chunks, "audio": pybase64.b64encode_as_string(frame)}
-                actions.append(_event("tts.audio.delta", attempt, delta))
+                actions.append(audio_delta(attempt.request_id, attempt.client_id, attempt.chunks, frame))
             attempt.audio_bytes += len(frame)
             attempt.chunks += 1
         return actions
@@ -246,8 +245,7 @@ class RealtimeSession:
         attempt = self._attempt
         if self._closed or attempt is None or not attempt.reached:
             return []
-        totals = {"audio_bytes": attempt.audio_bytes, "chunks": attempt.chunks}
-        done = _event("tts.audio.done", attempt, totals)
+        done = audio_done(attempt.request_id, attempt.client_id, attempt.audio_bytes, attempt.chunks)
         return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
 
     def failed(self, message: str) -> list[SessionAction]:
@@ -256,7 +254,7 @@ class RealtimeSession:
         if self._closed or attempt is None or not attempt.reached:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
-        error = _error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
+        error = tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
         return [error, *self._settle(attempt, status), *self._ended_if_asked()]
 
     # What time and the operator do
@@ -322,17 +320,6 @@ class RealtimeSession:
         self._limiter_asked = True
         return AskLimiter(self._attempt.text)
 
-    def _created(self, config: SessionConfig) -> dict[str, Any]:
-        session = {
-            "id": self.session_id,
-            "service": self.service,
-            "voice_id": config.voice_id,
-            "format": config.format,
-            "sample_rate": config.sample_rate,
-            "model": config.model,
-        }
-        return {"type": "session.created", "session": session}
-
     def _record(self, attempt: _Attempt, status: str) -> SynthesisRecord:
         assert self._config is not None  # an attempt exists only in a configured session
         return SynthesisRecord(
@@ -351,21 +338,7 @@ class RealtimeSession:
     def _settle(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
         record = self._record(attempt, status.value)
         self._attempt = None
-        usage = {
-            "type": "tts.usage",
-            "request_id": record.request_id,
-            "session_id": record.session_id,
-            "client_id": record.client_id,
-            "model": record.model,
-            "usage": {
-                "input_chars": record.input_chars,
-                "input_bytes": record.input_bytes,
-                "audio_bytes": record.audio_bytes,
-                "status": record.status,
-                "final": True,
-            },
-        }
-        return [RecordUsage(record), SendMessage(usage)]
+        return [RecordUsage(record), usage(record)]
 
     def _end(self, code: int, reason: str) -> list[SessionAction]:
         if self._closed:
@@ -385,20 +358,3 @@ class RealtimeSession:
 
     def _ended_if_asked(self) -> list[SessionAction]:
         return [] if self._ending is None else self._end(self._ending.code, self._ending.reason)
-
-
-def _refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
-    return _error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
-
-
-def _error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
-    named = {} if client_id is None else {"id": client_id}
-    return SendMessage({"type": "tts.error", **named, "code": code.value, "message": message})
-
-
-def _router_error(code: RouterCode, message: str) -> SendMessage:
-    return SendMessage({"type": "router.error", "code": code.value, "message": message})
-
-
-def _event(kind: str, attempt: _Attempt, fields: dict[str, Any]) -> SendMessage:
-    return SendMessage({"type": kind, "id": attempt.client_id, "request_id": attempt.request_id, **fields})
