@@ -1,19 +1,10 @@
-"""Addresses: which lead to this machine only, and which may carry a key."""
+"""Addresses of other deployments: which can be one, and which may carry a key."""
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+from speechlab._platform import is_loopback
 
 
 def check_backend_url(url: str) -> None:

@@ -10,9 +10,9 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from speechlab._platform import is_loopback
 from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
-from speechlab.service._addresses import is_loopback
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
 from speechlab.service._gate.handshake import RealtimeDoor

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from speechlab._platform import is_loopback
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
 from speechlab.client._events import logger
 from speechlab.client._settings.keys import API_KEY_VARIABLE, asked_for
 from speechlab.client._settings.modes import with_mode
 from speechlab.client._settings.options import check_names
-from speechlab.client._settings.settings import as_secret, is_loopback, plain_url, resolve
+from speechlab.client._settings.settings import as_secret, plain_url, resolve
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

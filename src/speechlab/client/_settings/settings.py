@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from ipaddress import ip_address
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._secret import NoSecret, Secret
@@ -120,16 +120,6 @@ class Settings:
                 f"{name} {url!r} would send the API key in the clear to another machine; use "
                 f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine itself."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def plain_url(url: str) -> str:

@@ -11,9 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from speechlab._platform import after_fork
+from speechlab._platform import after_fork, is_loopback
 from speechlab.client._secret import Secret, install_log_filter, redact
-from speechlab.client._settings.settings import Settings, is_loopback
 from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from speechlab.client._operations.call import Call
+    from speechlab.client._settings.settings import Settings
 
 _KEEPALIVE_S = 20.0
 _ERROR_BYTES = 1 << 20

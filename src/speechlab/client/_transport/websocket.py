@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from speechlab._platform import is_loopback
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
 from speechlab.client._secret import install_log_filter, redact
-from speechlab.client._settings.settings import is_loopback
 from speechlab.client._transport.http import (
     is_untrusted,
     proxy_is_of_no_use,

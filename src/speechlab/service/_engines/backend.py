@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from speechlab._platform import is_loopback
 from speechlab.contract import RECOGNITION_PATH, join_url
-from speechlab.service._addresses import is_loopback
 from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
+from speechlab._platform import is_loopback
 from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
 from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.stored_keys import Access
-from speechlab.service._addresses import is_loopback
 from speechlab.service._app import create_app
 from speechlab.service._health.upkeep import spare_memory
 from speechlab.service._keys import make_key
