@@ -9,7 +9,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
@@ -147,7 +155,7 @@ class ServiceConfig(BaseModel):
     ws_ping_s: float = Field(default=20.0, gt=0)
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)
-    extra_engines: tuple[ServedEngine, ...] = Field(default=(), repr=False)
+    extra_engines: tuple[InstanceOf[ServedEngine], ...] = Field(default=(), repr=False)
 
     @field_validator("api_keys")
     @classmethod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003 - pydantic reads the annotation of a setting of this type
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab.audio import STREAMABLE_FORMATS
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, VoiceRules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ALL_FORMATS = (AudioFormat.MP3, AudioFormat.WAV, AudioFormat.OGG, AudioFormat.PCM, AudioFormat.FLAC)
 _ALL_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
