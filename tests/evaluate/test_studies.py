@@ -181,6 +181,8 @@ def test_what_cannot_be_studied(lab, store):
         ("ja", "ja", True),
         ("ja, en", "en", True),
         ("ja-JP/en-US", "ja", True),
+        ("Japanese", "ja", True),
+        ("Japanese", "se", False),
         ("Java", "ja", False),
         ("en", "ja", False),
     ],

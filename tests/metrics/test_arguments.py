@@ -152,6 +152,10 @@ FUNCTIONS = {
     "Normalizer.explain": (text.normalizer("ja").explain, ONE_TEXT),
     "Normalizer.spans": (text.normalizer("ja").spans, ONE_TEXT),
     "language_code": (text.language_code, {"language": "de"}),
+    "language_name": (text.language_name, {"code": "de"}),
+    "languages_in": (text.languages_in, ONE_TEXT),
+    "primary_language": (text.primary_language, {"language": "de"}),
+    "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
     **{
         name: (getattr(text, name), ONE_TEXT)
         for name in ("words", "characters", "pinyin", "reading", "reading_key", "mora_count", "morphemes")
@@ -227,6 +231,9 @@ ACCEPTED_BY = {
     ("translation_score of a table", "hypothesis"): set(),
     ("speech_measures", "language"): set(),
     ("language_code", "language"): set(),
+    ("language_name", "code"): TEXT,
+    ("primary_language", "language"): TEXT,
+    ("writes_without_spaces", "language"): TEXT,
     # Columns that need not be there.
     ("glossary_terms of a table", "source"): ANYTHING_HASHABLE,
     ("translation_score of a table", "source"): ANYTHING_HASHABLE,

@@ -12,7 +12,7 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import chosen_voices, need_columns
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.metrics import score
-from speechlab.text import language_code
+from speechlab.text import language_code, languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ RESULTS = frozenset(
 
 def speaks(voice: Voice, language: str) -> bool:
     """Return whether a voice's free-text ``language`` names a language code."""
-    return language.lower() in re.findall(r"[a-z]{2,3}", voice.language.lower())
+    return primary_language(language) in languages_in(voice.language)
 
 
 def voice_name(voice: Voice) -> str:

@@ -7,11 +7,18 @@ Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readin
 """
 
 from speechlab._door import name_after
+from speechlab.text._language_codes import (
+    language_code,
+    language_name,
+    languages_in,
+    primary_language,
+    writes_without_spaces,
+)
 from speechlab.text._languages.morphemes import Morpheme, morphemes
 from speechlab.text._languages.pinyin import pinyin
 from speechlab.text._languages.readings import mora_count, reading, reading_key
 from speechlab.text._normalizer import Normalizer, Spans, Step
-from speechlab.text._registry import NORMALIZERS, language_code, normalizer
+from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, words
 
 __all__ = [
@@ -22,13 +29,17 @@ __all__ = [
     "Step",
     "characters",
     "language_code",
+    "language_name",
+    "languages_in",
     "mora_count",
     "morphemes",
     "normalizer",
     "pinyin",
+    "primary_language",
     "reading",
     "reading_key",
     "words",
+    "writes_without_spaces",
 ]
 
 name_after(__name__, globals(), __all__)

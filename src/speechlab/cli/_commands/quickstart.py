@@ -28,7 +28,6 @@ _SENTENCES = 3
 _MANY_VOICES = (
     12  # three sentences with more than these would take longer than anybody waits for a first look
 )
-_LANGUAGES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 
 
 def quickstart(
@@ -153,6 +152,8 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
+    from speechlab.text import language_name
+
     numbers = ("n", "error rate", "95% interval", "readings", "RTF")
     table = plain_table("Error rates by voice", "voice", "", "n", *numbers[1:], right=numbers)
     spoken = None
@@ -160,7 +161,7 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
         if row["language"] != spoken:
             spoken = row["language"]
             unit = {"word": "words", "char": "characters"}.get(str(row["unit"]), str(row["unit"]))
-            table.add_row(f"[bold]{_LANGUAGES.get(str(spoken), str(spoken))}[/], by {unit}")
+            table.add_row(f"[bold]{language_name(str(spoken))}[/], by {unit}")
         low, high = percent(row["error_rate_low"]), percent(row["error_rate_high"])
         table.add_row(
             f"  {row['voice_name']}",
@@ -177,7 +178,7 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
         "Translation", "direction", "n", "chrF", "s a sentence", right=("n", "chrF", "s a sentence")
     )
     for row in translated.summary.to_dict("records"):
-        direction = f"{_LANGUAGES[row['source_lang']]} → {_LANGUAGES[row['target_lang']]}"
+        direction = f"{language_name(row['source_lang'])} → {language_name(row['target_lang'])}"
         scores.add_row(direction, str(row["n"]), number(row["chrf"], 1), number(row["processing_s"]))
     console.print()
     console.print(scores)

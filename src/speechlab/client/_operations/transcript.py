@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from speechlab.client._events import Timing
 from speechlab.contract import RecognitionReply, ReplySegment
 from speechlab.display import audio_figure, table
+from speechlab.text import writes_without_spaces
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.client._operations.call import RawResponse
-
-_UNSPACED = frozenset({"ja", "zh", "yue", "th", "lo", "km", "my"})
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def join_texts(texts: list[str], language: str) -> str:
         language: Language code; empty if unknown.
     """
     parts = [text.strip() for text in texts if text.strip()]
-    unspaced = language.replace("_", "-").partition("-")[0].lower() in _UNSPACED
+    unspaced = writes_without_spaces(language)
     joined = ""
     for part in parts:
         meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))

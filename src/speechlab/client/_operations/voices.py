@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
+from speechlab.text import languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,18 +18,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import RawResponse
 
-_NAMES = {
-    "japanese": "ja",
-    "日本語": "ja",
-    "jpn": "ja",
-    "english": "en",
-    "英語": "en",
-    "eng": "en",
-    "chinese": "zh",
-    "mandarin": "zh",
-    "中文": "zh",
-}
-_WORDS = re.compile(r"[^\W_]+")
 _SHOWN = 6
 
 
@@ -133,7 +122,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return VoiceCatalogue(
             voice
             for voice in self._voices
-            if (language is None or _code(language) in _codes(voice.language))
+            if (language is None or primary_language(language) in languages_in(voice.language))
             and (gender is None or voice.gender.casefold() == gender.casefold())
             and (streaming is None or voice.streaming is streaming)
             and (format is None or format in voice.formats)
@@ -183,19 +172,6 @@ def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
 
 def _key(id: str) -> str:  # noqa: A002
     return canonical_uuid(id) or id
-
-
-def _code(word: str) -> str:
-    lowered = word.strip().casefold()
-    return _NAMES.get(lowered) or lowered.replace("_", "-").partition("-")[0]
-
-
-def _codes(language: str) -> set[str]:
-    """The codes in free text such as ``ja, en``, ``ja-JP`` or ``Japanese``."""
-    tags = re.split(r"[\s,;/|()]+", language.casefold())
-    return {_code(tag) for tag in tags if tag} | {
-        _NAMES[word] for word in _WORDS.findall(language.casefold()) if word in _NAMES
-    }
 
 
 def _names(description: str) -> set[str]:

@@ -14,7 +14,15 @@ from typing import Literal, TypeAlias, get_args
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
-from speechlab.text import Normalizer, language_code, normalizer, pinyin, reading_key
+from speechlab.text import (
+    Normalizer,
+    language_code,
+    language_name,
+    normalizer,
+    pinyin,
+    reading_key,
+    writes_without_spaces,
+)
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
 Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
@@ -25,9 +33,6 @@ Tokens: TypeAlias = str | Sequence[str]
 _UNITS: tuple[str, ...] = get_args(Unit)
 # Units that are sounds, and the language that each is there for.
 _SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
-_NAMES = {"ja": "Japanese", "zh": "Chinese"}
-# Languages that do not put white space between words.
-_UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
 # A run of five characters of their scripts: Thai and Lao, Tibetan, Burmese, Khmer, kana and kanji.
 _RUN = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
@@ -99,7 +104,10 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
     code = None if language is None else language_code(language)
     spoken = _SPOKEN.get(unit)
     if spoken and code not in {None, spoken}:
-        message = f"unit={unit!r} is there for {_NAMES[spoken]}, not for {language!r}; use unit='char' or unit='word'"
+        message = (
+            f"unit={unit!r} is there for {language_name(spoken)}, not for {language!r}; use unit='char' or "
+            "unit='word'"
+        )
         raise InvalidRequestError(message, parameter="unit")
     if unit == "word" and code in {"ja", "zh"} and _is_auto(normalize):
         message = (
@@ -136,7 +144,7 @@ def _looks_unspaced(text: str) -> bool:
 
 def auto_unit(language: str) -> Unit:
     """Characters for languages without spaces between words, words for all others."""
-    return "char" if language_code(language) in _UNSPACED else "word"
+    return "char" if writes_without_spaces(language_code(language)) else "word"
 
 
 def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:

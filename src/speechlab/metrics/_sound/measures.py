@@ -34,7 +34,7 @@ from speechlab.metrics._sound.signal import (
     repeats_its_end,
     silence,
 )
-from speechlab.text import language_code, mora_count, normalizer, words
+from speechlab.text import language_code, mora_count, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,6 @@ _FLOATS = (
 _COUNTS = ("characters", "morae", "words")
 _FLAGS = ("repeated_ending", "truncated_ending")
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
-_UNSPACED = {"ja", "zh", "th", "lo", "km", "my", "bo"}
 _SAID_TWICE = re.compile(r"(.{2,})\1$")
 
 
@@ -289,7 +288,7 @@ def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
         row["morae"] = morae
         if morae:
             row |= {"duration_per_mora_s": speech_s / morae, "morae_per_s": morae / speech_s}
-    if language is not None and language not in _UNSPACED:
+    if language is not None and not writes_without_spaces(language):
         row["words"] = len([word for word in words(text) if _bare(word)])
         row["words_per_s"] = row["words"] / speech_s
     return row

@@ -1,0 +1,91 @@
+"""Languages: their codes, the names that people write instead of codes, and which are written without spaces."""
+
+from __future__ import annotations
+
+import re
+
+from speechlab.errors import InvalidRequestError
+from speechlab.text._normalizer import check_text
+
+# By ISO 639-1 code: the English name first, then what stands for it elsewhere, three-letter codes included.
+_NAMES = {
+    "en": ("English", "eng", "英語"),
+    "ja": ("Japanese", "jpn", "日本語"),
+    "zh": ("Chinese", "Mandarin", "cmn", "zho", "中文"),
+}
+_BY_NAME = {name.casefold(): code for code, names in _NAMES.items() for name in names}
+# Tibetan, Japanese, Khmer, Lao, Burmese, Thai, Cantonese, Chinese.
+_UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
+# Not every pair of letters is taken for a language: "jp" and "cn" are countries, and a Japanese text that was
+# silently normalised as "other" would get a wrong score.
+_CODES = """
+aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv
+dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig
+ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh
+mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru
+rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug
+uk ur uz ve vi vo wa wo xh yi yo yue za zh zu
+"""
+_ISO_639_1 = frozenset(_CODES.split())
+
+
+def language_code(language: str) -> str:
+    """Reduce a language tag or name to its ISO 639-1 code.
+
+    Args:
+        language: Such as ``"ja"``, ``"ja-JP"``, ``"en_GB"``, ``"zh-Hant"`` or ``"Japanese"``.
+
+    Raises:
+        InvalidRequestError: It is not a language code.
+    """
+    code = primary_language(language)
+    if code not in _ISO_639_1:
+        raise _not_a_language(language)
+    return code
+
+
+def primary_language(language: str) -> str:
+    """The code of a language tag or name, as :func:`language_code` gives it, but but unknown ones stay as they are.
+
+    Raises:
+        InvalidRequestError: It is not a str.
+    """
+    if not isinstance(language, str):
+        raise _not_a_language(language)
+    primary = language.strip().casefold().replace("_", "-").partition("-")[0]
+    return _BY_NAME.get(primary, primary)
+
+
+def languages_in(text: str) -> set[str]:
+    """The codes in free text, as catalogues of voices have it.
+
+    Example:
+        >>> sorted(languages_in("ja-JP, English"))
+        ['en', 'ja']
+    """
+    check_text(text)
+    words = re.split(r"[^\w-]+", text.casefold())
+    named = (_BY_NAME.get(part) for word in words for part in re.split("[-_]", word))
+    return {primary_language(word) for word in words if word} | {code for code in named if code}
+
+
+def language_name(code: str) -> str:
+    """The English name of a language that this package has rules for; of any other the code itself."""
+    return _NAMES.get(primary_language(code), (code,))[0]
+
+
+def writes_without_spaces(language: str) -> bool:
+    """Whether a language puts no white space between words.
+
+    Args:
+        language: A tag or a name; what is no language is taken for one with spaces.
+    """
+    return primary_language(language) in _UNSPACED
+
+
+def _not_a_language(value: object) -> InvalidRequestError:
+    message = (
+        f"{value!r:.60} is not a language; use an ISO 639-1 code, such as 'en', 'ja' or 'zh', with or without a "
+        "region ('ja-JP')"
+    )
+    return InvalidRequestError(message, parameter="language")

@@ -1,0 +1,69 @@
+"""Languages by code and by name, and which are written without spaces."""
+
+import pytest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.text import (
+    language_code,
+    language_name,
+    languages_in,
+    primary_language,
+    writes_without_spaces,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("ja", "ja"),
+        ("ja-JP", "ja"),
+        ("EN_gb", "en"),
+        ("zh-Hant-TW", "zh"),
+        ("Mandarin", "zh"),
+        ("日本語", "ja"),
+    ],
+)
+def test_a_tag_or_name_becomes_a_code(given, code):
+    assert language_code(given) == primary_language(given) == code
+
+
+@pytest.mark.parametrize("given", ["jp", "cn", "klingon", "", "x"])
+def test_what_is_no_language_is_refused_where_a_language_is_needed(given):
+    assert primary_language(given) == given
+    with pytest.raises(InvalidRequestError, match="is not a language"):
+        language_code(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("ja, en", {"ja", "en"}),
+        ("Japanese / English (US)", {"ja", "en", "us"}),
+        ("japanese-english", {"ja", "en"}),
+        ("日本語・英語", {"ja", "en"}),
+        ("Java", {"java"}),
+        ("", set()),
+    ],
+)
+def test_free_text_holds_codes_and_names(text, codes):
+    assert languages_in(text) == codes
+
+
+def test_a_language_has_an_english_name_where_it_has_rules():
+    assert [language_name(code) for code in ("en", "ja", "zh", "de")] == [
+        "English",
+        "Japanese",
+        "Chinese",
+        "de",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "yes"),
+    [
+        *((code, True) for code in ("bo", "ja", "km", "lo", "my", "th", "yue", "zh", "zh-CN", "Japanese")),
+        *((code, False) for code in ("en", "ko", "de-AT", "", "?")),
+    ],
+)
+def test_languages_without_spaces_between_words(language, yes):
+    assert writes_without_spaces(language) is yes
