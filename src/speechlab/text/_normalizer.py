@@ -143,16 +143,6 @@ class Normalizer:
             text = after
         return Spans(text, spans)
 
-    def __reduce__(self) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
-        # Compiled rules do not travel between processes, but a name does; it is refused where the version differs.
-        from speechlab.text._registry import normalizer
-
-        try:
-            known = normalizer(self.id) is self
-        except InvalidRequestError:
-            known = False
-        return (normalizer, (self.id,)) if known else (Normalizer, (self.name, self.version, self.steps))
-
     def __repr__(self) -> str:
         return f"<Normalizer {self.id}: {', '.join(step.name for step in self.steps) or 'no steps'}>"
 

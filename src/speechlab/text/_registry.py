@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+from typing import TYPE_CHECKING
+
 from speechlab.errors import InvalidRequestError
 from speechlab.text._language_codes import language_code
 from speechlab.text._languages.chinese import chinese
@@ -9,6 +12,9 @@ from speechlab.text._languages.english import ENGLISH
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
 """Names that :func:`normalizer` knows."""
@@ -59,3 +65,16 @@ def _split_version(name: object) -> tuple[str, int | None]:
     if mark and number.isdecimal():
         return key, int(number)
     return name.strip().lower(), None
+
+
+def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
+    # Compiled rules do not travel between processes, but a name does; it is refused where the version differs.
+    try:
+        known = normalizer(rules.id) is rules
+    except InvalidRequestError:
+        known = False
+    return (normalizer, (rules.id,)) if known else (Normalizer, (rules.name, rules.version, rules.steps))
+
+
+# Said here and not by the class, which knows no names of others of its kind.
+copyreg.pickle(Normalizer, _reduce)
