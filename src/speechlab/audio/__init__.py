@@ -12,9 +12,9 @@ from speechlab.audio._clip import AudioClip, concatenate, decode, encode
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.sniff import sniff
 from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
+from speechlab.audio._figure import waveform_png
 from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
 from speechlab.audio._resample import StreamResampler, resample
-from speechlab.audio._waveform import waveform_png
 
 __all__ = [
     "STREAMABLE_FORMATS",

@@ -22,6 +22,7 @@ from speechlab.audio._samples import (
     as_samples,
     channels_of,
     from_pcm16,
+    layout,
     mix_to_mono,
 )
 from speechlab.contract import AudioFormat
@@ -245,14 +246,13 @@ class AudioClip:
         return AudioClip, (self.samples, self.sample_rate, self.title, self.source_format)
 
     def __repr__(self) -> str:
-        layout = {1: "mono", 2: "stereo"}.get(self.channels, f"{self.channels} channels")
         title = f", {self.title!r}" if self.title else ""
-        return f"AudioClip({self.duration_s:.2f} s, {self.sample_rate} Hz, {layout}{title})"
+        return f"AudioClip({self.duration_s:.2f} s, {self.sample_rate} Hz, {layout(self.samples)}{title})"
 
     def _repr_html_(self) -> str:
-        from speechlab.audio._show import clip_html
+        from speechlab.audio._figure import clip_figure
 
-        return clip_html(self)
+        return clip_figure(self.samples, self.sample_rate, self.title)
 
     def _with(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate

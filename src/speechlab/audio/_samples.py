@@ -108,6 +108,12 @@ def channels_of(samples: Samples) -> int:
     return 1 if samples.ndim == 1 else int(samples.shape[1])
 
 
+def layout(samples: Samples) -> str:
+    """The channels of checked samples in words: ``"mono"``, ``"stereo"``, ``"6 channels"``."""
+    channels = channels_of(samples)
+    return {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
+
+
 def mix_to_mono(samples: Samples) -> Samples:
     """Average the channels: shape (frames,), the argument itself if it is mono already."""
     return samples if samples.ndim == 1 else samples.mean(axis=1, dtype=np.float32)

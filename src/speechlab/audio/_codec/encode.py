@@ -5,22 +5,20 @@ from __future__ import annotations
 import struct
 from io import BytesIO
 
-from speechlab.audio._codec.stream import OPUS_RATES_HZ, stream_encoder, wav_header
+from speechlab.audio._codec.stream import MP3_RATES_HZ, OPUS_RATES_HZ, stream_encoder, wav_header
 from speechlab.audio._samples import Samples, channels_of, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import UnsupportedAudioError
 
-MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
-
-_MOST_CHANNELS = {AudioFormat.MP3: 2, AudioFormat.OGG: 2, AudioFormat.FLAC: 8}
+_MAX_CHANNELS = {AudioFormat.MP3: 2, AudioFormat.OGG: 2, AudioFormat.FLAC: 8}
 
 
 def encode_samples(samples: Samples, sample_rate: int, audio_format: AudioFormat) -> bytes:
     """Encode checked samples; see :func:`speechlab.audio.encode` for what each format is."""
     channels = channels_of(samples)
-    most = _MOST_CHANNELS.get(audio_format, channels)
-    if channels > most:
-        text = f"{audio_format.upper()} takes up to {most} channels, not {channels}; use wav, or to_mono()"
+    max_channels = _MAX_CHANNELS.get(audio_format, channels)
+    if channels > max_channels:
+        text = f"{audio_format.upper()} takes up to {max_channels} channels, not {channels}; use wav, or to_mono()"
         raise UnsupportedAudioError(text)
     match audio_format:
         case AudioFormat.PCM:

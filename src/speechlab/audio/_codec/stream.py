@@ -31,7 +31,7 @@ STREAMABLE_FORMATS: frozenset[AudioFormat] = frozenset(
 """What can be written before its end is known. FLAC cannot: its header has to be rewritten at the end."""
 
 OPUS_RATES_HZ = frozenset({8_000, 12_000, 16_000, 24_000, 48_000})
-_MP3_RATES_HZ = frozenset({8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000})
+MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 _VORBIS_RATES_HZ = range(8_000, 192_001)
 
 # soundfile, the standard library, ffmpeg and browsers read a WAV with this size to the end of the data.
@@ -52,7 +52,7 @@ def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -
     chosen = as_format(format)
     match chosen:
         case AudioFormat.MP3:
-            return sample_rate in _MP3_RATES_HZ
+            return sample_rate in MP3_RATES_HZ
         case AudioFormat.OGG:
             return sample_rate in _VORBIS_RATES_HZ
         case _:
@@ -93,7 +93,7 @@ def stream_encoder(
             f"{chosen} cannot be streamed, only written whole; choose one of: {names}"
         )
     if not streams(chosen, rate):
-        rates = "8000 to 192000" if chosen is AudioFormat.OGG else ", ".join(map(str, sorted(_MP3_RATES_HZ)))
+        rates = "8000 to 192000" if chosen is AudioFormat.OGG else ", ".join(map(str, MP3_RATES_HZ))
         raise UnsupportedAudioError(f"{chosen} does not exist at {rate} Hz; it takes {rates}")
     if chosen is AudioFormat.PCM or chosen is AudioFormat.WAV:
         return _RawEncoder(chosen, rate, channels)

@@ -1,0 +1,121 @@
+"""A clip in a notebook: waveform, player and the facts, as plain HTML that outlives the kernel.
+
+The waveform is a small picture, since notebooks that are not trusted keep ``img`` and drop ``svg``.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.audio._codec.encode import encode_samples
+from speechlab.audio._codec.stream import MP3_RATES_HZ
+from speechlab.audio._measure import peaks, rms_dbfs
+from speechlab.audio._resample import resample
+from speechlab.audio._samples import Samples, channels_of, layout, mix_to_mono
+from speechlab.contract import CONTENT_TYPES, AudioFormat
+from speechlab.display import Html, audio_figure, data_url
+from speechlab.errors import AudioError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_MAX_PX = 8_192
+_SHADES = 64
+_INLINE_BYTES = 1_000_000
+_FIRST_GUESS_S = 100.0
+
+
+def clip_figure(samples: Samples, sample_rate: int, title: str | None) -> Html:
+    """The figure that a notebook shows of a clip."""
+    duration_s = len(samples) / sample_rate
+    rate = f"{sample_rate:,} Hz".replace(",", "\u202f")
+    facts = [_spoken(duration_s), rate, layout(samples)]
+    if not len(samples):
+        return audio_figure(None, title=title, facts=[*facts, "empty"])
+    preview, seconds = _preview(samples, sample_rate)
+    facts.append("lossy preview (MP3)")
+    if seconds < duration_s:
+        facts.append(f"plays the first {_spoken(seconds)} only")
+    return audio_figure(
+        data_url(preview, CONTENT_TYPES[AudioFormat.MP3]),
+        title=title,
+        facts=facts,
+        image_url=data_url(waveform_png(samples), "image/png"),
+        image_alt=f"Waveform of {title or 'audio clip'}, {_spoken(duration_s)}, {rms_dbfs(samples):.0f} dBFS",
+    )
+
+
+def waveform_png(
+    samples: ArrayLike,
+    *,
+    width: int = 640,
+    height: int = 72,
+    scale: int = 2,
+    color: tuple[int, int, int] = (66, 133, 214),
+) -> bytes:
+    """Draw a waveform on a transparent background.
+
+    The default colour has a contrast of at least 3.7 to 1 on white and on the dark grey of notebooks.
+
+    Args:
+        samples: Shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels; full scale is the whole height.
+        scale: Picture pixels for each CSS pixel; 2 stays crisp on dense screens.
+        color: Red, green and blue, 0 to 255.
+
+    Returns:
+        The bytes of a PNG of ``width * scale`` by ``height * scale`` pixels.
+
+    Raises:
+        AudioError: The samples or the size are not usable.
+    """
+    columns, rows = width * scale, height * scale
+    if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):
+        raise AudioError(f"a picture of {columns} x {rows} pixels is not 1 to {_MAX_PX} on each side")
+    coverage = _coverage(peaks(samples, columns), rows, line=float(scale))
+    from PIL import Image
+
+    picture = Image.fromarray(np.rint(coverage * (_SHADES - 1)).astype(np.uint8), mode="P")
+    picture.putpalette([value for _ in range(_SHADES) for value in color])
+    opacity = bytes(round(255 * shade / (_SHADES - 1)) for shade in range(_SHADES))
+    buffer = BytesIO()
+    picture.save(buffer, format="PNG", transparency=opacity, optimize=True)
+    return buffer.getvalue()
+
+
+def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[np.float64]:
+    """How much of each pixel the waveform covers, 0 to 1, shape (rows, columns).
+
+    Exact in the vertical, which is what makes edges smooth; silence is a line of ``line`` pixels.
+    """
+    middle = rows / 2
+    half = (rows - line) / 2
+    top = middle - outline[:, 1] * half - line / 2
+    bottom = middle - outline[:, 0] * half + line / 2
+    upper_edges = np.arange(rows, dtype=np.float64)[:, np.newaxis]
+    covered = np.minimum(upper_edges + 1, bottom) - np.maximum(upper_edges, top)
+    coverage: NDArray[np.float64] = np.clip(covered, 0.0, 1.0)
+    return coverage
+
+
+def _preview(samples: Samples, sample_rate: int) -> tuple[bytes, float]:
+    """The sound, or as much of its beginning as fits, as MP3, and how many seconds that is."""
+    sound = samples if channels_of(samples) <= 2 else mix_to_mono(samples)
+    rate = next((rate for rate in MP3_RATES_HZ if rate >= sample_rate), MP3_RATES_HZ[-1])
+    seconds = min(len(sound) / sample_rate, _FIRST_GUESS_S)
+    while True:
+        beginning = sound[: round(seconds * sample_rate)]
+        data = encode_samples(resample(beginning, sample_rate, rate), rate, AudioFormat.MP3)
+        if len(data) <= _INLINE_BYTES:
+            return data, seconds
+        seconds = seconds * _INLINE_BYTES / len(data) * 0.95
+
+
+def _spoken(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
