@@ -29,11 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.pop("make_key"):
             sys.stdout.write(make_key() + "\n")
             return 0
-        if kind := options.pop("describe"):
-            from speechlab.service._describe import describe
-
-            sys.stdout.write(describe(kind))
-            return 0
         path: Path | None = options.pop("config")
         key: str | None = options.pop("api_key")
         given = given_settings(options.pop("set"), options.pop("engine"))
@@ -79,7 +74,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting; may be repeated")
     add("--make-key", action="store_true", help="print a new key and exit")
-    add("--describe", choices=("openapi", "asyncapi"), help="print the API's description in JSON and exit")
     return parser
 
 

@@ -1,13 +1,13 @@
-"""The API as documents for machines, made from ``contract``: OpenAPI for HTTP, AsyncAPI for the realtime endpoint.
+"""Writes ``docs/openapi.json`` (HTTP) and ``docs/asyncapi.json`` (the realtime endpoint) from ``contract``.
 
-Kept in ``docs/openapi.json`` and ``docs/asyncapi.json``; a test fails when they no longer say what the code says.
-Make them anew with ``python -m speechlab.service --describe openapi > docs/openapi.json``.
+Run by ``poe describe``. A test fails when the files no longer say what the code says.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import models_json_schema
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-KINDS = ("openapi", "asyncapi")
-
+_DOCS = Path(__file__).parents[1] / "docs"
+_CHANNEL = "#/channels/realtime"
 _REF = "#/components/schemas/{model}"
 _ATTRIBUTES = re.compile(r"\n\s*Attributes:\n(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^\s{4,}(\w+): (.*?)(?=^\s{4,}\w+: |\Z)", re.DOTALL | re.MULTILINE)
@@ -28,17 +28,15 @@ _LIMITS = c.LIMITS
 _STRING = {"type": "string"}
 
 
-def describe(kind: str) -> str:
-    """Return a document as JSON text.
-
-    Args:
-        kind: ``"openapi"`` or ``"asyncapi"``.
-    """
-    document = _openapi() if kind == "openapi" else _asyncapi()
-    return json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
+def main() -> None:
+    """Write both documents."""
+    for name, document in (("openapi", openapi()), ("asyncapi", asyncapi())):
+        text = json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
+        (_DOCS / f"{name}.json").write_text(text, encoding="utf-8")
 
 
-def _openapi() -> dict[str, Any]:
+def openapi() -> dict[str, Any]:
+    """Describe the HTTP endpoints."""
     requests: list[type[BaseModel]] = [c.SpeechRequest, c.RecognitionRequest, c.TranslationRequest]
     replies: list[type[BaseModel]] = [
         c.VoiceList,
@@ -94,36 +92,11 @@ def _openapi() -> dict[str, Any]:
     }
 
 
-def _asyncapi() -> dict[str, Any]:
+def asyncapi() -> dict[str, Any]:
+    """Describe the realtime endpoint."""
     client: dict[str, type[BaseModel]] = {"session.update": c.SessionUpdate, "tts.speak": c.Speak}
     service: dict[str, type[BaseModel]] = {**c.SERVICE_MESSAGES}
-    schemas = {
-        **_schemas(list(client.values()), "validation"),
-        **_schemas(list(service.values()), "serialization"),
-    }
-    schemas["SessionSettings"]["properties"]["format"]["enum"] = list(c.AudioFormat)
-    schemas["TtsError"]["properties"]["code"]["enum"] = list(c.RealtimeCode)
-    schemas["RouterError"]["properties"]["code"]["enum"] = list(c.RouterCode)
-    schemas["SynthesisUsage"]["properties"]["status"]["enum"] = list(c.UsageStatus)
-    messages: dict[str, Any] = {
-        name: {
-            "name": name,
-            "contentType": "application/json",
-            "payload": {"$ref": _REF.format(model=model.__name__)},
-        }
-        for name, model in (client | service).items()
-    }
-    messages["audio"] = {
-        "name": "audio",
-        "summary": "A binary frame with the next piece of the audio.",
-        "contentType": "application/octet-stream",
-        "payload": {"type": "string", "format": "binary"},
-    }
-    channel = "#/channels/realtime"
-
-    def sent(names: Sequence[str]) -> list[dict[str, str]]:
-        return [{"$ref": f"{channel}/messages/{name}"} for name in names]
-
+    messages = _messages(client | service)
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -145,14 +118,53 @@ def _asyncapi() -> dict[str, Any]:
             }
         },
         "operations": {
-            "take": {"action": "receive", "channel": {"$ref": channel}, "messages": sent(list(client))},
-            "give": {"action": "send", "channel": {"$ref": channel}, "messages": sent([*service, "audio"])},
+            "take": _channel_operation("receive", list(client)),
+            "give": _channel_operation("send", [*service, "audio"]),
         },
         "components": {
             "messages": messages,
-            "schemas": schemas,
+            "schemas": _message_schemas(list(client.values()), list(service.values())),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
+        **_realtime_rules(),
+    }
+
+
+def _messages(models: dict[str, type[BaseModel]]) -> dict[str, Any]:
+    messages: dict[str, Any] = {
+        name: {
+            "name": name,
+            "contentType": "application/json",
+            "payload": {"$ref": _REF.format(model=model.__name__)},
+        }
+        for name, model in models.items()
+    }
+    messages["audio"] = {
+        "name": "audio",
+        "summary": "A binary frame with the next piece of the audio.",
+        "contentType": "application/octet-stream",
+        "payload": {"type": "string", "format": "binary"},
+    }
+    return messages
+
+
+def _message_schemas(client: list[type[BaseModel]], service: list[type[BaseModel]]) -> dict[str, Any]:
+    schemas = {**_schemas(client, "validation"), **_schemas(service, "serialization")}
+    schemas["SessionSettings"]["properties"]["format"]["enum"] = list(c.AudioFormat)
+    schemas["TtsError"]["properties"]["code"]["enum"] = list(c.RealtimeCode)
+    schemas["RouterError"]["properties"]["code"]["enum"] = list(c.RouterCode)
+    schemas["SynthesisUsage"]["properties"]["status"]["enum"] = list(c.UsageStatus)
+    return schemas
+
+
+def _channel_operation(action: str, names: Sequence[str]) -> dict[str, Any]:
+    messages = [{"$ref": f"{_CHANNEL}/messages/{name}"} for name in names]
+    return {"action": action, "channel": {"$ref": _CHANNEL}, "messages": messages}
+
+
+def _realtime_rules() -> dict[str, Any]:
+    """Refusals, close codes, limits and transitions, which AsyncAPI has no words for."""
+    return {
         "x-handshake-refusals": {code: c.HANDSHAKE_STATUS[code] for code in c.HandshakeCode},
         "x-close-codes": {code.name.lower(): int(code) for code in c.CloseCode},
         "x-message-bytes": {"refused-above": c.WS_MESSAGE_MAX_BYTES, "closed-above": c.WS_READ_MAX_BYTES},
@@ -295,3 +307,7 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _ref(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": _REF.format(model=model.__name__)}
+
+
+if __name__ == "__main__":
+    main()
