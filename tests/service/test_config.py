@@ -8,9 +8,10 @@ import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service import ServiceConfig, create_app, load_config, make_key, serve
+from speechlab.service._accounts.keyring import Keyring
 from speechlab.service._config import given_settings, merged_engines, setting_names
 from speechlab.service._engines.engines import served_engines
-from speechlab.service._keys import Keyring, is_key_form
+from speechlab.service._keys import is_key_form
 from speechlab.service._logs import facts_of
 
 

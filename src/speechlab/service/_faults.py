@@ -66,6 +66,10 @@ class Fault(Exception):  # noqa: N818 - a reply, which most often is the client'
         )
 
 
+class Gone(Exception):  # noqa: N818 - not an error of ours
+    """The client went away."""
+
+
 def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
     """A 400 for a request that breaks a rule of the contract; its name tells which kind of rule."""
     where = context if error.parameter is None else (*context, error.parameter)

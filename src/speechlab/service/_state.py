@@ -11,17 +11,21 @@ import orjson
 from speechlab.service._accounts.connections import RealtimeHub
 from speechlab.service._accounts.counters import Metrics
 from speechlab.service._accounts.database import Database
+from speechlab.service._accounts.keyring import Keyring
 from speechlab.service._accounts.ledger import Ledger
 from speechlab.service._accounts.metering import Metering
 from speechlab.service._accounts.stored_keys import Access
 from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
-from speechlab.service._keys import Keyring, Principal
+from speechlab.service._keys import Principal
 from speechlab.service._workers.decoding import Decoders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
+    from starlette.types import Scope
 
     from speechlab.service._accounts.metering import Use
     from speechlab.service._config import ServiceConfig
@@ -30,6 +34,9 @@ PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves who makes the request."""
 USE = "speechlab.use"
 """Key of the ASGI scope under which an endpoint leaves its operation; the guard ends it with the request."""
+
+ABORT = "speechlab.websocket.abort"
+"""Name of the ASGI extension that drops the connection, unsent data included."""
 
 
 class Service:
@@ -102,3 +109,9 @@ def begin_use(request: Request, operation: str) -> Use:
     request.scope[USE] = use
     use.admit()
     return use
+
+
+def abort_of(scope: Scope) -> Callable[[], None]:
+    """Return what drops the connection of a scope; does nothing where the server offers no such thing."""
+    found = scope.get("extensions", {}).get(ABORT, {}).get("call")
+    return cast("Callable[[], None]", found) if found is not None else lambda: None

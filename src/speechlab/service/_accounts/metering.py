@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from speechlab.errors import InvalidRequestError
 from speechlab.service._accounts.ledger import UsageRow
 from speechlab.service._accounts.limits import RateLimiter, Refusal
-from speechlab.service._faults import Fault
+from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

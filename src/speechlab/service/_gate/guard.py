@@ -15,10 +15,9 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
 from speechlab.service._accounts.limits import Refusal
-from speechlab.service._faults import Fault
+from speechlab.service._faults import Fault, Gone
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone
 from speechlab.service._state import PRINCIPAL, USE
 
 if TYPE_CHECKING:

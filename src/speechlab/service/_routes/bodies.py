@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from starlette.requests import ClientDisconnect, Request
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault
+from speechlab.service._faults import Fault, Gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,6 @@ _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]
 _SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64
 _MAX_PART_HEADERS = 4096
-
-
-class Gone(Exception):  # noqa: N818 - not an error of ours
-    """The client went away."""
 
 
 async def read_body(request: Request, limit: int, service: str) -> bytes:

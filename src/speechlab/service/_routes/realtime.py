@@ -40,8 +40,7 @@ from speechlab.service._accounts.limits import Refusal
 from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import facts_of, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._server.websocket import abort_of
-from speechlab.service._state import PRINCIPAL
+from speechlab.service._state import PRINCIPAL, abort_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,9 +21,9 @@ from speechlab.contract import (
 from speechlab.engines import RecognitionOptions
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._engines.backend import Unreachable
-from speechlab.service._faults import Fault, from_engine, invalid
+from speechlab.service._faults import Fault, Gone, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone, read_body
+from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import until_gone
 from speechlab.service._state import begin_use, principal_of, service_of
 

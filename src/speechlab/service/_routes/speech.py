@@ -13,9 +13,9 @@ from starlette.responses import Response
 from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
 from speechlab.contract import CONTENT_TYPES, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault, from_engine, invalid
+from speechlab.service._faults import Fault, Gone, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone, read_body
+from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import StreamReply, until_gone
 from speechlab.service._state import begin_use, principal_of, service_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
+from speechlab.service._faults import Gone
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping

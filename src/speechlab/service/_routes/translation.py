@@ -19,9 +19,9 @@ from speechlab.contract import (
 )
 from speechlab.engines import TranslationJob
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault, from_engine, invalid
+from speechlab.service._faults import Fault, Gone, from_engine, invalid
 from speechlab.service._logs import facts_of, log
-from speechlab.service._routes.bodies import Gone, read_body, read_form
+from speechlab.service._routes.bodies import read_body, read_form
 from speechlab.service._routes.streams import StreamReply, until_gone
 from speechlab.service._state import begin_use, service_of
 

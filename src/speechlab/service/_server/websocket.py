@@ -20,27 +20,17 @@ from websockets.http11 import Response
 
 from speechlab.service._logs import log
 from speechlab.service._refusals import Refused
+from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
-    from starlette.types import Scope
     from websockets.frames import Frame
     from websockets.http11 import Request
-
-ABORT = "speechlab.websocket.abort"
-"""Name of the ASGI extension that drops the connection, unsent data included."""
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _SLOWEST_BYTES_S = 2_000
 """Nobody is expected to read slower than this: a quarter of mp3 at the pace of its playing."""
-
-
-def abort_of(scope: Scope) -> Callable[[], None]:
-    """Return what drops the connection of a scope; does nothing where the server offers no such thing."""
-    found = scope.get("extensions", {}).get(ABORT, {}).get("call")
-    return cast("Callable[[], None]", found) if found is not None else lambda: None
 
 
 class RealtimeProtocol(WebSocketsSansIOProtocol):
