@@ -33,6 +33,11 @@ def installed_version(distribution: str) -> str | None:
         return None
 
 
+def package_version() -> str:
+    """Version of speechlab itself; ``"0"`` where it runs without being installed."""
+    return installed_version("speechlab") or "0"
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address can be reached from this machine only."""
     name = host.lower()

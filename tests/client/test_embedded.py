@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from speechlab._platform import package_version
 from speechlab._require import require
 from speechlab.client import AsyncClient, Client, aconnect, connect
 from speechlab.client._embedded import launch as _launch
 from speechlab.client._embedded import lease as _embedded
-from speechlab.client._version import package_version
 from speechlab.errors import APIConnectionError, ConfigurationError, MissingDependencyError, ServiceStartError
 
 FAKE = """

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
-
-@cache
-def package_version() -> str:
-    """Version of the installed speechlab."""
-    try:
-        return version("speechlab")
-    except PackageNotFoundError:
-        return "0"
+from speechlab._platform import package_version
 
 
 @cache

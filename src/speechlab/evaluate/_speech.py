@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._platform import package_version
 from speechlab.errors import StoreError
 from speechlab.evaluate._html import clip_rows, summary_table
 from speechlab.evaluate._report import Report
@@ -84,7 +84,7 @@ class SpeechReport(Report):
         """Return versions, normalisers and counts."""
         normalizers = ", ".join(sorted(self.table["normalizer"].dropna().astype(str).unique()))
         return {
-            "speechlab": version("speechlab"),
+            "speechlab": package_version(),
             "rows": f"{len(self.table)}, of which {len(self.failed())} failed or were skipped",
             "normalised by": normalizers or "nothing",
             "intervals": "95 %, bootstrap by utterance",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab._platform import package_version
 from speechlab.display import Html, element, table
 from speechlab.evaluate._arguments import need_columns
 from speechlab.evaluate._report import Report
@@ -71,7 +71,7 @@ class TranslationReport(Report):
     def facts(self) -> Mapping[str, str]:
         """Return versions and the metric's signature."""
         signature = self.summary["signature"].iloc[0] if len(self.summary) else "none"
-        return {"speechlab": version("speechlab"), "chrF": str(signature)}
+        return {"speechlab": package_version(), "chrF": str(signature)}
 
 
 def translation(

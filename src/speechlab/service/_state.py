@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
 import orjson
 
+from speechlab._platform import package_version
 from speechlab.service._accounts.connections import RealtimeHub
 from speechlab.service._accounts.counters import Metrics
 from speechlab.service._accounts.database import Database
@@ -73,7 +73,7 @@ class Service:
         )
         deciding = config.model_dump(mode="json", include=names)
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        self.identity = f"speechlab/{version('speechlab')} {digest[:16]}"
+        self.identity = f"speechlab/{package_version()} {digest[:16]}"
 
     async def disconnect(self) -> None:
         """Close its connections to others; called when no request runs any more."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from speechlab._platform import installed_version
 from speechlab.audio import AudioClip
 from speechlab.contract import CONTRACT_VERSION
 
@@ -21,15 +21,8 @@ def environment() -> dict[str, Any]:
         "contract": CONTRACT_VERSION,
         "python": platform.python_version(),
         "system": platform.system(),
-        "versions": {name: _version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")},
+        "versions": {name: installed_version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")},
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def table_bytes(frame: pd.DataFrame) -> bytes:

@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from speechlab._platform import package_version
 from speechlab._require import EXTRAS
 from speechlab.client._embedded.lease import Service
 from speechlab.client._secret import Secret, redact
-from speechlab.client._version import package_version
 from speechlab.errors import ConfigurationError, ServiceStartError
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from speechlab._platform import after_fork
+from speechlab._platform import after_fork, package_version
 from speechlab.client._secret import Secret
 from speechlab.client._settings.settings import Settings
-from speechlab.client._version import package_version
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
 

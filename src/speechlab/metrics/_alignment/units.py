@@ -9,7 +9,6 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal, TypeAlias, get_args
 
 from speechlab.errors import InvalidRequestError
@@ -180,14 +179,3 @@ def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
 
 def _is_auto(normalize: object) -> bool:
     return isinstance(normalize, str) and normalize == "auto"
-
-
-@cache
-def package_version(name: str) -> str:
-    """Version of an installed distribution, ``"none"`` if there is none."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "none"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._platform import installed_version
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment, align_as, alignments_of
@@ -23,7 +24,6 @@ from speechlab.metrics._alignment.edits import edit_table
 from speechlab.metrics._alignment.units import (
     Preparation,
     check_counts,
-    package_version,
     prepare,
     warn_if_unspaced,
 )
@@ -316,16 +316,16 @@ class ErrorRate:
             "lang": self.language or "any",
             "norm": self._preparation.normalizer,
             "counts": self.counts,
-            "rapidfuzz": package_version("rapidfuzz"),
+            "rapidfuzz": installed_version("rapidfuzz"),
             "unicode": unicodedata.unidata_version,
-            "speechlab": package_version("speechlab"),
+            "speechlab": installed_version("speechlab"),
         }
         if self.unit == "reading":
-            parts["openjtalk"] = package_version("pyopenjtalk-plus")
-            parts["sudachi"] = package_version("sudachidict-core")
+            parts["openjtalk"] = installed_version("pyopenjtalk-plus")
+            parts["sudachi"] = installed_version("sudachidict-core")
         if self.unit in {"pinyin", "toneless"}:
-            parts["pypinyin"] = package_version("pypinyin")
-        return "|".join(f"{key}:{value}" for key, value in parts.items())
+            parts["pypinyin"] = installed_version("pypinyin")
+        return "|".join(f"{key}:{value or 'none'}" for key, value in parts.items())
 
     def __float__(self) -> float:
         return self.rate
