@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._files import whole_file
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._measure import peaks, rms_dbfs
@@ -216,17 +215,8 @@ class AudioClip:
         if format is None and not suffix:
             raise UnsupportedAudioError(f"{file.name!r} has no suffix to tell the format by; give format=")
         data = self.encode(format if format is not None else _SUFFIXES.get(suffix, suffix))
-        temporary = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
-        try:
-            with temporary.open("xb") as output:
-                output.write(data)
-            temporary.replace(file)
-        except BaseException as error:
-            with suppress(OSError):
-                temporary.unlink()
-            if isinstance(error, OSError) and error.filename == str(temporary):
-                error.filename = str(file)  # nobody has heard of the other name
-            raise
+        with whole_file(file) as draft:
+            draft.write_bytes(data)
         return file
 
     # -- as a value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speechlab._files import whole_file
 from speechlab.display import Html, document, element, join
 from speechlab.errors import StoreError
 
@@ -61,7 +61,8 @@ class Report(ABC):
             self.table.to_parquet(path / "results.parquet", index=False)
             self.table.to_csv(path / "results.csv", index=False)
             self.summary.to_csv(path / "summary.csv", index=False)
-            write_text(path / "report.html", html)
+            with whole_file(path / "report.html") as draft:
+                draft.write_text(html, encoding="utf-8")
         except OSError as error:
             reason = error.strerror or error
             message = f"cannot write the report into {path}: {reason}; free space or name another folder"
@@ -84,16 +85,6 @@ def combined_page(title: str, reports: Sequence[Report]) -> str:
         facts |= report.facts()
     footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
     return document(title, *parts, footer=footer)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or none of it."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def percent(rate: object) -> str:

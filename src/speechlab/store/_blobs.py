@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from speechlab._files import whole_file
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -50,19 +50,11 @@ class BlobFolder:
             if target.exists() and target.stat().st_size == len(data):
                 return blob
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._write(target, data)
+            with whole_file(target) as draft:
+                draft.write_bytes(data)
         except OSError as error:
             raise store_error(error, target) from error
         return blob
-
-    @staticmethod
-    def _write(target: Path, data: bytes) -> None:
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-        try:
-            draft.write_bytes(data)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
 
     def verify(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file is there and still holds what its name says."""

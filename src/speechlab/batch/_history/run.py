@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
+from speechlab._files import whole_file
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.plan import opened
 from speechlab.batch._table.export import common_schema, fitted
@@ -158,22 +159,14 @@ class Run:
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
-        draft = target.with_name(f".{target.name}.part")
         try:
             schema = common_schema(self._schemas())
-            writer = pq.ParquetWriter(
-                draft,
-                schema.with_metadata({**(schema.metadata or {}), b"speechlab_run": about}),
-                compression="zstd",
-            )
-            for frame in self.parts():
-                writer.write_table(fitted(pa.Table.from_pandas(frame), writer.schema))
-            writer.close()
-            draft.replace(target)
+            schema = schema.with_metadata({**(schema.metadata or {}), b"speechlab_run": about})
+            with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+                for frame in self.parts():
+                    writer.write_table(fitted(pa.Table.from_pandas(frame), schema))
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
         return target
 
     def _schemas(self) -> Iterator[pa.Schema]:

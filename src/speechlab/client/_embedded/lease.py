@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from speechlab._files import whole_file
 from speechlab._platform import after_fork, package_version
 from speechlab.client._secret import Secret
 from speechlab.client._settings.settings import Settings
@@ -76,14 +77,10 @@ class Service:
     def write(self, path: Path) -> None:
         """Write the description, readable for the user alone, all at once."""
         fields = {**vars(self), "api_key": self.api_key.reveal()}
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
+        with whole_file(path) as draft:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def keep(self, path: Path) -> None:
         """Write the description of a service that this process has started, or end it."""

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speechlab._files import whole_file
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._weights.store import write_guarded
 from speechlab.errors import ModelError
@@ -133,12 +134,8 @@ def _write(store: ModelStore, tables: dict[str, bytes]) -> None:
     with store.lock(NAME), write_guarded(folder, VOICE_BYTES * len(tables), f"the model {NAME!r}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            temporary = folder / f".{name}.part"
-            try:
-                temporary.write_bytes(table)
-                temporary.replace(folder / f"{name}.bin")
-            finally:
-                temporary.unlink(missing_ok=True)
+            with whole_file(folder / f"{name}.bin") as draft:
+                draft.write_bytes(table)
 
 
 def _npm_pack(scratch: Path) -> Path:

@@ -16,12 +16,12 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speechlab._files import whole_file
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:
@@ -226,11 +226,9 @@ class ModelStore:
         if free < file.size:
             raise ModelError(_full_text(target.parent, file.size, what, f"{free:,} bytes are free"))
         with write_guarded(target.parent, file.size, what):
-            handle, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=target.parent)
-            temporary = Path(name)
             digest = hashlib.sha256()
-            try:
-                with os.fdopen(handle, "wb") as out:
+            with whole_file(target) as draft:
+                with draft.open("wb") as out:
                     for block in _blocks(file.parts):
                         digest.update(block)
                         out.write(block)
@@ -238,10 +236,7 @@ class ModelStore:
                     os.fsync(out.fileno())
                 if digest.hexdigest() != file.sha256:
                     raise _damaged(spec, file, None, digest.hexdigest())
-                temporary.chmod(0o644)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
+                draft.chmod(0o644)
             _mark_good(target, file)
 
 
@@ -298,11 +293,9 @@ def _is_good(path: Path, file: ModelFile) -> bool:
 
 def _mark_good(path: Path, file: ModelFile) -> None:
     marker = _marker(path)
-    temporary = marker.with_name(f"{marker.name}.{os.getpid()}")
     # Only a shortcut is lost where the marker cannot be written.
-    with suppress(OSError):
-        temporary.write_text(json.dumps(_facts(path, file)), encoding="utf-8")
-        temporary.replace(marker)
+    with suppress(OSError), whole_file(marker) as draft:
+        draft.write_text(json.dumps(_facts(path, file)), encoding="utf-8")
 
 
 def _missing(spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None = None) -> ModelError:

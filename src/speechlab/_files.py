@@ -1,0 +1,39 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Write a file that takes its place only when it is complete.
+
+    If the block fails, what was there before stays. A killed process leaves a hidden file that ends in ``.part``.
+
+    Args:
+        path: The file; an existing one is replaced.
+
+    Yields:
+        The draft to write, a new name in the same folder.
+
+    Raises:
+        OSError: The draft cannot be written or moved; ``filename`` is that of the file.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield draft
+        draft.replace(path)
+    except OSError as error:
+        if error.filename == str(draft):
+            error.filename = str(path)  # nobody has heard of the other name
+        raise
+    finally:
+        with suppress(OSError):
+            draft.unlink()
