@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from speechlab._arguments import require_columns
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 
@@ -13,21 +14,17 @@ if TYPE_CHECKING:
 
 
 def need_columns(frame: object, *columns: object) -> None:
-    """Refuse what is no table, or lacks a column.
+    """Refuse what is no table, or lacks a column; names of columns are texts, as batches want them.
 
     Raises:
         InvalidRequestError: What is wrong.
     """
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        message = f"the table is a {type(frame).__name__}; give a DataFrame"
-        raise InvalidRequestError(message, parameter="frame")
+    require_columns(frame, *columns)
     for name in columns:
-        if not isinstance(name, str) or name not in frame.columns:
-            shown = ", ".join(map(repr, frame.columns)) or "none"
-            message = f"the table has no column {name!r}; it has {shown}"
-            raise InvalidRequestError(message, parameter=str(name))
+        if not isinstance(name, str):
+            raise InvalidRequestError(
+                f"a column's name is {name!r}; it must be a string", parameter=str(name)
+            )
 
 
 def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:

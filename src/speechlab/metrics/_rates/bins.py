@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._arguments import require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_draws, check_level, check_seed, require_columns
+from speechlab.metrics._arguments import check_draws, check_level, check_seed
 from speechlab.metrics._rates.summary import summarize
 
 if TYPE_CHECKING:

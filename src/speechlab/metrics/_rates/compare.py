@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._arguments import column_names, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import (
-    check_draws,
-    check_level,
-    check_seed,
-    column_names,
-    require_columns,
-)
+from speechlab.metrics._arguments import check_draws, check_level, check_seed
 from speechlab.metrics._statistics.bootstrap import Interval, draw_sums, percentiles, sum_blocks
 from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe
 

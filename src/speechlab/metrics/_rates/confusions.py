@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from speechlab._arguments import require_columns
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import require_columns
 from speechlab.metrics._rates.error_rate import ErrorRate
 
 if TYPE_CHECKING:

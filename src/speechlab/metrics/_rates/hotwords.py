@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import as_texts, require_columns
+from speechlab.metrics._arguments import as_texts
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, get_args
 
+from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment, align_as, unmarked
 from speechlab.metrics._alignment.counting import count_edits
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
-from speechlab.metrics._arguments import check_text, has_column, is_missing, require_columns
+from speechlab.metrics._arguments import check_text
 from speechlab.metrics._rates.chinese import ChineseDifferenceClass, compare_chinese
 from speechlab.metrics._rates.japanese import DifferenceClass, compare_japanese
 from speechlab.text import language_code

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.metrics._arguments import check_draws, check_level, check_seed, column_names, require_columns
+from speechlab._arguments import column_names, require_columns
+from speechlab.metrics._arguments import check_draws, check_level, check_seed
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES
 from speechlab.metrics._statistics.bootstrap import ratio_interval, sum_blocks
 

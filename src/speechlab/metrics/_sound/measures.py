@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
-from speechlab.metrics._arguments import (
-    as_texts,
-    check_number,
-    check_text,
-    has_column,
-    is_frame,
-    is_missing,
-    require_columns,
-)
+from speechlab.metrics._arguments import as_texts, check_number, check_text
 from speechlab.metrics._sound.pitch import check_pitches, fundamental
 from speechlab.metrics._sound.signal import (
     WINDOW_S,

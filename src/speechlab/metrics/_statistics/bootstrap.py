@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from speechlab._arguments import is_missing
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_draws, check_level, check_seed, is_missing
+from speechlab.metrics._arguments import check_draws, check_level, check_seed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import auto_unit
-from speechlab.metrics._arguments import as_texts, has_column, is_frame, is_missing, require_columns
+from speechlab.metrics._arguments import as_texts
 from speechlab.metrics._rates.hotwords import finder
 from speechlab.text import language_code, normalizer
 

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
+from speechlab._arguments import column_names, has_column, is_frame, require_columns
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import auto_unit, warn_if_unspaced
-from speechlab.metrics._arguments import (
-    as_texts,
-    check_choice,
-    check_draws,
-    check_level,
-    check_seed,
-    column_names,
-    has_column,
-    is_frame,
-    require_columns,
-)
+from speechlab.metrics._arguments import as_texts, check_choice, check_draws, check_level, check_seed
 from speechlab.metrics._statistics.bootstrap import Interval, draw_sums, percentiles, sum_blocks
 from speechlab.metrics._translation.glossary import glossary_table, sources_of
 from speechlab.text import language_code

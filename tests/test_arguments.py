@@ -1,0 +1,24 @@
+"""The checks of arguments that the rooms share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab._arguments import is_missing, no_column
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), np.float32("nan"), np.float64("nan"), pd.NA, pd.NaT])
+def test_cells_that_hold_nothing(cell):
+    assert is_missing(cell)
+
+
+@pytest.mark.parametrize("cell", ["", "nan", 0, 0.0, False, b"", [], {}, np.zeros(3), np.array([1, np.nan])])
+def test_cells_that_hold_something(cell):
+    assert not is_missing(cell)
+
+
+def test_a_missing_column_is_told_with_those_that_are_there():
+    assert no_column(["text", 1], "txt") == "the table has no column 'txt'; it has 'text', 1"
+    assert no_column([], "a", "b", table="scored") == "scored has no column 'a', 'b'; it has none"
