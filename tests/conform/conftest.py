@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from speechlab.conform import Options, chosen, run
+from speechlab.conform import ProbeOptions, chosen, run
 from speechlab.service import voice_uuid
 
 TEXT, BINARY, CLOSE = 1, 2, 8
@@ -258,7 +258,7 @@ def options(live_service):
     """How the real service is tried; its fast voice is chosen, as anybody may choose one."""
 
     def make(base_url=live_service.base_url, **more):
-        return Options(base_url, live_service.api_key, **{"voice": voice_uuid("hibari", "heart")} | more)
+        return ProbeOptions(base_url, live_service.api_key, **{"voice": voice_uuid("hibari", "heart")} | more)
 
     return make
 

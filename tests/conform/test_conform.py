@@ -21,8 +21,8 @@ from speechlab import engines
 from speechlab.cli._app import app
 from speechlab.conform import (
     OUT_OF_REACH,
-    Options,
-    Report,
+    ConformReport,
+    ProbeOptions,
     Verdict,
     as_json,
     as_junit,
@@ -65,15 +65,15 @@ def test_checks_are_chosen_by_number_range_and_id():
 
 
 def test_options_keep_their_keys_to_themselves():
-    options = Options("http://127.0.0.1", "sl:canary-canary", restricted_key="sl:canary-two")
+    options = ProbeOptions("http://127.0.0.1", "sl:canary-canary", restricted_key="sl:canary-two")
     assert "canary" not in repr(options)
     with pytest.raises(ValueError, match="printable"):
-        Options("http://127.0.0.1", "sl:a\r\nX-Other: b")
+        ProbeOptions("http://127.0.0.1", "sl:a\r\nX-Other: b")
 
 
 def test_where_nobody_answers_it_cannot_run():
     with pytest.raises(APIConnectionError, match="nothing answers"):
-        run(Options("http://127.0.0.1:9", "sl:0123456789abcdef"))
+        run(ProbeOptions("http://127.0.0.1:9", "sl:0123456789abcdef"))
 
 
 class Tones:
@@ -115,7 +115,7 @@ class Whole:
             "legacy_key": "sl-0123456789abcdef",
         }
         voices = {"voice": self.voice, "q_voice": voice_uuid("q", self.q_voice)}
-        return Options(self.base_url, **keys | voices | more)
+        return ProbeOptions(self.base_url, **keys | voices | more)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_the_contract_holds_through_a_forwarded_recogniser(live_service):
     to = {"recogniser_url": live_service.base_url, "recogniser_api_key": live_service.api_key}
     with running(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
         selected = [check for check in chosen(quick=True) if check.area in {"recognition", "segments"}]
-        report = run(Options(service.base_url, key, voice=voice_uuid("hibari", "heart")), selected)
+        report = run(ProbeOptions(service.base_url, key, voice=voice_uuid("hibari", "heart")), selected)
     assert broken(report) == {}
     assert report.count(Verdict.HOLDS) == len(selected) > 20
 
@@ -192,7 +192,7 @@ def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
     config = ServiceConfig(port=0, api_keys=(key,), recogniser="", translator="", engines=engines)
     with running(config) as service:
         more = {"expired_key": "sl:was-good-once", "legacy_key": "sl-0123456789abcdef", "restricted_key": key}
-        options = Options(service.base_url, key, voice=hibari, **more)
+        options = ProbeOptions(service.base_url, key, voice=hibari, **more)
         report = run(options, chosen("3,8,54-56,100,120,135"))
     verdicts = {outcome.check.id: outcome.verdict for outcome in report.outcomes}
     assert verdicts["3-expired"] is verdicts["120-legacy-token"] is Verdict.HOLDS
@@ -290,4 +290,4 @@ def test_the_command_lists_what_it_would_try():
 
 
 def test_an_empty_run_has_passed():
-    assert Report("http://a", "ws://a", "", ()).passed(strict=True)
+    assert ConformReport("http://a", "ws://a", "", ()).passed(strict=True)

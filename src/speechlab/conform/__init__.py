@@ -8,19 +8,27 @@ Used by ``speechlab conform`` and by the tests of the embedded service, of which
 from __future__ import annotations
 
 from speechlab._door import name_after
-from speechlab.conform._model import Check, Finding, Outcome, Report, Statement, Verdict, statements
-from speechlab.conform._probe.target import Options
-from speechlab.conform._registry import OUT_OF_REACH, checks, chosen
+from speechlab.conform._model import (
+    Check,
+    CheckOutcome,
+    ConformReport,
+    Statement,
+    Verdict,
+    statements,
+)
+from speechlab.conform._probe.findings import Finding
+from speechlab.conform._probe.options import ProbeOptions
 from speechlab.conform._report import as_json, as_junit, statement_table, write_report
 from speechlab.conform._run import run
+from speechlab.conform._selection import OUT_OF_REACH, checks, chosen
 
 __all__ = [
     "OUT_OF_REACH",
     "Check",
+    "CheckOutcome",
+    "ConformReport",
     "Finding",
-    "Options",
-    "Outcome",
-    "Report",
+    "ProbeOptions",
     "Statement",
     "Verdict",
     "as_json",

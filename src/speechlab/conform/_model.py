@@ -1,4 +1,4 @@
-"""What a check is, what comes of it, and a report of all of them."""
+"""Statements, checks, outcomes and the report of a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from speechlab.conform._probe.findings import Finding
     from speechlab.conform._probe.target import Target
 
 
@@ -70,17 +71,44 @@ class Check:
     run: Callable[[Target], None] = field(repr=False, compare=False)
 
 
+def check(
+    name: str,
+    *statements: int,
+    title: str,
+    advisory: bool = False,
+    metered: int = 0,
+    quick: bool = True,
+    needs: str = "",
+    first: Callable[[Target], None] | None = None,
+) -> Callable[[Callable[[Target], None]], Check]:
+    """Make a check of the function that tries it.
+
+    Args:
+        name: What it is about, in a word or two; its id is the first number and this.
+        *statements: Numbers of the statements.
+        title: What must hold.
+        advisory: Whether it only follows a reading of an ambiguous or silent place.
+        metered: Most calls that may be charged for.
+        quick: Whether a quick run has it.
+        needs: What it needs beyond a service and a key.
+        first: Called before it; raises ``Untried`` where the operation is not to be had.
+    """
+
+    def made(body: Callable[[Target], None]) -> Check:
+        def run(target: Target) -> None:
+            if first is not None:
+                first(target)
+            body(target)
+
+        area = body.__module__.rpartition(".")[2]
+        identity = f"{statements[0]}-{name}"
+        return Check(identity, statements, title, area, not advisory, metered, quick, needs, run)
+
+    return made
+
+
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A broken expectation with its evidence; keys are never in it."""
-
-    expected: str
-    sent: str
-    came: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What came of a check; ``reason`` says why it was not tried."""
 
     check: Check
@@ -92,7 +120,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ConformReport:
     """Outcomes of a run.
 
     Attributes:
@@ -105,7 +133,7 @@ class Report:
     base_url: str
     ws_base_url: str
     started: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
 
     @property
     def metered(self) -> int:

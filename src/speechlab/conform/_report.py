@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from speechlab.conform._model import Verdict, statements
-from speechlab.conform._registry import OUT_OF_REACH, checks
+from speechlab.conform._selection import OUT_OF_REACH, checks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from speechlab.conform._model import Outcome, Report
+    from speechlab.conform._model import CheckOutcome, ConformReport
 
 # Control characters that XML cannot hold, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: ConformReport) -> dict[str, Any]:
     """Return a report as plain data."""
     return {
         "base_url": report.base_url,
@@ -35,7 +35,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
     check = outcome.check
     return {
         "id": check.id,
@@ -53,7 +53,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def as_junit(report: Report, *, strict: bool = False) -> str:
+def as_junit(report: ConformReport, *, strict: bool = False) -> str:
     """Return a report as JUnit XML; advisory outcomes are failures only if ``strict``."""
     failing = {Verdict.FAILS, Verdict.ADVISORY} if strict else {Verdict.FAILS}
     failures = sum(outcome.verdict in failing for outcome in report.outcomes)
@@ -92,7 +92,7 @@ def _clean(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
-def write_report(report: Report, path: Path, *, strict: bool = False) -> None:
+def write_report(report: ConformReport, path: Path, *, strict: bool = False) -> None:
     """Write a report; a name that ends in ``.xml`` gives JUnit XML, any other JSON."""
     if path.suffix.lower() == ".xml":
         text = as_junit(report, strict=strict)

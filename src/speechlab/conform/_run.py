@@ -6,10 +6,11 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from speechlab.conform._model import Outcome, Report, Verdict
-from speechlab.conform._probe.target import Options, Target
-from speechlab.conform._probe.trouble import Unmet, Untried
-from speechlab.conform._registry import chosen
+from speechlab.conform._model import CheckOutcome, ConformReport, Verdict
+from speechlab.conform._probe.findings import Unmet, Untried
+from speechlab.conform._probe.socket import Closed
+from speechlab.conform._probe.target import Target
+from speechlab.conform._selection import chosen
 from speechlab.contract import realtime_base
 from speechlab.errors import APIConnectionError
 
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from speechlab.conform._model import Check
+    from speechlab.conform._probe.options import ProbeOptions
 
 
 def run(
-    options: Options,
+    options: ProbeOptions,
     selected: Sequence[Check] | None = None,
     *,
     told: Callable[[Check, int, int], None] | None = None,
-) -> Report:
+) -> ConformReport:
     """Try a deployment.
 
     Args:
@@ -53,7 +55,7 @@ def run(
             told(check, number, len(wanted))
         outcomes.append(_tried(target, check))
     shown = options.ws_base_url or realtime_base(options.base_url)
-    return Report(options.base_url, shown, started, tuple(outcomes))
+    return ConformReport(options.base_url, shown, started, tuple(outcomes))
 
 
 def _find_voices(target: Target) -> None:
@@ -70,9 +72,7 @@ def _find_voices(target: Target) -> None:
             raise ValueError(f"the catalogue has no voice {voice!r}")
 
 
-def _tried(target: Target, check: Check) -> Outcome:
-    from speechlab.conform._probe.socket import Closed
-
+def _tried(target: Target, check: Check) -> CheckOutcome:
     started, before, reason = time.monotonic(), target.metered, ""
     target.findings = []
     try:
@@ -97,4 +97,4 @@ def _tried(target: Target, check: Check) -> Outcome:
     else:
         verdict = Verdict.UNTRIED if reason else Verdict.HOLDS
     seconds = round(time.monotonic() - started, 3)
-    return Outcome(check, verdict, found, reason, seconds, target.metered - before)
+    return CheckOutcome(check, verdict, found, reason, seconds, target.metered - before)

@@ -13,7 +13,7 @@ from rich.text import Text
 from speechlab.cli._console import console, errors, plain_table
 
 if TYPE_CHECKING:
-    from speechlab.conform import Check, Outcome, Report
+    from speechlab.conform import Check, CheckOutcome, ConformReport
 
 _MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
 _LONGEST = 600
@@ -75,7 +75,7 @@ def conform(
 
     Status 0: all that is binding holds; 1: something does not; 2: it could not run.
     """
-    from speechlab.conform import Options, chosen, run, write_report
+    from speechlab.conform import ProbeOptions, chosen, run, write_report
     from speechlab.errors import APIConnectionError, ConfigurationError
 
     try:
@@ -85,7 +85,7 @@ def conform(
             return
         if not base_url or not api_key:
             raise ConfigurationError("conform needs --base-url and --api-key")
-        options = Options(
+        options = ProbeOptions(
             base_url,
             api_key,
             ws_base_url=ws_base_url,
@@ -135,7 +135,7 @@ def _list(selected: tuple[Check, ...]) -> None:
     console.print(table)
 
 
-def _show(report: Report, written: Path | None) -> None:
+def _show(report: ConformReport, written: Path | None) -> None:
     table = plain_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
     table.columns[1].no_wrap = True
     for outcome in report.outcomes:
@@ -157,7 +157,7 @@ def _show(report: Report, written: Path | None) -> None:
         console.print(f"report: {written}", soft_wrap=True)
 
 
-def _evidence(outcome: Outcome) -> None:
+def _evidence(outcome: CheckOutcome) -> None:
     from speechlab.conform import statements
 
     check = outcome.check

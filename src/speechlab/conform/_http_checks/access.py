@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from speechlab.conform._probe.trouble import Unmet
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.expectations import full_body
+from speechlab.conform._probe.findings import Unmet
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
     RECOGNITION_PATH,
@@ -26,23 +27,6 @@ ROUTES = (
 )
 _LARGE = 2_000_000
 _JSON = (("Content-Type", "application/json"),)
-
-
-def _stranger(t: Target) -> str:
-    """Return a key of the right form that nobody has."""
-    prefix, colon, _ = t.options.api_key.partition(":")
-    return f"{prefix}:conform-{t.unknown_id()}" if colon else f"sl:conform-{t.unknown_id()}"
-
-
-def full_body(reply: Exchange) -> dict[str, Any] | None:
-    """Return the body of section 2.8, or None if it is another."""
-    body = reply.json() if reply.media_type == "application/json" else None
-    if not isinstance(body, dict) or not isinstance(body.get("context"), list):
-        return None
-    right = all(isinstance(item, str) for item in body["context"]) and type(body.get("code")) is int
-    return (
-        body if right and isinstance(body.get("name"), str) and isinstance(body.get("error"), str) else None
-    )
 
 
 def refused_401(t: Target, reply: Exchange) -> None:
@@ -70,7 +54,7 @@ def _key_needed(t: Target) -> None:
 @check("one-way-in", 1, title="the key is taken from no other header and no cookie")
 def _one_way_in(t: Target) -> None:
     for name in ("X-API-Key", "Cookie", "Sec-WebSocket-Protocol"):
-        value = f"api_key={_stranger(t)}" if name == "Cookie" else _stranger(t)
+        value = f"api_key={t.unknown_key()}" if name == "Cookie" else t.unknown_key()
         reply = t.request("GET", VOICES_PATH, auth=None, headers=((name, value),))
         t.require(reply.status == 401, f"401 for a key in {name}", reply)
 
@@ -85,7 +69,7 @@ def _malformed(t: Target) -> None:
 @check("401-body", 3, 9, title="a refused key gives the body that the contract states")
 def _body_401(t: Target) -> None:
     for method, path in ROUTES:
-        refused_401(t, t.request(method, path, auth=f"Bearer {_stranger(t)}"))
+        refused_401(t, t.request(method, path, auth=f"Bearer {t.unknown_key()}"))
     refused_401(t, t.request("GET", VOICES_PATH, auth=None))
     refused_401(t, t.request("GET", VOICES_PATH, auth="Bearer nocolon"))
 
@@ -93,7 +77,7 @@ def _body_401(t: Target) -> None:
 @check("challenge", 3, title="401 carries WWW-Authenticate: Bearer; one body for all causes", advisory=True)
 def _challenge(t: Target) -> None:
     replies = [
-        t.request("GET", VOICES_PATH, auth=auth) for auth in (None, "Bearer x", f"Bearer {_stranger(t)}")
+        t.request("GET", VOICES_PATH, auth=auth) for auth in (None, "Bearer x", f"Bearer {t.unknown_key()}")
     ]
     for reply in replies:
         said = reply.header("www-authenticate") or ""
@@ -131,7 +115,7 @@ def _scheme(t: Target) -> None:
 
 @check("before-the-body", 6, title="who asks is decided before the body is read or validated")
 def _before_the_body(t: Target) -> None:
-    auth = f"Bearer {_stranger(t)}"
+    auth = f"Bearer {t.unknown_key()}"
     for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
         reply = t.request("POST", path, b"{", auth=auth, headers=_JSON)
         t.require(reply.status == 401, "401, whatever the body", reply)
@@ -146,7 +130,7 @@ def _before_the_body(t: Target) -> None:
 
 @check("order", 7, title="a bad key counts before an unknown path, voice or body", advisory=True)
 def _order(t: Target) -> None:
-    auth = f"Bearer {_stranger(t)}"
+    auth = f"Bearer {t.unknown_key()}"
     reply = t.request("GET", "/no/such/path", auth=auth)
     t.require(reply.status == 401, "401 before 404", reply)
     reply = t.post(SPEECH_PATH, {"voice_id": t.unknown_id(), "text": "", "format": "?"}, auth=auth)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from speechlab.conform._model import check as any_check
+from speechlab.conform._probe.expectations import json_object, refused
 from speechlab.conform._probe.sounds import NOT_AUDIO, no_samples, silence, sniffs, speech
-from speechlab.conform._registry import check
+from speechlab.conform._probe.target import Target
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
 _RANGES = {
     "temperature": (0.0, 2.0),
@@ -20,6 +22,9 @@ _RANGES = {
     "frequency_penalty": (-2.0, 2.0),
     "repetition_penalty": (1.0, 2.0),
 }
+
+check = partial(any_check, first=Target.need_recognition)
+"""Makes a check that is tried only where there is recognition."""
 
 
 def said(t: Target, reply: Exchange, message: str) -> None:
@@ -29,11 +34,6 @@ def said(t: Target, reply: Exchange, message: str) -> None:
         t.require(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
 
 
-def refused(t: Target, reply: Exchange, why: str) -> None:
-    """Note a finding unless it is a 400."""
-    t.require(reply.status == 400, f"400: {why}", reply)
-
-
 def accepted(t: Target, **fields: Any) -> None:
     """Note a finding if fields are refused; the audio is at fault on purpose, so that nothing is metered."""
     said(t, t.recognise(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
@@ -41,21 +41,21 @@ def accepted(t: Target, **fields: Any) -> None:
 
 def heard(t: Target) -> Exchange:
     """Recognise speech of the service itself, once in a run."""
-    t.need_recognition()
     return t.kept("heard", lambda: t.recognise(speech(t).encode("wav")))
+
+
+def language_and_confidence(t: Target, body: dict[str, Any], reply: Exchange) -> None:
+    """Note what is wrong with the two fields that both forms of a reply have."""
+    t.require(isinstance(body.get("language"), str), "language is a string", reply)
+    sure = body.get("confidence")
+    t.require(type(sure) in {int, float} and 0 <= float(sure or 0) <= 1, "confidence is 0 to 1", reply)
 
 
 def default_form(t: Target, reply: Exchange) -> dict[str, Any]:
     """Check the default form of a reply and return it."""
-    t.insist(reply.status == 200, "200", reply)
-    t.require(reply.media_type == "application/json", "application/json", reply)
-    body = reply.json()
-    t.insist(isinstance(body, dict), "an object", reply)
-    assert isinstance(body, dict)
+    body = json_object(t, reply)
     t.require(isinstance(body.get("text"), str), "text is a string", reply)
-    t.require(isinstance(body.get("language"), str), "language is a string", reply)
-    sure = body.get("confidence")
-    t.require(type(sure) in {int, float} and 0 <= float(sure or 0) <= 1, "confidence is 0 to 1", reply)
+    language_and_confidence(t, body, reply)
     t.require("segments" not in body, "no segments", reply)
     return body
 
@@ -67,34 +67,29 @@ def _happy(t: Target) -> None:
 
 @check("no-audio", 55, title="audio missing or empty: No audio data provided")
 def _no_audio(t: Target) -> None:
-    t.need_recognition()
     said(t, t.recognise(), NO_AUDIO)
     said(t, t.recognise(""), NO_AUDIO)
 
 
 @check("null-audio", 55, title="null audio is no audio", advisory=True)
 def _null_audio(t: Target) -> None:
-    t.need_recognition()
     said(t, t.recognise(None), NO_AUDIO)
 
 
 @check("no-base64", 56, title="audio that is not base64: Invalid base64 audio data")
 def _no_base64(t: Target) -> None:
-    t.need_recognition()
     for value in ("@@@@", "not base64!", "あいう"):
         said(t, t.recognise(value), INVALID_BASE64)
 
 
 @check("no-string", 56, title="audio that is no string is no base64", advisory=True)
 def _no_string(t: Target) -> None:
-    t.need_recognition()
     for value in (5, ["QUJD"], {"a": 1}, True):
         said(t, t.recognise(value), INVALID_BASE64)
 
 
 @check("raw-base64", 57, title="no data URI, URL-safe alphabet, line ends or missing padding", advisory=True)
 def _raw_base64(t: Target) -> None:
-    t.need_recognition()
     good = base64.b64encode(NOT_AUDIO).decode()
     for value in (f"data:audio/wav;base64,{good}", "--__", good[:40] + "\n" + good[40:], " " + good, "QUI"):
         said(t, t.recognise(value), INVALID_BASE64)
@@ -102,7 +97,6 @@ def _raw_base64(t: Target) -> None:
 
 @check("no-format", 58, title="neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")
 def _no_format(t: Target) -> None:
-    t.need_recognition()
     aiff = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
     avi = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
     for data in (NOT_AUDIO, aiff, avi, b".snd" + bytes(100), bytes(200)):
@@ -111,7 +105,6 @@ def _no_format(t: Target) -> None:
 
 @check("no-cousin", 58, 59, title="W64, RF64 and ADTS are refused as well", advisory=True)
 def _no_cousin(t: Target) -> None:
-    t.need_recognition()
     for data in (
         b"riff\x2e\x91\xcf\x11" + bytes(200),
         b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
@@ -122,7 +115,6 @@ def _no_cousin(t: Target) -> None:
 
 @check("formats", 59, 60, title="OGG, FLAC and MP3 are told by their header", metered=4, quick=False)
 def _formats(t: Target) -> None:
-    t.need_recognition()
     clip = speech(t)
     for name in ("ogg", "flac", "mp3"):
         data = clip.encode(name)
@@ -132,20 +124,17 @@ def _formats(t: Target) -> None:
 
 @check("damaged", 61, title="a right header and nothing decodable behind it is 400", advisory=True)
 def _damaged(t: Target) -> None:
-    t.need_recognition()
     for data in (b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60):
         said(t, t.recognise(data), UNSUPPORTED_AUDIO)
 
 
 @check("no-samples", 62, title="a file without samples is no audio", advisory=True)
 def _no_samples(t: Target) -> None:
-    t.need_recognition()
     said(t, t.recognise(no_samples()), NO_AUDIO)
 
 
 @check("invalid", 64, title="invalid JSON, language and VAD settings are 400")
 def _invalid(t: Target) -> None:
-    t.need_recognition()
     for body in (b"{", b"[]", b"", b"null", b"\xff", b"[" * 20_000):
         refused(t, t.post(RECOGNITION_PATH, body, shown=repr(body[:60])), "invalid JSON")
     rows: tuple[dict[str, Any], ...] = (
@@ -161,14 +150,12 @@ def _invalid(t: Target) -> None:
 
 @check("session-id", 64, title="session_id is a string", advisory=True, metered=2)
 def _session_id(t: Target) -> None:
-    t.need_recognition()
     for value in (5, {"a": 1}):
         refused(t, t.recognise(silence(), session_id=value), "session_id is no string")
 
 
 @check("order", 65, title="JSON, audio, other fields, base64, header: in this order", advisory=True)
 def _order(t: Target) -> None:
-    t.need_recognition()
     said(t, t.recognise("", top_p=7), NO_AUDIO)
     reply = t.recognise("@@@@", top_p=7)
     t.require(reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is told first", reply)
@@ -189,7 +176,6 @@ def _language(t: Target) -> None:
     "odd-language", 67, title="unsupported languages are 400; JA and ja-JP mean ja", advisory=True, metered=1
 )
 def _odd_language(t: Target) -> None:
-    t.need_recognition()
     refused(t, t.recognise(silence(), language="tlh"), "an unsupported language")
     for code in ("JA", "ja-JP", ""):
         accepted(t, language=code)
@@ -197,7 +183,6 @@ def _odd_language(t: Target) -> None:
 
 @check("hotwords", 68, title="hotwords is an array of strings, which may be empty")
 def _hotwords(t: Target) -> None:
-    t.need_recognition()
     wrong: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
     for value in wrong:
         refused(t, t.recognise(silence(), hotwords=value), "hotwords is no array of strings")
@@ -207,7 +192,6 @@ def _hotwords(t: Target) -> None:
 
 @check("ranges", 69, title="temperature, top_p and the penalties stay in their ranges, ends included")
 def _ranges(t: Target) -> None:
-    t.need_recognition()
     for name, (low, high) in _RANGES.items():
         for value in (low - 0.01, high + 0.01):
             refused(t, t.recognise(silence(), **{name: value}), f"{name} is {low:g} to {high:g}")
@@ -217,7 +201,6 @@ def _ranges(t: Target) -> None:
 
 @check("ends", 69, title="the ends of all ranges are really used", metered=3, quick=False)
 def _ends(t: Target) -> None:
-    t.need_recognition()
     clip = speech(t).encode("wav")
     for end in (0, 1):
         default_form(t, t.recognise(clip, **{name: ends[end] for name, ends in _RANGES.items()}))
@@ -225,7 +208,6 @@ def _ends(t: Target) -> None:
 
 @check("numbers", 70, title="integers are numbers; booleans, strings and NaN are not")
 def _numbers(t: Target) -> None:
-    t.need_recognition()
     for name in _RANGES:
         for value in (True, "1.0", [1]):
             refused(t, t.recognise(silence(), **{name: value}), f"{name} is no number")
@@ -236,7 +218,6 @@ def _numbers(t: Target) -> None:
 
 @check("vad", 71, title="vad is 0, 1, off, on or segments")
 def _vad(t: Target) -> None:
-    t.need_recognition()
     for setting in (0, 1, "off", "on", "segments"):
         accepted(t, vad=setting)
     for value in (2, -1, "yes", 0.5):
@@ -251,7 +232,6 @@ def _vad(t: Target) -> None:
     metered=2,
 )
 def _vad_case(t: Target) -> None:
-    t.need_recognition()
     for setting in ("0", "1"):
         accepted(t, vad=setting)
     for value in (True, "Segments"):
@@ -267,13 +247,11 @@ def _vad_case(t: Target) -> None:
     quick=False,
 )
 def _vad_filter(t: Target) -> None:
-    t.need_recognition()
     default_form(t, t.recognise(speech(t).encode("wav"), vad_filter="segments"))
 
 
 @check("silence", 82, title="silence is 200 with an empty text and confidence 0", advisory=True, metered=1)
 def _silence(t: Target) -> None:
-    t.need_recognition()
     reply = t.recognise(silence())
     body = default_form(t, reply)
     t.require(body.get("text") == "" and body.get("confidence") == 0, "nothing is heard in silence", reply)
@@ -293,7 +271,6 @@ def _messages(part: dict[str, Any]) -> list[dict[str, Any]]:
     quick=False,
 )
 def _legacy(t: Target) -> None:
-    t.need_recognition()
     data = base64.b64encode(speech(t).encode("wav")).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
     fields = {"messages": _messages(part), "model": "any/model"}
@@ -303,13 +280,11 @@ def _legacy(t: Target) -> None:
 
 @check("legacy-empty", 84, title="messages without audio: No audio data provided", advisory=True)
 def _legacy_empty(t: Target) -> None:
-    t.need_recognition()
     said(t, t.recognise(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
 
 
 @check("legacy-both", 85, title="audio wins over messages", advisory=True)
 def _legacy_both(t: Target) -> None:
-    t.need_recognition()
     data = base64.b64encode(silence()).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     fields = {"audio": "@@@@", "messages": _messages(part)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._http_checks.recognition import accepted, refused
+from speechlab.conform._http_checks.recognition import accepted, check, language_and_confidence
+from speechlab.conform._probe.expectations import refused
 from speechlab.conform._probe.sounds import silence, speech, with_silence
-from speechlab.conform._registry import check
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
@@ -38,7 +38,6 @@ def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
 
 def _late(t: Target) -> Exchange:
     """Recognise speech that begins after three seconds of silence."""
-    t.need_recognition()
     return t.kept("late", lambda: t.recognise(with_silence(speech(t), _ONSET_S), vad="segments"))
 
 
@@ -49,9 +48,7 @@ def _form(t: Target) -> None:
     t.require(found, "there is a segment where there is speech", reply)
     body = reply.json()
     t.require("text" not in body, "no top-level text", reply)
-    t.require(isinstance(body.get("language"), str), "language is a string", reply)
-    sure = body.get("confidence")
-    t.require(_is_number(sure) and 0 <= sure <= 1, "confidence is 0 to 1", reply)
+    language_and_confidence(t, body, reply)
 
 
 @check("sorted", 79, title="segments are in order, apart, and within the recording", advisory=True, metered=2)
@@ -88,7 +85,6 @@ def _pre_roll(t: Target) -> None:
     "gaps", 81, title="silence longer than min_silence_gap splits, shorter does not", metered=3, quick=False
 )
 def _gaps(t: Target) -> None:
-    t.need_recognition()
     clip = with_silence(speech(t), 0.5, 1.5)
     own = {"vad": "segments", "min_segment_duration": 0.0}
     apart = t.recognise(clip, **own, min_silence_gap=400)
@@ -99,7 +95,6 @@ def _gaps(t: Target) -> None:
 
 @check("gap-values", 74, title="min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
 def _gap_values(t: Target) -> None:
-    t.need_recognition()
     for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
         refused(t, t.recognise(silence(), vad="segments", **{name: "long"}), f"{name} is no number")
         accepted(t, vad="segments", **{name: 300})
@@ -107,14 +102,12 @@ def _gap_values(t: Target) -> None:
 
 @check("negative", 74, title="… and at least 0", advisory=True, metered=3)
 def _negative(t: Target) -> None:
-    t.need_recognition()
     for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
         refused(t, t.recognise(silence(), vad="segments", **{name: -1}), f"{name} is at least 0")
 
 
 @check("padding", 75, title="segment_padding and initial_segment_padding_ms are 0 to 5000")
 def _padding(t: Target) -> None:
-    t.need_recognition()
     for name in ("segment_padding", "initial_segment_padding_ms"):
         for value in (-1, 5_001):
             refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is 0 to 5000")
@@ -124,7 +117,6 @@ def _padding(t: Target) -> None:
 
 @check("ignored", 76, title="without vad=segments its fields are ignored", advisory=True)
 def _ignored(t: Target) -> None:
-    t.need_recognition()
     accepted(t, vad="off", segment_padding=9_999)
     accepted(t, initial_segment_padding_ms=-5)
 
@@ -133,7 +125,6 @@ def _ignored(t: Target) -> None:
     "integers", 77, title="integer fields take no booleans, strings or fractions", advisory=True, metered=12
 )
 def _integers(t: Target) -> None:
-    t.need_recognition()
     for name in _INTEGERS:
         for value in (True, "100", 1.5):
             refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is no integer")

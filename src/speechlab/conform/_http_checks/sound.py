@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.conform._probe.sounds import clip_of, looks_like
-from speechlab.conform._probe.target import formats_of
-from speechlab.conform._probe.trouble import Untried
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.findings import Untried
+from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
+from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.target import Target
 
-TYPES = {
-    "mp3": {"audio/mpeg"},
-    "wav": {"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"},
-    "ogg": {"audio/ogg", "application/ogg"},
-    "flac": {"audio/flac", "audio/x-flac"},
-}
 _SOON = 0.9
 _SLOW_ENOUGH_S = 0.5
 
@@ -46,7 +40,7 @@ def _type(t: Target) -> None:
     for name in formats_of(t.voice):
         reply = _whole(t, name)
         t.insist(reply.status == 200, f"200: the voice lists {name}", reply)
-        right = TYPES.get(name)
+        right = MEDIA_TYPES.get(name)
         if right:
             t.require(reply.media_type in right, f"Content-Type {min(right, key=len)}", reply)
         t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab.conform._model import check
+from speechlab.conform._probe.expectations import refused
+from speechlab.conform._probe.findings import Untried
 from speechlab.conform._probe.sounds import clip_of
-from speechlab.conform._probe.target import formats_of, rates_of
-from speechlab.conform._probe.trouble import Untried
-from speechlab.conform._registry import check
+from speechlab.conform._probe.voices import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
 from speechlab.contract import DEFAULT_SAMPLE_RATE, SPEECH_PATH, AudioFormat
 
 if TYPE_CHECKING:
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 _ODD_RATE = 12_345
-
-
-def _refused(t: Target, reply: Exchange, why: str) -> None:
-    t.require(reply.status == 400, f"400: {why}", reply)
+_BILINGUAL = "Hello. こんにちは。"
+"""A text for a voice whose language is not looked at."""
 
 
 def _rate(t: Target, reply: Exchange, wanted: int) -> None:
@@ -38,12 +37,12 @@ def _needs_wav(voice: dict[str, Any]) -> None:
 def _voice_id(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, 5, [], "", "no-uuid")
     for value in values:
-        _refused(t, t.speak(voice_id=value), "voice_id is missing or invalid")
+        refused(t, t.speak(voice_id=value), "voice_id is missing or invalid")
 
 
 @check("unknown-voice", 27, title="an unknown voice is 400", advisory=True)
 def _unknown_voice(t: Target) -> None:
-    _refused(t, t.speak(voice_id=t.unknown_id()), "voice_id is not in the catalogue")
+    refused(t, t.speak(voice_id=t.unknown_id()), "voice_id is not in the catalogue")
 
 
 @check("id-case", 27, title="voice ids are taken in any case", advisory=True, metered=1, quick=False)
@@ -56,41 +55,38 @@ def _id_case(t: Target) -> None:
 def _text(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, 5, ["a"], {})
     for value in values:
-        _refused(t, t.speak(text=value), "text is missing or invalid")
+        refused(t, t.speak(text=value), "text is missing or invalid")
 
 
 @check("blank", 28, title="an empty or blank text is 400", advisory=True)
 def _blank(t: Target) -> None:
     for value in ("", "  \n", "　"):
-        _refused(t, t.speak(text=value), "text is blank")
+        refused(t, t.speak(text=value), "text is blank")
 
 
 @check("too-long", 29, 30, title="a text over the limit is 400")
 def _too_long(t: Target) -> None:
     over = ("a " * t.options.text_limit)[: t.options.text_limit + 1]
-    _refused(
-        t, t.speak(text=over + "a" * (t.options.text_limit + 1 - len(over))), "one code point over the limit"
-    )
+    refused(t, t.speak(text=over), "one code point over the limit")
 
 
 @check(
     "code-points", 29, title="the limit counts code points, not UTF-16 units or bytes", metered=2, quick=False
 )
 def _code_points(t: Target) -> None:
-    text = t.text + "\U0001f600" * (t.options.text_limit - len(t.text))
-    reply = t.speak(text=text, stream=True, format=t.stream_format, first_only=True)
+    reply = t.speak(text=t.longest_text, stream=True, format=t.stream_format, first_only=True)
     t.require(reply.status == 200, "a text of exactly as many code points as are allowed is spoken", reply)
 
 
 @check("format", 31, title="format missing or unknown is 400")
 def _format(t: Target) -> None:
     for value in (..., None, "", "aac", 5, ["wav"]):
-        _refused(t, t.speak(format=value), "format is missing or unknown")
+        refused(t, t.speak(format=value), "format is missing or unknown")
 
 
 @check("format-case", 31, title="formats are told by their case", advisory=True, metered=1)
 def _format_case(t: Target) -> None:
-    _refused(t, t.speak(format=t.format.upper()), "formats are lower case")
+    refused(t, t.speak(format=t.format.upper()), "formats are lower case")
 
 
 @check(
@@ -100,14 +96,14 @@ def _format_lacking(t: Target) -> None:
     every = {str(each) for each in AudioFormat}
     voice = t.voice_where(lambda each: bool(every - set(formats_of(each))), "that lacks a format")
     for name in sorted(every - set(formats_of(voice))):
-        _refused(t, t.speak(voice_id=voice["id"], format=name), "the voice does not list it")
+        refused(t, t.speak(voice_id=voice["id"], format=name), "the voice does not list it")
 
 
 @check("stream-type", 32, title="stream must be a boolean; null counts as absent", advisory=True, metered=5)
 def _stream_type(t: Target) -> None:
     values: tuple[Any, ...] = ("true", 1, 0, [])
     for value in values:
-        _refused(t, t.speak(stream=value), "stream is no boolean")
+        refused(t, t.speak(stream=value), "stream is no boolean")
     reply = t.speak(stream=None)
     t.require(reply.status == 200 and reply.framing != "chunked", "null is false", reply)
 
@@ -116,7 +112,7 @@ def _stream_type(t: Target) -> None:
 def _mute_stream(t: Target) -> None:
     voice = t.voice_where(lambda each: each.get("streaming") is False, "with streaming false")
     for name in formats_of(voice):
-        _refused(t, t.speak(voice_id=voice["id"], format=name, stream=True), "the voice does not stream")
+        refused(t, t.speak(voice_id=voice["id"], format=name, stream=True), "the voice does not stream")
 
 
 @check(
@@ -131,7 +127,7 @@ def _unstreamable(t: Target) -> None:
     if not found:
         raise Untried("the voice streams in each of its formats")
     for name in found:
-        _refused(t, t.speak(format=name, stream=True), "the provider cannot stream it")
+        refused(t, t.speak(format=name, stream=True), "the provider cannot stream it")
         reply = t.speak(format=name)
         t.require(reply.status == 200, "without stream it is fine, for the voice lists it", reply)
 
@@ -151,10 +147,9 @@ def _null_rate(t: Target) -> None:
 
 @check("single-rate", 35, title="a voice with one rate takes no other", needs="a voice with one rate")
 def _single_rate(t: Target) -> None:
-    voice = t.voice_where(lambda each: len(rates_of(each)) == 1, "with one sample rate")
-    other = 16_000 if rates_of(voice) != [16_000] else 8_000
-    reply = t.speak(voice_id=voice["id"], format=formats_of(voice)[0], sample_rate=other)
-    _refused(t, reply, "an override is only for voices with several rates")
+    voice = t.voice_where(has_one_rate, "with one sample rate")
+    reply = t.speak(voice_id=voice["id"], format=formats_of(voice)[0], sample_rate=unlisted_rate(voice))
+    refused(t, reply, "an override is only for voices with several rates")
 
 
 @check(
@@ -166,15 +161,15 @@ def _single_rate(t: Target) -> None:
     needs="a voice with one rate",
 )
 def _single_rate_same(t: Target) -> None:
-    voice = t.voice_where(lambda each: len(rates_of(each)) == 1, "with one sample rate")
+    voice = t.voice_where(has_one_rate, "with one sample rate")
     reply = t.speak(voice_id=voice["id"], format=formats_of(voice)[0], sample_rate=rates_of(voice)[0])
-    _refused(t, reply, "an override is only for voices with several rates")
+    refused(t, reply, "an override is only for voices with several rates")
 
 
 @check("odd-rate", 36, title="a rate that is not listed, negative or no integer is 400")
 def _odd_rate(t: Target) -> None:
     for value in (_ODD_RATE, -1, -24_000, 22_050.5, True, "16000"):
-        _refused(t, t.speak(sample_rate=value), "not a rate of the voice")
+        refused(t, t.speak(sample_rate=value), "not a rate of the voice")
 
 
 @check(
@@ -190,7 +185,7 @@ def _override(t: Target) -> None:
         lambda each: len(rates_of(each)) > 1 and "wav" in formats_of(each), "with several rates and WAV"
     )
     wanted = next(rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE)
-    text = t.text if voice is t.voice else "Hello. こんにちは。"
+    text = t.text if voice is t.voice else _BILINGUAL
     _rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=wanted), wanted)
 
 
@@ -203,11 +198,11 @@ def _override(t: Target) -> None:
 )
 def _q_ogg(t: Target) -> None:
     voice = t.q_voice
-    rate = next((each for each in rates_of(voice) if each != DEFAULT_SAMPLE_RATE), None)
+    rate = another_rate(voice)
     if rate is None or not {"ogg", "wav"} <= set(formats_of(voice)):
         raise Untried("needs a voice of provider Q with ogg, WAV and several rates")
-    said = {"voice_id": voice["id"], "text": "Hello. こんにちは。"}
-    _refused(t, t.speak(**said, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg")
+    said = {"voice_id": voice["id"], "text": _BILINGUAL}
+    refused(t, t.speak(**said, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg")
     reply = t.speak(**said, format="ogg", sample_rate=0)
     t.require(reply.status == 200, "0 is no override", reply)
     _rate(t, t.speak(**said, format="wav", sample_rate=rate), rate)
@@ -215,15 +210,15 @@ def _q_ogg(t: Target) -> None:
 
 @check("q-ogg-24000", 37, title="… not even 24,000", advisory=True, metered=1, needs="--q-voice")
 def _q_ogg_default(t: Target) -> None:
-    reply = t.speak(voice_id=t.q_voice["id"], text="Hello. こんにちは。", format="ogg", sample_rate=24_000)
-    _refused(t, reply, "24,000 is an override, too")
+    reply = t.speak(voice_id=t.q_voice["id"], text=_BILINGUAL, format="ogg", sample_rate=24_000)
+    refused(t, reply, "24,000 is an override, too")
 
 
 @check("q-temperature", 38, title="provider Q takes temperature, 0.0 included", metered=2, needs="--q-voice")
 def _q_temperature(t: Target) -> None:
     for value in (0.0, 0.7):
         voice = t.q_voice
-        said = {"voice_id": voice["id"], "text": "Hello. こんにちは。", "format": formats_of(voice)[0]}
+        said = {"voice_id": voice["id"], "text": _BILINGUAL, "format": formats_of(voice)[0]}
         reply = t.speak(**said, temperature=value)
         t.require(reply.status == 200, "200", reply)
 
@@ -237,7 +232,7 @@ def _q_temperature(t: Target) -> None:
 )
 def _temperature(t: Target) -> None:
     for value in ("hot", True, [0.5]):
-        _refused(t, t.speak(temperature=value), "temperature is no number")
+        refused(t, t.speak(temperature=value), "temperature is no number")
     reply = t.speak(temperature=0.5)
     t.require(reply.status == 200, "a number is fine", reply)
 
@@ -270,7 +265,7 @@ def _hostile(t: Target) -> list[bytes]:
 def _hostile_bodies(t: Target) -> None:
     for body in _hostile(t):
         reply = t.post(SPEECH_PATH, body, shown=repr(body[:60]))
-        _refused(t, reply, "the body is no JSON object")
+        refused(t, reply, "the body is no JSON object")
         t.require(b"Traceback" not in reply.body, "no traceback", reply)
 
 
@@ -278,12 +273,12 @@ def _hostile_bodies(t: Target) -> None:
 def _odd_json(t: Target) -> None:
     start = f'{{"voice_id": "{t.voice["id"]}", "format": "{t.format}", "text": "{t.text}'.encode()
     for body in (b"\xef\xbb\xbf" + start + b'"}', start + b'", "sample_rate": NaN}', start + b'\\ud800"}'):
-        _refused(t, t.post(SPEECH_PATH, body), "not the JSON of RFC 8259")
+        refused(t, t.post(SPEECH_PATH, body), "not the JSON of RFC 8259")
 
 
 @check("refused-first", 45, title="with stream=true what is refused is refused before the first byte")
 def _refused_first(t: Target) -> None:
     for fields in ({"format": "aac"}, {"sample_rate": _ODD_RATE}, {"voice_id": "no-uuid"}):
         reply = t.speak(stream=True, **fields)
-        _refused(t, reply, "decided before the stream begins")
+        refused(t, reply, "decided before the stream begins")
         t.require(reply.media_type == "application/json", "an error body and no audio", reply)

@@ -6,8 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._http_checks.translation import right_usage
-from speechlab.conform._registry import check
+from speechlab.conform._http_checks.translation import check, echoed, first_choice, right_usage
 from speechlab.contract import CHUNK_OBJECT, STREAM_END
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ _TEXT = "Good morning. How are you today?"
 
 
 def _streamed(t: Target) -> Exchange:
-    t.need_translation()
     return t.kept("sse", lambda: t.translate(text=_TEXT, stream="true"))
 
 
@@ -55,13 +53,6 @@ def _chunks(t: Target) -> list[dict[str, Any]]:
     return found
 
 
-def _delta(chunk: dict[str, Any]) -> tuple[object, object]:
-    choices = chunk.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    delta = choice.get("delta")
-    return choice.get("index"), delta.get("content") if isinstance(delta, dict) else None
-
-
 @check("events", 103, title="text/event-stream; each event is one data: line of JSON", metered=1)
 def _are_events(t: Target) -> None:
     _chunks(t)
@@ -76,17 +67,16 @@ def _are_chunks(t: Target) -> None:
         all(chunk.get("object") == CHUNK_OBJECT for chunk in chunks), f"object is {CHUNK_OBJECT}", reply
     )
     for chunk in chunks:
-        index, content = _delta(chunk)
-        right = type(index) is int and (isinstance(content, str) or (content is None and "usage" in chunk))
+        choice, delta = first_choice(chunk, "delta")
+        content = delta.get("content")
+        told = isinstance(content, str) or (content is None and "usage" in chunk)
+        right = type(choice.get("index")) is int and told
         t.require(right, "choices[0] has an index and delta.content, a string", reply)
 
 
 @check("first", 105, title="the first chunk has transcription, source_lang and target_lang", metered=1)
 def _first(t: Target) -> None:
-    reply, first = _streamed(t), _chunks(t)[0]
-    t.require(first.get("transcription") == _TEXT, "transcription is the text", reply)
-    t.require(first.get("source_lang") == "en", "source_lang is en", reply)
-    t.require(first.get("target_lang") == "ja", "target_lang is ja", reply)
+    echoed(t, _chunks(t)[0], _TEXT, _streamed(t))
 
 
 @check("usage", 106, title="usage, where a chunk has it, is three integers that add up", metered=1)
@@ -119,14 +109,13 @@ def _no_finish(t: Target) -> None:
 def _joined(t: Target) -> None:
     whole = t.translate(text=_TEXT)
     t.insist(whole.status == 200, "200", whole)
-    joined = "".join(str(_delta(chunk)[1] or "") for chunk in _chunks(t))
+    joined = "".join(str(first_choice(chunk, "delta")[1].get("content") or "") for chunk in _chunks(t))
     content = whole.json()["choices"][0]["message"]["content"]
     t.require(joined == content, f"the same text, if the engine always says the same: {joined!r}", whole)
 
 
 @check("refused-first", 112, title="with stream=true what is refused is JSON with its status")
 def _refused_first(t: Target) -> None:
-    t.need_translation()
     for reply in (t.translate(text=None, stream="true"), t.translate(source_lang=None, stream="true")):
         t.require(reply.status == 400, "400", reply)
         t.require(reply.media_type == "application/json", "application/json, and no stream", reply)

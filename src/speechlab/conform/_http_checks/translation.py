@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from speechlab.conform._http_checks.access import full_body
-from speechlab.conform._probe.target import form_body
-from speechlab.conform._registry import check
+from speechlab.conform._model import check as any_check
+from speechlab.conform._probe.expectations import full_body, json_object, refused
+from speechlab.conform._probe.http import form_body
+from speechlab.conform._probe.target import Target
 from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
 COUNTERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SOURCE = "Good morning.\r\nSee you \U0001f600 tomorrow."
 _KIND = "multipart/form-data; boundary=b"
 _DAY_S = 86_400
 
-
-def refused(t: Target, reply: Exchange, why: str) -> None:
-    """Note a finding unless it is a 400."""
-    t.require(reply.status == 400, f"400: {why}", reply)
+check = partial(any_check, first=Target.need_translation)
+"""Makes a check that is tried only where there is translation."""
 
 
 def translated(t: Target) -> Exchange:
     """Translate, once in a run."""
-    t.need_translation()
     return t.kept("translated", lambda: t.translate(text=_SOURCE))
 
 
@@ -40,26 +38,25 @@ def right_usage(usage: object) -> bool:
     return bool(usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"])
 
 
-def _body(t: Target, reply: Exchange) -> dict[str, Any]:
-    t.insist(reply.status == 200, "200", reply)
-    t.require(reply.media_type == "application/json", "application/json", reply)
-    body = reply.json()
-    t.insist(isinstance(body, dict), "an object", reply)
-    assert isinstance(body, dict)
-    return body
-
-
-def _message(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def first_choice(body: dict[str, Any], part: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the first choice and its ``message`` or ``delta``, each empty where there is none."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    message = choice.get("message")
-    return choice, message if isinstance(message, dict) else {}
+    found = choice.get(part)
+    return choice, found if isinstance(found, dict) else {}
+
+
+def echoed(t: Target, body: dict[str, Any], text: str, reply: Exchange) -> None:
+    """Note a finding unless the source text and both languages come back as they were sent."""
+    t.require(body.get("transcription") == text, f"transcription is {text!r}", reply)
+    t.require(body.get("source_lang") == "en", "source_lang is en", reply)
+    t.require(body.get("target_lang") == "ja", "target_lang is ja", reply)
 
 
 @check("form", 100, title="id, object, created, model and choices are as described", metered=1)
 def _form(t: Target) -> None:
     reply = translated(t)
-    body = _body(t, reply)
+    body = json_object(t, reply)
     identity = body.get("id")
     right = isinstance(identity, str) and identity.startswith(TRANSLATION_ID_PREFIX)
     t.require(right, f"id begins with {TRANSLATION_ID_PREFIX}", reply)
@@ -68,14 +65,14 @@ def _form(t: Target) -> None:
     near = type(created) is int and abs(float(created) - time.time()) < _DAY_S
     t.require(near, "created is a Unix time in seconds", reply)
     t.require(isinstance(body.get("model"), str), "model is a string", reply)
-    choice, message = _message(body)
+    choice, message = first_choice(body, "message")
     t.require(choice.get("index") == 0, "choices[0].index is 0", reply)
     t.require(isinstance(message.get("content"), str), "choices[0].message.content is a string", reply)
 
 
 @check("role", 100, title="role is assistant, finish_reason is stop", advisory=True, metered=1)
 def _role(t: Target) -> None:
-    choice, message = _message(_body(t, translated(t)))
+    choice, message = first_choice(json_object(t, translated(t)), "message")
     t.require(message.get("role") == "assistant", "role is assistant", translated(t))
     t.require(choice.get("finish_reason") == "stop", "finish_reason is stop", translated(t))
 
@@ -83,22 +80,19 @@ def _role(t: Target) -> None:
 @check("unique", 100, 93, title="each answer has an id of its own; stream=false is the default", metered=2)
 def _unique(t: Target) -> None:
     first, second = translated(t), t.translate(stream="false")
-    t.require(_body(t, first).get("id") != _body(t, second).get("id"), "another id", second)
+    t.require(json_object(t, first).get("id") != json_object(t, second).get("id"), "another id", second)
 
 
 @check("source", 101, title="transcription is the source text unchanged; languages are echoed", metered=1)
 def _source(t: Target) -> None:
     reply = translated(t)
-    body = _body(t, reply)
-    t.require(body.get("transcription") == _SOURCE, f"transcription is {_SOURCE!r}", reply)
-    t.require(body.get("source_lang") == "en", "source_lang is en", reply)
-    t.require(body.get("target_lang") == "ja", "target_lang is ja", reply)
+    echoed(t, json_object(t, reply), _SOURCE, reply)
 
 
 @check("usage", 102, title="usage has three integers that add up; balance, if any, has integers", metered=1)
 def _usage(t: Target) -> None:
     reply = translated(t)
-    body = _body(t, reply)
+    body = json_object(t, reply)
     t.require(right_usage(body.get("usage")), "usage has three integers, and total is their sum", reply)
     balance = body.get("balance")
     if balance is not None:
@@ -108,14 +102,12 @@ def _usage(t: Target) -> None:
 
 @check("slash", 89, title="the path with the slash answers without a redirect")
 def _slash(t: Target) -> None:
-    t.need_translation()
     reply = t.form([("text", "a")])
     t.require(reply.status == 400, "400 for an incomplete form, and no redirect", reply)
 
 
 @check("no-slash", 89, title="the path without the slash answers, too", advisory=True)
 def _no_slash(t: Target) -> None:
-    t.need_translation()
     reply = t.form([("text", "a")], path=TRANSLATION_PATH.rstrip("/"))
     t.require(reply.status == 400, "the same as with the slash", reply)
 
@@ -128,7 +120,6 @@ def _no_slash(t: Target) -> None:
     metered=4,
 )
 def _multipart(t: Target) -> None:
-    t.need_translation()
     fields = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"}
     body, _ = form_body(list(fields.items()))
     for kind, data in (
@@ -141,7 +132,6 @@ def _multipart(t: Target) -> None:
 
 @check("text", 91, title="text is required, and has 10,000 code points at most")
 def _text(t: Target) -> None:
-    t.need_translation()
     refused(t, t.translate(text=None), "text is missing")
     refused(t, t.translate(text=""), "text is empty")
     over = "a" * (LIMITS.translation_text_chars + 1)
@@ -150,28 +140,24 @@ def _text(t: Target) -> None:
 
 @check("languages", 92, title="source_lang and target_lang are required")
 def _languages(t: Target) -> None:
-    t.need_translation()
     for name in ("source_lang", "target_lang"):
         refused(t, t.translate(**{name: None}), f"{name} is missing")
 
 
 @check("odd-languages", 92, title="unsupported languages are 400", advisory=True, metered=2)
 def _odd_languages(t: Target) -> None:
-    t.need_translation()
     for name in ("source_lang", "target_lang"):
         refused(t, t.translate(**{name: "tlh"}), "an unsupported language")
 
 
 @check("stream-value", 93, title="stream is false or true and nothing else", advisory=True, metered=3)
 def _stream_value(t: Target) -> None:
-    t.need_translation()
     for value in ("1", "True", "yes"):
         refused(t, t.translate(stream=value), "stream is neither false nor true")
 
 
 @check("keywords", 94, 95, title="no 21 keywords, and none of 102 bytes")
 def _keywords(t: Target) -> None:
-    t.need_translation()
     many = [("keywords", f"k{number}") for number in range(LIMITS.translation_keywords + 1)]
     refused(t, t.translate(*many), "21 keywords")
     refused(t, t.translate(("keywords", "あ" * 34)), "a keyword of 102 bytes in UTF-8")
@@ -179,7 +165,6 @@ def _keywords(t: Target) -> None:
 
 @check("keywords-fit", 94, 95, title="20 keywords are fine, one of them of 99 bytes", metered=1, quick=False)
 def _keywords_fit(t: Target) -> None:
-    t.need_translation()
     terms = ["あ" * 33, ",".join(["term"] * 20), *(f"k{number}" for number in range(18))]
     reply = t.translate(*[("keywords", term) for term in terms])
     t.require(reply.status == 200, "20 keywords of at most 100 bytes each", reply)
@@ -187,7 +172,6 @@ def _keywords_fit(t: Target) -> None:
 
 @check("context", 96, title="context has 2,000 code points at most")
 def _context(t: Target) -> None:
-    t.need_translation()
     refused(t, t.translate(context="a" * (LIMITS.translation_context_chars + 1)), "context has 2,001")
 
 
@@ -199,14 +183,14 @@ def _context(t: Target) -> None:
     quick=False,
 )
 def _context_fits(t: Target) -> None:
-    t.need_translation()
     reply = t.translate(context="\U0001f600" * LIMITS.translation_context_chars)
-    t.require(_body(t, reply).get("transcription") == "Hello.", "transcription is the text alone", reply)
+    t.require(
+        json_object(t, reply).get("transcription") == "Hello.", "transcription is the text alone", reply
+    )
 
 
 @check("model", 98, title="an unknown model is 400", advisory=True, metered=1)
 def _model(t: Target) -> None:
-    t.need_translation()
     refused(t, t.translate(model="no-such-vendor/no-such-model"), "an unknown model")
 
 
@@ -218,7 +202,6 @@ def _model(t: Target) -> None:
     metered=4,
 )
 def _broken_form(t: Target) -> None:
-    t.need_translation()
     whole, _ = form_body([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
     file = whole.replace(b'name="text"', b'name="text"; filename="a.txt"')
     refused(t, t.translate(("text", "Again.")), "text is there twice")
@@ -228,6 +211,5 @@ def _broken_form(t: Target) -> None:
 
 @check("errors", 113, title="errors of translation have the body of all others", advisory=True)
 def _errors(t: Target) -> None:
-    t.need_translation()
     reply = t.translate(text=None)
     t.require(full_body(reply), "context, code, name and error", reply)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._probe.target import formats_of
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender
 
 if TYPE_CHECKING:

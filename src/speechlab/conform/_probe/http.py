@@ -10,21 +10,21 @@ import json
 import socket
 import ssl
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from speechlab.conform._probe.trouble import Unmet
+from speechlab.conform._probe.findings import Unmet
 
 _TRAILING_WAIT_S = 1.0
-_MOST_BYTES = 512 * 1024 * 1024
+_MAX_BYTES = 512 * 1024 * 1024
 
 
-def shortened(text: str, most: int = 400) -> str:
+def shortened(text: str, max_chars: int = 400) -> str:
     """Return a text cut in its middle, if it is long."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    return f"{text[: most - 60]} … [{len(text):,} characters] … {text[-40:]}"
+    return f"{text[: max_chars - 60]} … [{len(text):,} characters] … {text[-40:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,17 @@ class Exchange:
             raise Unmet("the body is JSON", self) from None
 
 
+def form_body(pairs: list[tuple[str, str]], boundary: str = "speechlab-boundary") -> tuple[bytes, str]:
+    """Return a multipart body and its content type."""
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in pairs
+    ]
+    return ("".join(parts) + f"--{boundary}--\r\n").encode(), f"multipart/form-data; boundary={boundary}"
+
+
 @dataclass(slots=True)
-class Reader:
+class SocketReader:
     """Reads from a socket with a deadline for the whole."""
 
     connection: socket.socket
@@ -150,6 +159,11 @@ class Reader:
         self.held += data
         return bool(data)
 
+    def wait(self) -> None:
+        """Read until something is there, or the end."""
+        while not self.held and self.more():
+            pass
+
     def line(self) -> bytes | None:
         """Return a line without its end, or None if there is none any more."""
         while b"\r\n" not in self.held:
@@ -172,7 +186,7 @@ class Reader:
 
     def rest(self) -> bytes:
         """Return everything up to the end."""
-        return self.exactly(_MOST_BYTES)
+        return self.exactly(_MAX_BYTES)
 
 
 def exchange(
@@ -197,17 +211,19 @@ def exchange(
         # A refusal may come, and the connection end, while a body is still on its way.
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             connection.sendall(request)
-        reader = Reader(connection, started + timeout_s)
+        reader = SocketReader(connection, started + timeout_s)
         status, headers = _head(reader, shown)
         reply = Exchange(shown, status, headers, b"", "length", complete=True)
         if first_only:
-            while not reader.held and reader.more():
-                pass
-            return _replaced(reply, reader.held, "chunked" if _chunked(reply) else "close", False, 0, started)
+            reader.wait()
+            framing, seconds = "chunked" if _chunked(reply) else "close", time.monotonic() - started
+            return replace(
+                reply, body=reader.held, framing=framing, complete=False, first_s=seconds, seconds=seconds
+            )
         return _body(reader, reply, started, head_only=request.startswith(b"HEAD "))
 
 
-def _head(reader: Reader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
+def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
     status = 100
     headers: list[tuple[str, str]] = []
     while status in {100, 102, 103}:
@@ -229,48 +245,38 @@ def _chunked(reply: Exchange) -> bool:
     return "chunked" in (reply.header("transfer-encoding") or "").lower()
 
 
-def _body(reader: Reader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
+def _body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
     if head_only or reply.status in {101, 204, 304}:
         return reply
-    while not reader.held and reader.more():
-        pass
-    first = time.monotonic() - started
+    reader.wait()
+    first_s = time.monotonic() - started
+    framing, chunks, complete = "close", 1, True
     if _chunked(reply):
+        framing = "chunked"
         body, chunks, complete = _chunks(reader)
-        done = _replaced(reply, body, "chunked", complete, chunks, started)
     elif (length := reply.header("content-length")) is not None and length.isdigit():
-        body = reader.exactly(int(length))
-        done = _replaced(reply, body, "length", len(body) == int(length), 1, started)
+        framing, body = "length", reader.exactly(int(length))
+        complete = len(body) == int(length)
     else:
-        done = _replaced(reply, reader.rest(), "close", True, 1, started)
+        body = reader.rest()
+    seconds = time.monotonic() - started
     reader.deadline = time.monotonic() + _TRAILING_WAIT_S
     trailing = b""
     with contextlib.suppress(TimeoutError):
         trailing = reader.rest()
-    return Exchange(
-        done.sent,
-        done.status,
-        done.headers,
-        done.body,
-        done.framing,
-        done.complete,
-        trailing,
-        done.chunks,
-        first,
-        done.seconds,
+    return replace(
+        reply,
+        body=body,
+        framing=framing,
+        complete=complete,
+        trailing=trailing,
+        chunks=chunks,
+        first_s=first_s,
+        seconds=seconds,
     )
 
 
-def _replaced(
-    reply: Exchange, body: bytes, framing: str, complete: bool, chunks: int, started: float
-) -> Exchange:
-    seconds = time.monotonic() - started
-    return Exchange(
-        reply.sent, reply.status, reply.headers, body, framing, complete, b"", chunks, seconds, seconds
-    )
-
-
-def _chunks(reader: Reader) -> tuple[bytes, int, bool]:
+def _chunks(reader: SocketReader) -> tuple[bytes, int, bool]:
     parts: list[bytes] = []
     while True:
         size = (reader.line() or b"").partition(b";")[0].strip()

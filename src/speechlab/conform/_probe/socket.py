@@ -11,19 +11,21 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.http import shortened
-from speechlab.conform._probe.trouble import Unmet, Untried
+from speechlab.conform._probe.target import given
 from speechlab.contract import REALTIME_PATH
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import ClientConnection
 
     from speechlab.conform._probe.target import Target
 
-_MOST_LINES = 14
-_PATIENCE_WITH_CLOSING_S = 10.0
+_MAX_LINES = 14
+_CLOSING_TIMEOUT_S = 10.0
 _RATE_CODES = {
     "rate_limited",
     "service_rate_limited",
@@ -39,7 +41,7 @@ class Closed(Exception):  # noqa: N818 - connections end
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SpeakAttempt:
     """A ``tts.speak`` and everything that came for it."""
 
     id: Any
@@ -133,12 +135,12 @@ class Talk:
     @property
     def sent(self) -> str:
         """What was sent, one message a line."""
-        return "\n".join(self.lines[-_MOST_LINES:])
+        return "\n".join(self.lines[-_MAX_LINES:])
 
     @property
     def came(self) -> str:
         """What came, one message a line."""
-        return "\n".join(self.came_lines[-_MOST_LINES:]) or "nothing"
+        return "\n".join(self.came_lines[-_MAX_LINES:]) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:
         """Send a message as it is: text, bytes as a binary one, or a list of fragments."""
@@ -149,12 +151,11 @@ class Talk:
         try:
             self.socket.send(data, text=text)
         except ConnectionClosed as closed:
-            self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
-            raise Closed from None
+            raise self._closed(closed) from None
 
     def send(self, **message: Any) -> None:
         """Send a message; fields that are ``...`` are left out."""
-        self.raw(json.dumps({name: value for name, value in message.items() if value is not ...}))
+        self.raw(json.dumps(given(message)))
 
     def event(self, seconds: float | None = None) -> Event:
         """Return the next message.
@@ -168,8 +169,7 @@ class Talk:
         try:
             data = self.socket.recv(self.target.options.timeout_s if seconds is None else seconds)
         except ConnectionClosed as closed:
-            self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
-            raise Closed from None
+            raise self._closed(closed) from None
         except TimeoutError:
             self.came_lines.append("(nothing more)")
             raise Unmet("an answer comes", self) from None
@@ -184,6 +184,10 @@ class Talk:
         if not isinstance(found, dict):
             raise Unmet("every text message of the service is a JSON object", self)
         return found
+
+    def _closed(self, closed: ConnectionClosed) -> Closed:
+        self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
+        return Closed()
 
     def message(self, seconds: float | None = None) -> dict[str, Any]:
         """Return the next message, which is not audio."""
@@ -203,8 +207,7 @@ class Talk:
     def update(self, _id: Any = "u-1", **session: Any) -> dict[str, Any]:
         """Send ``session.update`` with the voice of this run; fields that are ``...`` are left out."""
         settings = {"voice_id": self.target.voice["id"], "format": self.target.stream_format} | session
-        settings = {name: value for name, value in settings.items() if value is not ...}
-        return self.ask(type="session.update", id=_id, session=settings)
+        return self.ask(type="session.update", id=_id, session=given(settings))
 
     def configured(self, **session: Any) -> dict[str, Any]:
         """Send a good ``session.update`` and return ``session.created``.
@@ -224,12 +227,12 @@ class Talk:
             right and isinstance(found.get("message"), str), f"{kind} with code {code} and a message", self
         )
 
-    def speak(self, text: str, _id: Any = ...) -> Attempt:
+    def speak(self, text: str, _id: Any = ...) -> SpeakAttempt:
         """Send ``tts.speak`` and read to its end: ``tts.usage``, or an error that ends it."""
         self.send(type="tts.speak", id=_id, text=text)
         return self.to_end(text, _id)
 
-    def to_end(self, text: str, _id: Any) -> Attempt:
+    def to_end(self, text: str, _id: Any) -> SpeakAttempt:
         """Read to the end of an attempt.
 
         Raises:
@@ -254,11 +257,16 @@ class Talk:
                 "synthesis_in_progress",
             }
             if kind == "tts.usage" or ends:
-                return Attempt(_id, text, tuple(events), self.sent, self.came)
+                return SpeakAttempt(_id, text, tuple(events), self.sent, self.came)
+
+    def closes_with(self, code: int) -> None:
+        """End the check unless the service closes with this code."""
+        came = self.close_code()
+        self.target.insist(came == code, f"close code {code}, and not {came}", self)
 
     def close_code(self) -> int | None:
         """Read to the end and return the close code; None if the connection stays open or breaks off."""
-        deadline = time.monotonic() + min(self.target.options.timeout_s, _PATIENCE_WITH_CLOSING_S)
+        deadline = time.monotonic() + min(self.target.options.timeout_s, _CLOSING_TIMEOUT_S)
         try:
             while time.monotonic() < deadline:
                 self.event(max(0.05, deadline - time.monotonic()))

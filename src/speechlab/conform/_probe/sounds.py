@@ -6,13 +6,20 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING
 
-from speechlab.conform._probe.trouble import Untried
+from speechlab.conform._probe.findings import Untried
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.conform._probe.target import Target
 
 NOT_AUDIO = b"This is a text, and no recording at all. " * 4
+MEDIA_TYPES = {
+    "mp3": {"audio/mpeg"},
+    "wav": {"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"},
+    "ogg": {"audio/ogg", "application/ogg"},
+    "flac": {"audio/flac", "audio/x-flac"},
+}
+"""Content types by which a format may go; pcm has none of its own."""
 _RATE = 16_000
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
-from speechlab.conform._model import Finding
-from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
-from speechlab.conform._probe.trouble import Evidence, Unmet, Untried
+from speechlab.conform._probe.findings import Evidence, Finding, Unmet, Untried
+from speechlab.conform._probe.http import Address, Exchange, exchange, form_body, shortened
+from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import (
     RECOGNITION_PATH,
     SPEECH_PATH,
@@ -23,53 +22,12 @@ from speechlab.contract import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from speechlab.conform._probe.socket import Talk
+    from speechlab.conform._probe.options import ProbeOptions
 
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
 _LONGEST_WAIT_S = 30.0
 _PATIENT_TRIES = 4
-
-
-@dataclass(frozen=True)
-class Options:
-    """Where the deployment is, and what one may know about it beforehand.
-
-    Attributes:
-        base_url: Base of its HTTP paths.
-        api_key: A key that may use everything.
-        ws_base_url: Base of its WebSocket path; None for the same host.
-        voice: Id of the voice to try with; None for the first that speaks WAV.
-        q_voice: Id of a voice whose provider is "provider Q".
-        restricted_key: A key that may not use that voice.
-        no_asr_key: A key that may not use recognition.
-        expired_key: A key that was good once.
-        legacy_key: A key of a form that is not accepted any more.
-        text_limit: Most code points of a text to speak, if that is not the contract's default.
-        timeout_s: Patience with a reply.
-    """
-
-    base_url: str
-    api_key: str = field(repr=False)
-    ws_base_url: str | None = None
-    voice: str | None = None
-    q_voice: str | None = None
-    restricted_key: str | None = field(default=None, repr=False)
-    no_asr_key: str | None = field(default=None, repr=False)
-    expired_key: str | None = field(default=None, repr=False)
-    legacy_key: str | None = field(default=None, repr=False)
-    text_limit: int = 5_000
-    timeout_s: float = 120.0
-
-    def __post_init__(self) -> None:
-        if any(not (key.isascii() and key.isprintable()) for key in self.keys):
-            raise ValueError("an API key has printable ASCII characters only")
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """All keys that were given."""
-        further = (self.restricted_key, self.no_asr_key, self.expired_key, self.legacy_key)
-        return (self.api_key, *(key for key in further if key))
 
 
 class Target:
@@ -79,7 +37,7 @@ class Target:
         options: How to reach it.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ProbeOptions) -> None:
         self.options = options
         self.http = Address.of(options.base_url)
         self.ws = Address.of(options.ws_base_url or realtime_base(options.base_url))
@@ -191,8 +149,7 @@ class Target:
     def speak(self, *, first_only: bool = False, auth: Any = "", **fields: Any) -> Exchange:
         """``POST /tts`` with a small text; fields replace what is sent, and None as ``...`` leaves it out."""
         sent = {"voice_id": self.voice["id"], "text": self.text, "format": self.format} | fields
-        sent = {name: value for name, value in sent.items() if value is not ...}
-        return self.post(SPEECH_PATH, sent, first_only=first_only, auth=auth)
+        return self.post(SPEECH_PATH, given(sent), first_only=first_only, auth=auth)
 
     def recognise(self, audio: Any = ..., **fields: Any) -> Exchange:
         """``POST /asr/srt/audio_llm``; bytes are encoded, ``...`` leaves the audio out."""
@@ -210,12 +167,6 @@ class Target:
         body, kind = form_body(pairs)
         shown = shortened(json.dumps(pairs, ensure_ascii=False))
         return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=shown)
-
-    def talk(self, **options: Any) -> Talk:
-        """Open a realtime connection."""
-        from speechlab.conform._probe.socket import Talk
-
-        return Talk(self, **options)
 
     # What it has
 
@@ -297,6 +248,11 @@ class Target:
         return "Hello." if "en" in str(self.voice.get("language", "en")).lower() else "こんにちは。"
 
     @property
+    def longest_text(self) -> str:
+        """A text of as many code points as are allowed, most of which need two units of UTF-16."""
+        return self.text + "\U0001f600" * (self.options.text_limit - len(self.text))
+
+    @property
     def several_sentences(self) -> str:
         """A text that takes a moment."""
         if self.text.isascii():
@@ -317,6 +273,11 @@ class Target:
     def unknown_id(self) -> str:
         """Return an id that no voice has."""
         return str(uuid4())
+
+    def unknown_key(self) -> str:
+        """Return a key of the right form that nobody has."""
+        prefix, colon, _ = self.options.api_key.partition(":")
+        return f"{prefix if colon else 'sl'}:conform-{self.unknown_id()}"
 
     def _named(self, voice_id: str) -> dict[str, Any]:
         wanted = voice_id.lower()
@@ -347,31 +308,15 @@ class Target:
             raise Untried(f"{what} is not to be had here: {shortened(reply.came, 120)}")
 
 
+def given(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields without those that are ``...``."""
+    return {name: value for name, value in fields.items() if value is not ...}
+
+
 def _place(name: str) -> int:
     # Raw samples come most promptly; formats that the contract does not know are tried last.
     known = ("pcm", "wav", "mp3", "ogg", "flac")
     return known.index(name) if name in known else len(known)
-
-
-def formats_of(voice: dict[str, Any]) -> list[str]:
-    """Return a voice's formats, as far as they are any."""
-    found = voice.get("formats")
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
-
-
-def rates_of(voice: dict[str, Any]) -> list[int]:
-    """Return a voice's sample rates, which may be absent."""
-    found = voice.get("sample_rates")
-    return [each for each in found if type(each) is int] if isinstance(found, list) else []
-
-
-def form_body(pairs: list[tuple[str, str]], boundary: str = "speechlab-boundary") -> tuple[bytes, str]:
-    """Return a multipart body and its content type."""
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in pairs
-    ]
-    return ("".join(parts) + f"--{boundary}--\r\n").encode(), f"multipart/form-data; boundary={boundary}"
 
 
 def _shown_auth(auth: str | tuple[str, ...] | None) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._probe.socket import Closed
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.socket import Closed, Talk
 
 if TYPE_CHECKING:
-    from speechlab.conform._probe.socket import Talk
     from speechlab.conform._probe.target import Target
 
 _HUGE = 4 * 1024 * 1024
@@ -23,7 +22,7 @@ def _answer(talk: Talk, data: Any) -> dict[str, Any]:
 
 @check("router", 157, title="router.error: invalid_json, missing_message_type, unknown_message_type")
 def _router(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         for data, code in (
             ("{", "invalid_json"),
             ("", "invalid_json"),
@@ -40,7 +39,7 @@ def _router(t: Target) -> None:
     "router-types", 157, title="no object, or a type that is no string: missing_message_type", advisory=True
 )
 def _router_types(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         for data in ("[]", "5", "null", '{"type": 5}', '{"type": null}'):
             talk.refused(_answer(talk, data), "missing_message_type", "router.error")
 
@@ -49,28 +48,26 @@ def _router_types(t: Target) -> None:
 def _binary(t: Target) -> None:
     for configured in (False, True):
         for data in (b"\x00\x01", b""):
-            with t.talk() as talk:
+            with Talk(t) as talk:
                 if configured:
                     talk.configured()
                 talk.raw(data)
-                code = talk.close_code()
-                t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
+                talk.closes_with(_BINARY)
 
 
 @check("binary-busy", 158, title="… and while it speaks", metered=1)
 def _binary_busy(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         talk.send(type="tts.speak", text=t.several_sentences)
         t.metered += 1
         talk.raw(b"\x00")
-        code = talk.close_code()
-        t.insist(code == _BINARY, f"close code 1003, and not {code}", talk)
+        talk.closes_with(_BINARY)
 
 
 @check("huge", 159, title="a message of 4 MB: tts_control_frame_too_large, or close code 1009")
 def _huge(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         try:
             talk.send(type="tts.speak", text="a" * _HUGE)
             found = talk.event()
@@ -84,7 +81,7 @@ def _huge(t: Target) -> None:
 
 @check("legal-size", 159, title="a text of the limit, every code point escaped as a pair, is not too large")
 def _legal_size(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
         found = _answer(talk, f'{{"type": "tts.speak", "text": {text}}}')
         talk.refused(found, "session_not_configured")
@@ -92,7 +89,7 @@ def _legal_size(t: Target) -> None:
 
 @check("large", 159, title="129 KiB: tts_control_frame_too_large, and the connection stays", advisory=True)
 def _large(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         found = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
         talk.refused(found, "tts_control_frame_too_large")
         talk.configured()
@@ -100,22 +97,21 @@ def _large(t: Target) -> None:
 
 @check("fragments", 160, title="a message in fragments is one message")
 def _fragments(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         found = _answer(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
         talk.refused(found, "session_not_configured")
 
 
 @check("bad-utf8", 160, title="text that is not UTF-8 closes with 1007")
 def _bad_utf8(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.raw(b'{"type": "\xc3\x28"}', text=True)
-        code = talk.close_code()
-        t.require(code == _BAD_DATA, f"close code 1007, and not {code}", talk)
+        talk.closes_with(_BAD_DATA)
 
 
 @check("pong", 160, title="pings are answered while it speaks", metered=1, quick=False)
 def _pong(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         talk.send(type="tts.speak", text=t.several_sentences)
         answered = talk.socket.ping()

@@ -6,8 +6,8 @@ import base64
 import os
 from typing import TYPE_CHECKING
 
+from speechlab.conform._model import check
 from speechlab.conform._probe.http import Exchange, exchange
-from speechlab.conform._registry import check
 from speechlab.contract import HANDSHAKE_STATUS, REALTIME_PATH, HandshakeCode
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def _refused(t: Target, reply: Exchange, *codes: HandshakeCode) -> None:
     "structured", 115, 1, 3, title="a handshake without a good key gets 401 and a structured body, no upgrade"
 )
 def _structured(t: Target) -> None:
-    unknown = f"{t.options.api_key.partition(':')[0]}:conform-{t.unknown_id()}"
-    for auth in (None, "Basic Y29uZm9ybTpjb25mb3Jt", "Bearer nocolon", f"Bearer {unknown}"):
+    for auth in (None, "Basic Y29uZm9ybTpjb25mb3Jt", "Bearer nocolon", f"Bearer {t.unknown_key()}"):
         reply = _handshake(t, auth=auth)
         t.insist(reply.status != 101, "no upgrade", reply)
         t.require(reply.status == 401, "401", reply)
@@ -127,11 +126,10 @@ def _old_http(t: Target) -> None:
 
 @check("tokens", 120, title="each fault of a token has its code", advisory=True)
 def _tokens(t: Target) -> None:
-    unknown = f"{t.options.api_key.partition(':')[0]}:conform-{t.unknown_id()}"
     _refused(t, _handshake(t, auth=None), HandshakeCode.AUTH_TOKEN_REQUIRED)
     _refused(t, _handshake(t, auth="Basic Y29uZm9ybTpj"), HandshakeCode.INVALID_TOKEN_FORMAT)
     _refused(t, _handshake(t, auth="Bearer nocolon"), HandshakeCode.INVALID_TOKEN_FORMAT)
-    _refused(t, _handshake(t, auth=f"Bearer {unknown}"), HandshakeCode.INVALID_TOKEN)
+    _refused(t, _handshake(t, auth=f"Bearer {t.unknown_key()}"), HandshakeCode.INVALID_TOKEN)
 
 
 @check("expired-token", 120, title="an expired key: invalid_token", advisory=True, needs="--expired-key")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._probe.target import formats_of, rates_of
-from speechlab.conform._probe.trouble import Unmet, Untried
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.findings import Unmet, Untried
+from speechlab.conform._probe.socket import Talk
+from speechlab.conform._probe.voices import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
 from speechlab.contract import CORRELATION_ID_MAX_CHARS, DEFAULT_SAMPLE_RATE, AudioFormat
 
 if TYPE_CHECKING:
-    from speechlab.conform._probe.socket import Talk
     from speechlab.conform._probe.target import Target
 
 _ODD_RATE = 12_345
@@ -26,13 +26,13 @@ def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
 
 @check("open", 114, 121, title="the path answers a good handshake, without an Origin")
 def _open(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         t.require(talk.socket.protocol.state.name == "OPEN", "the connection is open", talk)
 
 
 @check("silent", 125, title="nothing is sent before the first message of the client")
 def _silent(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         try:
             talk.event(1.0)
         except Unmet:
@@ -43,7 +43,7 @@ def _silent(t: Target) -> None:
 @check("created", 126, title="session.created has id, service, voice_id, format, sample_rate and model")
 def _created(t: Target) -> None:
     for rate in (..., 0):
-        with t.talk() as talk:
+        with Talk(t) as talk:
             session = talk.configured(sample_rate=rate).get("session")
             t.insist(isinstance(session, dict), "session is an object", talk)
             assert isinstance(session, dict)
@@ -62,18 +62,18 @@ def _created(t: Target) -> None:
 
 @check("override", 132, 126, title="a listed rate is taken and told", needs="a voice with several rates")
 def _override(t: Target) -> None:
-    other = next((rate for rate in rates_of(t.voice) if rate != DEFAULT_SAMPLE_RATE), None)
+    other = another_rate(t.voice)
     if other is None or len(rates_of(t.voice)) < 2:
         raise Untried("the voice has one rate")
     name = t.stream_format if t.stream_format != "ogg" else formats_of(t.voice)[0]
-    with t.talk() as talk:
+    with Talk(t) as talk:
         session = talk.configured(format=name, sample_rate=other).get("session") or {}
         t.require(session.get("sample_rate") == other, f"sample_rate is {other}", talk)
 
 
 @check("id-on-errors", 127, 129, title="a failed update changes nothing; its id is on the error")
 def _id_on_errors(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, ({"voice_id": ...}, "missing_voice_id"))
         found = talk.ask(type="tts.speak", id="s-1", text=t.text)
         talk.refused(found, "session_not_configured")
@@ -82,7 +82,7 @@ def _id_on_errors(t: Target) -> None:
 
 @check("again", 128, title="a second update: session_already_configured, valid or not")
 def _again(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         talk.refused(talk.update(), "session_already_configured")
         talk.refused(talk.update(voice_id=t.unknown_id()), "session_already_configured")
@@ -90,7 +90,7 @@ def _again(t: Target) -> None:
 
 @check("voice", 130, title="missing_voice_id and unknown_voice_id")
 def _voice(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(
             talk, ({"voice_id": ...}, "missing_voice_id"), ({"voice_id": t.unknown_id()}, "unknown_voice_id")
         )
@@ -98,7 +98,7 @@ def _voice(t: Target) -> None:
 
 @check("voice-form", 130, title="a malformed voice_id is unknown, a null one missing", advisory=True)
 def _voice_form(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(
             talk, ({"voice_id": "no-uuid"}, "unknown_voice_id"), ({"voice_id": None}, "missing_voice_id")
         )
@@ -109,7 +109,7 @@ def _format(t: Target) -> None:
     rows = [({"format": value}, "unsupported_audio_format") for value in (..., "aac", "")]
     lacking = sorted({str(each) for each in AudioFormat} - set(formats_of(t.voice)))
     rows += [({"format": name}, "unsupported_audio_format") for name in lacking]
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, *rows)
 
 
@@ -122,24 +122,24 @@ def _streaming_format(t: Target) -> None:
     cannot = [name for name, status in with_http.items() if status == 400]
     if not cannot:
         raise Untried("the voice streams in each of its formats")
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, *(({"format": name}, "unsupported_streaming_format") for name in cannot))
 
 
 @check("rate", 132, title="unsupported_sample_rate: not listed, or negative")
 def _rate(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, *(({"sample_rate": rate}, "unsupported_sample_rate") for rate in (_ODD_RATE, -1)))
 
 
 @check("q-ogg", 132, title="unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
 def _q_ogg(t: Target) -> None:
     voice = t.q_voice
-    rate = next((each for each in rates_of(voice) if each != DEFAULT_SAMPLE_RATE), None)
+    rate = another_rate(voice)
     if rate is None or "ogg" not in formats_of(voice):
         raise Untried("needs a voice of provider Q with ogg and several rates")
     session = {"voice_id": voice["id"], "format": "ogg", "sample_rate": rate}
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, (session, "unsupported_sample_rate"))
         talk.configured(**session | {"sample_rate": 0})
 
@@ -152,29 +152,28 @@ def _q_ogg(t: Target) -> None:
     needs="such a voice",
 )
 def _single_rate(t: Target) -> None:
-    voice = t.voice_where(lambda each: len(rates_of(each)) == 1, "with one sample rate")
-    other = 16_000 if rates_of(voice) != [16_000] else 8_000
-    session = {"voice_id": voice["id"], "format": formats_of(voice)[0], "sample_rate": other}
-    with t.talk() as talk:
+    voice = t.voice_where(has_one_rate, "with one sample rate")
+    session = {"voice_id": voice["id"], "format": formats_of(voice)[0], "sample_rate": unlisted_rate(voice)}
+    with Talk(t) as talk:
         _all_refused(talk, (session, "unsupported_sample_rate"))
 
 
 @check("transport", 133, title="unsupported_audio_transport: neither binary nor base64_json")
 def _transport(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         wrong = ("smoke", "BINARY", 5)
         _all_refused(talk, *(({"audio_transport": value}, "unsupported_audio_transport") for value in wrong))
 
 
 @check("temperature", 134, title="a temperature that is no number: invalid_message", advisory=True)
 def _temperature(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         _all_refused(talk, *(({"temperature": value}, "invalid_message") for value in ("hot", True)))
 
 
 @check("q-temperature", 134, title="provider Q takes temperature 0.0", needs="--q-voice")
 def _q_temperature(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured(voice_id=t.q_voice["id"], temperature=0.0)
 
 
@@ -182,13 +181,13 @@ def _q_temperature(t: Target) -> None:
     "denied", 135, title="a key without access to the voice: service_access_denied", needs="--restricted-key"
 )
 def _denied(t: Target) -> None:
-    with t.talk(key=t.restricted()) as talk:
+    with Talk(t, key=t.restricted()) as talk:
         talk.refused(talk.update(), "service_access_denied")
 
 
 @check("no-session", 136, title="no session object: invalid_message", advisory=True)
 def _no_session(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         values: tuple[Any, ...] = (..., None, [], "a")
         for value in values:
             talk.refused(_raw_update(talk, session=value), "invalid_message")
@@ -200,7 +199,7 @@ def _raw_update(talk: Talk, **fields: Any) -> dict[str, Any]:
 
 @check("id", 137, title="an id that is no string: invalid_id, and the error has none")
 def _id(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         for value in (5, ["a"], {"a": 1}):
             found = talk.update(value)
             talk.refused(found, "invalid_id")
@@ -209,7 +208,7 @@ def _id(t: Target) -> None:
 
 @check("id-length", 137, title="an empty id: invalid_id; one of 129: id_too_long; 128 fit", advisory=True)
 def _id_length(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.refused(talk.update(""), "invalid_id")
         talk.refused(talk.update("x" * (CORRELATION_ID_MAX_CHARS + 1)), "id_too_long")
         talk.refused(talk.update("x" * CORRELATION_ID_MAX_CHARS, voice_id=...), "missing_voice_id")
@@ -217,7 +216,7 @@ def _id_length(t: Target) -> None:
 
 @check("order", 138, title="id, state, session, voice, format, rate, transport: in this order", advisory=True)
 def _order(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.refused(talk.ask(type="tts.speak", id=5, text=t.text), "invalid_id")
         _all_refused(
             talk,

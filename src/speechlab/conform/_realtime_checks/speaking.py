@@ -6,13 +6,12 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._http_checks.sound import TYPES
-from speechlab.conform._probe.sounds import clip_of, looks_like
-from speechlab.conform._registry import check
+from speechlab.conform._model import check
+from speechlab.conform._probe.socket import SpeakAttempt, Talk
+from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from speechlab.conform._probe.socket import Attempt
     from speechlab.conform._probe.target import Target
 
 _ASTRAL = " \U0001f600"
@@ -23,7 +22,7 @@ class _Spoken:
     """Two texts on one connection."""
 
     def __init__(self, t: Target, transport: str) -> None:
-        with t.talk() as talk:
+        with Talk(t) as talk:
             # Whoever takes binary for granted must get it without asking.
             asked = {} if transport == "binary" else {"audio_transport": transport}
             self.created: dict[str, Any] = talk.configured(**asked).get("session") or {}
@@ -31,7 +30,7 @@ class _Spoken:
             self.second = talk.speak(t.several_sentences)  # long enough for several pieces
 
     @property
-    def both(self) -> tuple[Attempt, Attempt]:
+    def both(self) -> tuple[SpeakAttempt, SpeakAttempt]:
         """Both attempts."""
         return self.first, self.second
 
@@ -40,18 +39,18 @@ def _spoken(t: Target, transport: str) -> _Spoken:
     return t.kept(f"spoken {transport}", lambda: _Spoken(t, transport))
 
 
-def _every(t: Target) -> list[tuple[_Spoken, Attempt, str]]:
+def _every(t: Target) -> list[tuple[_Spoken, SpeakAttempt, str]]:
     both = [(_spoken(t, transport), transport) for transport in ("binary", "base64_json")]
     return [(spoken, attempt, transport) for spoken, transport in both for attempt in spoken.both]
 
 
-def _kinds(attempt: Attempt) -> list[str]:
+def _kinds(attempt: SpeakAttempt) -> list[str]:
     return ["audio" if isinstance(each, bytes) else str(each.get("type")) for each in attempt.events]
 
 
 @check("early-speak", 139, title="tts.speak before session.update: session_not_configured, whatever the text")
 def _early_speak(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         for text in (t.text, "", ...):
             found = talk.ask(type="tts.speak", id="early", text=text)
             talk.refused(found, "session_not_configured")
@@ -83,7 +82,7 @@ def _start(t: Target) -> None:
         for field in ("voice_id", "model"):
             t.require(start.get(field) == spoken.created.get(field), f"{field} is the session's", attempt)
         kind = str(start.get("content_type")).partition(";")[0]
-        t.require(kind in TYPES.get(name, {kind}), "content_type matches the format", attempt)
+        t.require(kind in MEDIA_TYPES.get(name, {kind}), "content_type matches the format", attempt)
 
 
 @check("transports", 142, title="binary frames or base64 deltas that join to the audio", metered=4)
@@ -179,7 +178,7 @@ def _base64(t: Target) -> None:
     "busy", 149, 164, title="a second text while one is spoken: synthesis_in_progress, and no harm", metered=1
 )
 def _busy(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         talk.send(type="tts.speak", id="first", text=t.several_sentences)
         talk.send(type="tts.speak", id="second", text=t.text)
@@ -198,7 +197,7 @@ def _busy(t: Target) -> None:
 
 @check("one-error", 150, title="a refused text gives one tts.error, and nothing else", metered=1, quick=False)
 def _one_error(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         for text in ("", "a" * (t.options.text_limit + 1)):
             talk.send(type="tts.speak", id="refused", text=text)
@@ -213,7 +212,7 @@ def _one_error(t: Target) -> None:
 
 @check("texts", 151, 30, title="empty_text, and tts_text_too_long over the limit")
 def _texts(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         talk.refused(talk.ask(type="tts.speak", text=""), "empty_text")
         over = "a" * (t.options.text_limit + 1)
@@ -222,7 +221,7 @@ def _texts(t: Target) -> None:
 
 @check("odd-texts", 151, title="missing or blank: empty_text; no string: invalid_message", advisory=True)
 def _odd_texts(t: Target) -> None:
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
         for text in (..., " \n　"):
             talk.refused(talk.ask(type="tts.speak", text=text), "empty_text")
@@ -232,9 +231,8 @@ def _odd_texts(t: Target) -> None:
 
 @check("most-text", 151, 29, title="as many code points as are allowed are spoken", metered=1, quick=False)
 def _most_text(t: Target) -> None:
-    text = t.text + "\U0001f600" * (t.options.text_limit - len(t.text))
-    with t.talk() as talk:
+    with Talk(t) as talk:
         talk.configured()
-        found = talk.ask(type="tts.speak", text=text)
+        found = talk.ask(type="tts.speak", text=t.longest_text)
         t.metered += found.get("type") == "tts.audio.start"
         t.require(found.get("type") == "tts.audio.start", "it begins to speak", talk)

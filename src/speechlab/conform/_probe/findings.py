@@ -1,7 +1,8 @@
-"""How a check ends before its end."""
+"""Findings of a check, and the two ways in which it ends early: a broken expectation, or nothing to try it with."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -17,6 +18,15 @@ class Evidence(Protocol):
     def came(self) -> str:
         """What came."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken expectation with its evidence; keys are never in it."""
+
+    expected: str
+    sent: str
+    came: str
 
 
 class Unmet(Exception):  # noqa: N818 - not an error of this program but a finding about another

@@ -1,22 +1,26 @@
-"""Where checks are registered, and the statements that no check can reach."""
+"""The list of all checks, the choice of some, and the statements that no check can reach."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from functools import cache
 
+from speechlab.conform._http_checks import (
+    access,
+    recognition,
+    segments,
+    sound,
+    speech,
+    sse,
+    translation,
+    voices,
+)
 from speechlab.conform._model import Check
+from speechlab.conform._realtime_checks import frames, handshake, session, speaking
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from speechlab.conform._probe.target import Target
-
-    Body = Callable[[Target], None]
-
-_AREAS = ("access", "voices", "speech", "sound", "recognition", "segments", "translation", "sse")
-_REALTIME = ("handshake", "session", "speaking", "frames")
-_found: dict[str, Check] = {}
+_AREAS = (
+    *(access, voices, speech, sound, recognition, segments, translation, sse),
+    *(handshake, session, speaking, frames),
+)
 
 _LOAD = "would take a flood of calls, which this tool never makes"
 _FAULT = "a backend has to fail at a moment that nobody outside can choose"
@@ -45,48 +49,14 @@ OUT_OF_REACH: dict[int, str] = {
 """Statements that cannot be tried from outside without harm, and why."""
 
 
-def check(
-    name: str,
-    *statements: int,
-    title: str,
-    advisory: bool = False,
-    metered: int = 0,
-    quick: bool = True,
-    needs: str = "",
-) -> Callable[[Body], Body]:
-    """Register a function as a check.
-
-    Args:
-        name: What it is about, in a word or two; its id is the first number and this.
-        *statements: Numbers of the statements.
-        title: What must hold.
-        advisory: Whether it only follows a reading of an ambiguous or silent place.
-        metered: Most calls that may be charged for.
-        quick: Whether a quick run has it.
-        needs: What it needs beyond a service and a key.
-    """
-
-    def register(body: Body) -> Body:
-        identity = f"{statements[0]}-{name}"
-        if identity in _found:
-            raise ValueError(f"there are two checks named {identity}")
-        area = body.__module__.rpartition(".")[2]
-        _found[identity] = Check(
-            identity, statements, title, area, not advisory, metered, quick, needs, run=body
-        )
-        return body
-
-    return register
-
-
+@cache
 def checks() -> tuple[Check, ...]:
     """Return every check, in the order of the first statement of each."""
-    for area in _AREAS:
-        import_module(f"speechlab.conform._http_checks.{area}")
-    for area in _REALTIME:
-        import_module(f"speechlab.conform._realtime_checks.{area}")
-    order = {area: place for place, area in enumerate((*_AREAS, *_REALTIME))}
-    return tuple(sorted(_found.values(), key=lambda found: (found.statements[0], order[found.area])))
+    found = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
+    twice = {each.id for each in found if sum(other.id == each.id for other in found) > 1}
+    if twice:
+        raise ValueError(f"there are two checks named {', '.join(sorted(twice))}")
+    return tuple(sorted(found, key=lambda each: each.statements[0]))
 
 
 def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:

@@ -1,0 +1,34 @@
+"""Voices as the catalogue lists them, read without trust in their form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from speechlab.contract import DEFAULT_SAMPLE_RATE
+
+
+def formats_of(voice: dict[str, Any]) -> list[str]:
+    """Return a voice's formats, as far as they are any."""
+    found = voice.get("formats")
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def rates_of(voice: dict[str, Any]) -> list[int]:
+    """Return a voice's sample rates, which may be absent."""
+    found = voice.get("sample_rates")
+    return [each for each in found if type(each) is int] if isinstance(found, list) else []
+
+
+def another_rate(voice: dict[str, Any]) -> int | None:
+    """Return a rate of a voice that is not the default one, if it has any."""
+    return next((rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE), None)
+
+
+def unlisted_rate(voice: dict[str, Any]) -> int:
+    """Return a usual rate that a voice with one rate does not have."""
+    return 16_000 if rates_of(voice) != [16_000] else 8_000
+
+
+def has_one_rate(voice: dict[str, Any]) -> bool:
+    """Whether a voice has one sample rate only."""
+    return len(rates_of(voice)) == 1
