@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode
+from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.sniff import sniff
 from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
@@ -17,6 +18,7 @@ from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
 from speechlab.audio._resample import StreamResampler, resample
 
 __all__ = [
+    "OPEN_ENDED_SIZE",
     "STREAMABLE_FORMATS",
     "AudioClip",
     "DecodeLimits",
@@ -32,6 +34,7 @@ __all__ = [
     "stream_encoder",
     "streams",
     "trim_silence",
+    "wav_chunks",
     "waveform_png",
 ]
 

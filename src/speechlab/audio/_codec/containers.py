@@ -16,14 +16,30 @@ from speechlab.errors import AudioDecodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
-# 0xFFFFFFFF, less the header that some writers subtract.
-_OPEN_ENDED = 0x7FFF_F000
+OPEN_ENDED_SIZE = 0x7FFF_F000
+"""From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
+0xFFFFFFFF, less the header that some writers subtract."""
+
 _MAX_CHUNKS = 4096
 
 _MPEG1_KBPS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _MPEG2_KBPS = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _MPEG_RATES_HZ = (44_100, 48_000, 32_000)
+
+
+def wav_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Walk the chunks of a WAV file, or of its beginning.
+
+    Yields:
+        Of each chunk whose head is there: its name, where its content starts, and the size that it declares.
+    """
+    position = 12
+    for _ in range(_MAX_CHUNKS):
+        if position + 8 > len(data):
+            return
+        name, size = struct.unpack_from("<4sI", data, position)
+        yield name, position + 8, size
+        position += 8 + size + size % 2
 
 
 def mended_wav(data: bytes) -> bytes:
@@ -32,14 +48,9 @@ def mended_wav(data: bytes) -> bytes:
     Raises:
         AudioDecodeError: There is no data chunk, or it is shorter than it says.
     """
-    position, chunks = 12, 0
-    while position + 8 <= len(data) and chunks < _MAX_CHUNKS:
-        name, size = struct.unpack_from("<4sI", data, position)
-        position += 8
+    for name, start, size in wav_chunks(data):
         if name == b"data":
-            return _mended_data_chunk(data, position, size)
-        position += size + size % 2
-        chunks += 1
+            return _mended_data_chunk(data, start, size)
     raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
 
 
@@ -48,7 +59,7 @@ def _mended_data_chunk(data: bytes, start: int, declared: int) -> bytes:
     (riff_size,) = struct.unpack_from("<I", data, 4)
     # A size of 0 is an empty recording if the RIFF size accounts for what follows (a LIST chunk, say), and
     # otherwise a writer that never came back.
-    open_ended = declared >= _OPEN_ENDED or (declared == 0 and there > 0 and riff_size + 8 != len(data))
+    open_ended = declared >= OPEN_ENDED_SIZE or (declared == 0 and there > 0 and riff_size + 8 != len(data))
     if open_ended and (declared == 0 or there < declared):
         return data[: start - 4] + struct.pack("<I", min(there, 0xFFFF_FFFF)) + data[start:]
     if declared > there:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.audio import AudioClip
+from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, wav_chunks
 from speechlab.client._operations.speech import pcm_rate
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, ContractError, InvalidRequestError
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechFacts
 
 _MAX_HEADER = 1 << 16
-_OPEN_ENDED = 0x7FFF_F000
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 
 
@@ -61,22 +60,15 @@ class SampleReader:
             return False
         if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
             raise ContractError(f"the service streams {data[:4]!r} in place of a WAV file")
-        position = 12
-        while position + 8 <= len(data):
-            name, size = (
-                data[position : position + 4],
-                int.from_bytes(data[position + 4 : position + 8], "little"),
-            )
-            position += 8
+        for name, start, size in wav_chunks(data):
             if name == b"data":
                 # Streams do not know their length, and say 0 or nearly the largest number instead.
-                self._left = size if 0 < size < _OPEN_ENDED else None
-                self._rest = data[position:]
+                self._left = size if 0 < size < OPEN_ENDED_SIZE else None
+                self._rest = data[start:]
                 self._in_header = False
                 return True
-            if name == b"fmt " and position + 16 <= len(data):
-                self._read_format(data[position : position + 16])
-            position += size + size % 2
+            if name == b"fmt " and start + 16 <= len(data):
+                self._read_format(data[start : start + 16])
         if len(data) > _MAX_HEADER:
             raise ContractError("the service streams a WAV file whose sound never begins")
         return False
@@ -98,16 +90,9 @@ def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
         return "it ends within a sample" if len(data) % 2 else ""
     if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:
         return ""
-    position = 12
-    while position + 8 <= len(data):
-        name, size = (
-            data[position : position + 4],
-            int.from_bytes(data[position + 4 : position + 8], "little"),
-        )
-        position += 8
+    for name, start, size in wav_chunks(data):
         if name == b"data":
-            there = len(data) - position
-            short = 0 < size < _OPEN_ENDED and there < size
+            there = len(data) - start
+            short = 0 < size < OPEN_ENDED_SIZE and there < size
             return f"its data chunk says {size:,} bytes, but {there:,} are there" if short else ""
-        position += size + size % 2
     return "it ends before its sound"
