@@ -126,6 +126,7 @@ from speechlab.contract._translation import (
     TranslationMessage,
     TranslationReply,
     TranslationRequest,
+    form_body,
 )
 from speechlab.contract._voices import (
     Voice,
@@ -225,6 +226,7 @@ __all__ = [
     "check_text",
     "decode_audio_field",
     "encode_audio_field",
+    "form_body",
     "join_url",
     "parse_service_message",
     "read_json_object",

@@ -101,6 +101,23 @@ class TranslationRequest(RequestModel):
         return pairs
 
 
+def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, str]:
+    """Write a multipart/form-data body without files; names may repeat, and values keep their line breaks.
+
+    Args:
+        pairs: Names and values.
+        boundary: What stands between them, and in no value.
+
+    Returns:
+        The body, and its content type.
+    """
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in pairs
+    ]
+    return "".join([*parts, f"--{boundary}--\r\n"]).encode(), f"multipart/form-data; boundary={boundary}"
+
+
 def _refused(parameter: str, message: str) -> InvalidRequestError:
     return InvalidRequestError(message, parameter=parameter, rule="2.5")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab import contract
 from speechlab.client._events import Timing
 from speechlab.client._operations.failures import error_from_reply
 from speechlab.errors import ContractError, InvalidRequestError
@@ -67,13 +68,7 @@ def json_body(value: object) -> BytesBody:
 
 def form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:
     """A multipart/form-data body without files; names may repeat, and values keep their line breaks."""
-    boundary = secrets.token_hex(16)
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in pairs
-    ]
-    content = "".join([*parts, f"--{boundary}--\r\n"]).encode()
-    return BytesBody(content, f"multipart/form-data; boundary={boundary}")
+    return BytesBody(*contract.form_body(pairs, secrets.token_hex(16)))
 
 
 @dataclass(frozen=True, slots=True)

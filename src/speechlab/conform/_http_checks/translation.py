@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 
 from speechlab.conform._model import check as any_check
 from speechlab.conform._probe.expectations import full_body, json_object, refused
-from speechlab.conform._probe.http import form_body
 from speechlab.conform._probe.target import Target
-from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH
+from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH, form_body
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
@@ -121,7 +120,7 @@ def _no_slash(t: Target) -> None:
 )
 def _multipart(t: Target) -> None:
     fields = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"}
-    body, _ = form_body(list(fields.items()))
+    body, _ = form_body(fields.items(), "b")
     for kind, data in (
         ("application/json", json.dumps(fields).encode()),
         ("application/x-www-form-urlencoded", urlencode(fields).encode()),

@@ -124,15 +124,6 @@ class Exchange:
             raise Unmet("the body is JSON", self) from None
 
 
-def form_body(pairs: list[tuple[str, str]], boundary: str = "speechlab-boundary") -> tuple[bytes, str]:
-    """Return a multipart body and its content type."""
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in pairs
-    ]
-    return ("".join(parts) + f"--{boundary}--\r\n").encode(), f"multipart/form-data; boundary={boundary}"
-
-
 @dataclass(slots=True)
 class SocketReader:
     """Reads from a socket with a deadline for the whole."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
 from speechlab.conform._probe.findings import Evidence, Finding, Unmet, Untried
-from speechlab.conform._probe.http import Address, Exchange, exchange, form_body, shortened
+from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
 from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import (
     RECOGNITION_PATH,
     SPEECH_PATH,
     TRANSLATION_PATH,
     VOICES_PATH,
+    form_body,
     realtime_base,
 )
 
@@ -164,7 +165,7 @@ class Target:
 
     def form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
         """Post a form."""
-        body, kind = form_body(pairs)
+        body, kind = form_body(pairs, "speechlab-boundary")
         shown = shortened(json.dumps(pairs, ensure_ascii=False))
         return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=shown)
 
