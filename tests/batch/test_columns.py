@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from tests.batch.test_keys import CHANGES, MADE, VOICES, Plans, key_of
+from tests.batch.test_keys import CHANGES, MADE, VOICES, key_of, planning
 
 from speechlab import batch
 from speechlab.batch import Column
@@ -15,7 +15,7 @@ EN_JA = {"source_lang": "en", "target_lang": "ja"}
 
 @pytest.fixture
 def plans():
-    return Plans(base_url="http://127.0.0.1:9")
+    return planning()
 
 
 def rows(plans, operation, frame, **options):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 from io import BytesIO
 
+import httpx2
 import numpy as np
 import pandas as pd
 import pytest
 import soundfile
 
 from speechlab import batch
-from speechlab.client import Client, VoiceCatalogue
-from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest, Voice
+from speechlab.client import Client
+from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest
 
 VOICES = [
     {
@@ -28,21 +29,19 @@ VOICES = [
 ]
 
 
-class Plans(Client):
-    """A client that is asked only what a plan asks."""
+def planning(service="service/1", base_url="http://127.0.0.1:9", **options):
+    """A client of a service that answers only what a plan asks: who it is, and its voices."""
 
-    service = "service/1"
+    def answer(request):
+        assert request.url.path == "/tts/voices"
+        return httpx2.Response(200, json={"voices": VOICES}, headers={"X-Speechlab-Service": service})
 
-    def identity(self):
-        return self.service
-
-    def voices(self):
-        return VoiceCatalogue([Voice.parse(voice) for voice in VOICES], self.service)
+    return Client(base_url, transport=httpx2.MockTransport(answer), **options)
 
 
 @pytest.fixture
 def lab():
-    return Plans(base_url="http://127.0.0.1:9")
+    return planning()
 
 
 def wav(level=0.1):
@@ -131,12 +130,10 @@ def test_what_cannot_change_a_result_leaves_the_key(lab, operation, change):
 @pytest.mark.parametrize("operation", MADE)
 def test_another_service_is_another_key_and_another_client_of_it_is_not(lab, operation):
     plain = key_of(lab, operation)
-    other = Plans(
-        base_url="http://127.0.0.1:8", api_key="sl:other", timeout=3, max_retries=0, max_concurrency=2
-    )
+    options = {"api_key": "sl:other", "timeout": 3, "max_retries": 0, "max_concurrency": 2}
+    other = planning(base_url="http://127.0.0.1:8", **options)
     assert key_of(other, operation) == plain
-    other.service = "service/2"
-    assert key_of(other, operation) != plain
+    assert key_of(planning("service/2"), operation) != plain
 
 
 @pytest.mark.parametrize("operation", MADE)

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from speechlab._door import name_after
 from speechlab.batch._accessor import SpeechAccessor
-from speechlab.batch._asynchronous import (
+from speechlab.batch._history.diff import diff
+from speechlab.batch._history.run import Run, load, runs
+from speechlab.batch._history.verify import Verification
+from speechlab.batch._keeping import CHUNK_ROWS
+from speechlab.batch._operations import (
     aplan_synthesis,
     aplan_transcription,
     aplan_translation,
@@ -18,9 +22,6 @@ from speechlab.batch._asynchronous import (
     asynthesize,
     atranscribe,
     atranslate,
-)
-from speechlab.batch._history.run import Run, Verification, diff, load, runs
-from speechlab.batch._operations import (
     plan_synthesis,
     plan_transcription,
     plan_translation,
@@ -29,11 +30,11 @@ from speechlab.batch._operations import (
     transcribe,
     translate,
 )
-from speechlab.batch._options import CHUNK_ROWS, DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.plan import Plan
+from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Counts, Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._table.assemble import assemble, segments

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
-from speechlab.batch._operations import synthesize, transcribe, translate
-from speechlab.batch._options import (
-    Keeping,
-    Options,
+from speechlab.batch._arguments import (
     SynthesisOptions,
     TranscriptionOptions,
     TranslationOptions,
-    explicit,
+    described_as,
 )
-from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._operations import synthesize, transcribe, translate
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -28,17 +25,14 @@ class SpeechAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @explicit(SynthesisStep, Keeping, Options)
+    @described_as(synthesize)
     def synthesize(self, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
-        """As :func:`speechlab.batch.synthesize`."""
         return synthesize(self._frame, lab, **options)
 
-    @explicit(TranscriptionStep, Keeping, Options)
+    @described_as(transcribe)
     def transcribe(self, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
-        """As :func:`speechlab.batch.transcribe`."""
         return transcribe(self._frame, lab, **options)
 
-    @explicit(TranslationStep, Keeping, Options)
+    @described_as(translate)
     def translate(self, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
-        """As :func:`speechlab.batch.translate`."""
         return translate(self._frame, lab, **options)

@@ -1,68 +1,72 @@
-"""Plan, run and assemble: each alone, and the three in one call; for scripts here, awaited in ``_awaited``."""
+"""The functions of batches, each for ``await`` and as a function that blocks: plan, run, and both with the table."""
 
 from __future__ import annotations
 
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from speechlab.batch._history.run import Run
-from speechlab.batch._options import (
-    Keeping,
-    Options,
-    RunOptions,
+from speechlab.batch._arguments import (
     SynthesisOptions,
     SynthesisPlanOptions,
     TranscriptionOptions,
     TranscriptionPlanOptions,
     TranslationOptions,
     TranslationPlanOptions,
+    described_as,
     explicit,
 )
+from speechlab.batch._core import make_table, plan_table, run_plan
 from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
-from speechlab.batch._plan.plan import opened
-from speechlab.batch._plan.step import Facts
-from speechlab.batch._request import Asked, joined, make_execution, perform
-from speechlab.batch._run.progress import Display
-from speechlab.client import Client, begin
-from speechlab.errors import InvalidRequestError
+from speechlab.batch._run.options import RunOptions
+from speechlab.batch._waiting import awaited, waited
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future
-
     import pandas as pd
 
+    from speechlab.batch._history.run import Run
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.source import Table
-    from speechlab.batch._plan.step import Step
-    from speechlab.batch._run.execution import Execution
-
-_LOOK_S = 0.05
-"""How often the caller's thread looks at what the loop's thread has done."""
-_END_S = 10.0
+    from speechlab.client import AsyncClient, Client
 
 
-@explicit(SynthesisStep, Keeping)
-def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
+@explicit(SynthesisPlanOptions)
+async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
     """Find out what speaking each row's text takes, without doing it; see :func:`synthesize` for the arguments."""
-    return _plan(SynthesisStep, source, lab, options)
+    return await awaited(plan_table, lab, SynthesisStep, source, options)
 
 
-@explicit(TranscriptionStep, Keeping)
-def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
+@described_as(aplan_synthesis)
+def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
+    return waited(plan_table, lab, SynthesisStep, source, options)
+
+
+@explicit(TranscriptionPlanOptions)
+async def aplan_transcription(
+    source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
+) -> Plan:
     """Find out what transcribing each row's recording takes, without doing it; see :func:`transcribe`."""
-    return _plan(TranscriptionStep, source, lab, options)
+    return await awaited(plan_table, lab, TranscriptionStep, source, options)
 
 
-@explicit(TranslationStep, Keeping)
-def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
+@described_as(aplan_transcription)
+def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
+    return waited(plan_table, lab, TranscriptionStep, source, options)
+
+
+@explicit(TranslationPlanOptions)
+async def aplan_translation(
+    source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
+) -> Plan:
     """Find out what translating each row's text takes, without doing it; see :func:`translate`."""
-    return _plan(TranslationStep, source, lab, options)
+    return await awaited(plan_table, lab, TranslationStep, source, options)
 
 
-@explicit(Options)
-def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
+@described_as(aplan_translation)
+def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
+    return waited(plan_table, lab, TranslationStep, source, options)
+
+
+@explicit(RunOptions)
+async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
     The table is written down piece by piece and does not stay in memory: ``run(…).table()`` reads it,
@@ -94,13 +98,16 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
         ExceptionGroup: Rows failed, and ``on_error="raise"``.
         KeyboardInterrupt: Someone interrupted it. What had come is kept; the same again goes on from there.
     """
-    execution = make_execution(plan, options)
-    _perform(execution, _checked(lab))
-    return Run(execution.record, plan.store)
+    return await awaited(run_plan, lab, plan, options)
 
 
-@explicit(SynthesisStep, Keeping, Options)
-def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
+@described_as(arun)
+def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
+    return waited(run_plan, lab, plan, options)
+
+
+@explicit(SynthesisOptions)
+async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
     """Speak each row's text with its voice.
 
     What is a column and what is the same for all rows: see :class:`Column`.
@@ -132,11 +139,18 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return _table(SynthesisStep, frame, lab, options)
+    return await awaited(make_table, lab, SynthesisStep, frame, options)
 
 
-@explicit(TranscriptionStep, Keeping, Options)
-def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
+@described_as(asynthesize)
+def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
+    return waited(make_table, lab, SynthesisStep, frame, options)
+
+
+@explicit(TranscriptionOptions)
+async def atranscribe(
+    frame: Table, lab: AsyncClient, **options: Unpack[TranscriptionOptions]
+) -> pd.DataFrame:
     """Transcribe each row's recording.
 
     What is a column and what is the same for all rows: see :class:`Column`. What is None is left to the service.
@@ -174,11 +188,16 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return _table(TranscriptionStep, frame, lab, options)
+    return await awaited(make_table, lab, TranscriptionStep, frame, options)
 
 
-@explicit(TranslationStep, Keeping, Options)
-def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
+@described_as(atranscribe)
+def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
+    return waited(make_table, lab, TranscriptionStep, frame, options)
+
+
+@explicit(TranslationOptions)
+async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
 
     What is a column and what is the same for all rows: see :class:`Column`.
@@ -207,64 +226,9 @@ def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) 
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return _table(TranslationStep, frame, lab, options)
+    return await awaited(make_table, lab, TranslationStep, frame, options)
 
 
-def _checked(lab: object) -> Client:
-    if isinstance(lab, Client):
-        return lab
-    message = (
-        f"lab is {lab!r}; give a Client, as sl.connect() does; with an AsyncClient, await the functions that "
-        "begin with a, such as sl.batch.atranslate"
-    )
-    raise InvalidRequestError(message, parameter="lab")
-
-
-def _plan(kind: type[Step], source: Table, lab: Client, options: Mapping[str, Any]) -> Plan:
-    asked = Asked.of(kind, source, options, run=False)
-    return asked.plan(Facts.of(_checked(lab), asked.keeping.store, voices=kind.wants_voices))
-
-
-def _table(kind: type[Step], source: Table, lab: Client, options: Mapping[str, Any]) -> pd.DataFrame:
-    asked = Asked.of(kind, source, options, run=True)
-    plan = asked.plan(Facts.of(_checked(lab), asked.keeping.store, voices=kind.wants_voices))
-    execution = asked.execution(plan)
-    _perform(execution, lab)
-    return joined(execution)
-
-
-def _perform(execution: Execution, lab: Client) -> None:
-    """Run on the client's loop, and show progress from here, where the caller's output is."""
-    display = Display(execution.tally, execution.options.progress, execution.plan.step.operation)
-    with opened(execution.plan.store) as store:
-        future = begin(lab, lambda alab: perform(execution, alab, store))
-        try:
-            _wait(future, display)
-        except KeyboardInterrupt:
-            execution.stop.set("someone interrupted it", "interrupted")
-            with suppress(NotYet):
-                future.result(_END_S)
-            raise
-        except BaseException:
-            # the user's own function of progress failed: let nothing go on unseen
-            execution.stop.set("showing progress failed", "interrupted")
-            with suppress(Exception):
-                future.result(_END_S)
-            raise
-        finally:
-            future.cancel()
-            with suppress(Exception):
-                display.close()
-    execution.finish()
-
-
-def _wait(future: Future[None], display: Display) -> None:
-    while True:
-        try:
-            future.result(_LOOK_S)
-        except NotYet:
-            if future.done():
-                raise
-            display.show()
-        else:
-            return
+@described_as(atranslate)
+def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
+    return waited(make_table, lab, TranslationStep, frame, options)

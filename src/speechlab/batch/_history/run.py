@@ -1,9 +1,7 @@
-"""Runs that were made: their tables again, what they were, whether they still hold, and what differs between two."""
+"""Runs that were made: their tables, what was written down of them, and whether they still hold."""
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,31 +10,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from speechlab._files import whole_file
+from speechlab.batch._history.verify import Verification, verify
+from speechlab.batch._keeping import opened, opened_if_there
 from speechlab.batch._plan.columns import make_column
-from speechlab.batch._plan.plan import opened
 from speechlab.batch._table.export import common_schema, fitted
+from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, STORE_FILE
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     import pandas as pd
     import pyarrow as pa
 
-    from speechlab.batch._options import StoreLike
+    from speechlab.batch._keeping import StoreLike
     from speechlab.store import RunRecord, Store
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
-_CONTENT = {
-    "synthesize": ("audio", "duration_s", "sample_rate"),
-    "transcribe": ("hypothesis", "hypothesis_language", "confidence"),
-    "translate": ("translation", "model"),
-}
-_DONE = ("ok", "cached")
 _CATEGORIES = ("status", "error_type", "model", "hypothesis_language")
-_DIFF = {"change": "category", "column": "string", "a": "string", "b": "string"}
 _RUNS = {
     "run": "string",
     "operation": "category",
@@ -49,26 +43,6 @@ _RUNS = {
     "error": "Int64",
     "reason": "string",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Whether a run still holds.
-
-    Attributes:
-        ok: Whether nothing has changed.
-        parts: How many pieces of its table were checked.
-        results: How many results.
-        problems: What has changed.
-    """
-
-    ok: bool
-    parts: int
-    results: int
-    problems: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.ok
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +109,7 @@ class Run:
             elif len(frames) > 1 and _categories_agree(name, frames):
                 joined = union_categoricals([frame[name] for frame in frames])  # a column of the input
                 table[name] = pd.Series(joined, index=table.index)
-        table.attrs["speechlab_run"] = self.id
+        table.attrs[RUN_ATTRIBUTE] = self.id
         return table
 
     def _column(self, name: str) -> str:
@@ -161,7 +135,7 @@ class Run:
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
         try:
             schema = common_schema(self._schemas())
-            schema = schema.with_metadata({**(schema.metadata or {}), b"speechlab_run": about})
+            schema = schema.with_metadata({**(schema.metadata or {}), RUN_ATTRIBUTE.encode(): about})
             with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
                 for frame in self.parts():
                     writer.write_table(fitted(pa.Table.from_pandas(frame), schema))
@@ -177,10 +151,8 @@ class Run:
 
     def verify(self) -> Verification:
         """Check that the table, and each result and sound in it, is still what the run wrote down."""
-        from speechlab.batch._history.verify import verify
-
         with opened(self.store) as store:
-            return verify(self, store)
+            return verify(self.record, store)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {name}" for name, n in self.manifest.get("statuses", {}).items() if n)
@@ -204,7 +176,7 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
     if store is None and isinstance(run, (str, Path)) and (Path(run) / STORE_FILE).is_file():
         return _latest(Path(run))
     if not isinstance(run, str):
-        name = getattr(run, "attrs", {}).get("speechlab_run")
+        name = getattr(run, "attrs", {}).get(RUN_ATTRIBUTE)
         if not isinstance(name, str):
             message = (
                 f"a {type(run).__name__} whose attrs have no 'speechlab_run' (CSV loses it) does not say which run "
@@ -212,17 +184,8 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
             )
             raise InvalidRequestError(message, parameter="run")
         run = name
-    with _looked_into(store) as open_store:
+    with opened_if_there(store) as open_store:
         return Run(open_store.run(run), _kept(store, open_store))
-
-
-@contextmanager
-def _looked_into(store: StoreLike) -> Iterator[Store]:
-    """Open a store that must be there: a folder whose name is wrong is not made, and is not empty either."""
-    if isinstance(store, (str, os.PathLike)) and not (Path(store) / STORE_FILE).is_file():
-        raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
-    with opened(store) as open_store:
-        yield open_store
 
 
 def _latest(folder: Path) -> Run:
@@ -248,7 +211,7 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with _looked_into(store) as open_store:
+    with opened_if_there(store) as open_store:
         records = open_store.runs()
     lines = []
     for record in records:
@@ -269,75 +232,6 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     )
 
 
-def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
-    """Say what differs between the results of two runs.
-
-    Rows are matched by their index label, and among equal labels by their order. How a row came about (status ok or
-    cached, times, attempts) is no difference.
-
-    Args:
-        run_a: The earlier run, in any form that :func:`load` takes.
-        run_b: The later one, of the same operation.
-        store: The store of both; None for the user's own, or for those of two folders.
-
-    Returns:
-        One row for each difference: ``row`` (index label), ``change`` (``added``, ``removed`` or ``changed``),
-        ``column``, and the values ``a`` and ``b`` as text.
-
-    Raises:
-        InvalidRequestError: The runs are of different operations.
-        StoreError: There is no such run, or no table of it.
-    """
-    import pandas as pd
-
-    one, other = load(run_a, store), load(run_b, store)
-    if one.record.operation != other.record.operation:
-        message = (
-            f"{one.id} is of {one.record.operation} and {other.id} of {other.record.operation}; "
-            "compare like with like"
-        )
-        raise InvalidRequestError(message, parameter="run_b")
-    left, right = _comparable(one), _comparable(other)
-    lines: list[tuple[Any, ...]] = [
-        (label[0], "removed", None, None, None) for label in left if label not in right
-    ]
-    lines += [(label[0], "added", None, None, None) for label in right if label not in left]
-    for label, values in left.items():
-        for name, before in values.items():
-            after = right[label][name] if label in right else before
-            if before != after:
-                lines.append((label[0], "changed", name, before, after))
-    cells = list(zip(*lines, strict=True)) or [()] * 5
-    index = pd.RangeIndex(len(lines))
-    made: dict[str, Any] = {"row": pd.Series(list(cells[0]), index=index, dtype=_label_type(one, other))}
-    for (column, kind), told in zip(_DIFF.items(), cells[1:], strict=True):
-        made[column] = make_column(list(told), kind, index)
-    return pd.DataFrame(made)
-
-
-def _label_type(*runs: Run) -> Any:
-    """The type of index labels, if the runs agree on it."""
-    kinds = {next(run.parts()).index.dtype for run in runs}
-    return kinds.pop() if len(kinds) == 1 else "object"
-
-
-def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
-    seen: dict[Any, int] = {}
-    rows: dict[tuple[Any, int], dict[str, str | None]] = {}
-    names = ("status", *_CONTENT[run.record.operation], "error")
-    prefix = run.manifest.get("prefix", "")
-    for frame in run.parts():
-        columns = [frame[prefix + name].tolist() for name in names]
-        for label, *cells in zip(frame.index, *columns, strict=True):
-            count = seen[label] = seen.get(label, -1) + 1
-            values = dict(zip(names, map(_text, cells), strict=True))
-            values["status"] = "done" if values["status"] in _DONE else values["status"]
-            if values.get("audio"):
-                values["audio"] = Path(str(values["audio"])).name
-            rows[label, count] = values
-    return rows
-
-
 def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
     """Whether a column has categories of one type in all pieces."""
     import pandas as pd
@@ -345,12 +239,6 @@ def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
     of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
     return len(of) == 1 and None not in of
-
-
-def _text(value: object) -> str | None:
-    import pandas as pd
-
-    return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
 
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:

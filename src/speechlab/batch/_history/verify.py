@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._history.run import Run, Verification
-from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.operations import STEPS
 from speechlab.store import PART_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from speechlab.batch._plan.step import Step
-    from speechlab.store import Store, Stored
-
-_STEPS: dict[str, type[Step]] = {
-    step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
-}
+    from speechlab.store import RunRecord, Store, Stored
 
 
-def verify(run: Run, store: Store) -> Verification:
-    """Compare a run with the store."""
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a run still holds.
+
+    Attributes:
+        ok: Whether nothing has changed.
+        parts: How many pieces of its table were checked.
+        results: How many results.
+        problems: What has changed.
+    """
+
+    ok: bool
+    parts: int
+    results: int
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def verify(run: RunRecord, store: Store) -> Verification:
+    """Compare a run, as it was written down, with what its store holds now."""
+    evidence_of = STEPS[run.operation].evidence
     problems: list[str] = []
     digest = hashlib.sha256()
     results = 0
     column = run.manifest.get("prefix", "")
-    for part in run.record.parts:
+    for part in run.parts:
         if not store.blobs.verify(part.sha256, PART_SUFFIX):
             problems.append(f"the piece {part.sha256[:12]} of the table is missing or was changed")
             continue
@@ -41,15 +57,15 @@ def verify(run: Run, store: Store) -> Verification:
             if status in {"ok", "cached"}:
                 results += 1
                 problems += _problems(key, stored, store)
-            evidence = None if stored is None else _evidence(run.record.operation, stored)
+            evidence = None if stored is None else evidence_of(stored)
             digest.update(orjson.dumps([key if key is not None else f"error: {error}", evidence]))
-    if not problems and run.record.ended and digest.hexdigest() != run.manifest.get("output_sha256"):
+    if not problems and run.ended and digest.hexdigest() != run.manifest.get("output_sha256"):
         problems.append(
             "the results are not those that the run wrote down; a later run replaced some of them"
         )
-    if not run.record.ended:
+    if not run.ended:
         problems.append(f"the run has no end: it is {run.status}")
-    return Verification(not problems, len(run.record.parts), results, tuple(dict.fromkeys(problems)))
+    return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)))
 
 
 def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:
@@ -60,11 +76,6 @@ def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]
         for path in stored.files.values()
         if not store.blobs.verify(path.stem, path.suffix)
     ]
-
-
-def _evidence(operation: str, stored: Stored) -> list[Any]:
-    kind = _STEPS[operation]
-    return kind.evidence(kind.__new__(kind), stored)
 
 
 def _table(path: Path) -> Any:

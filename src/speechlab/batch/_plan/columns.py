@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._plan.step import Step
+    from speechlab.batch._plan.step import RowStep
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """How a row can end: asked now; known before; failed; failed before and not asked again; not asked, for the run
@@ -29,7 +29,7 @@ BOOKKEEPING = {
 """Columns that every operation adds, and their types."""
 
 
-def result_columns(step: Step) -> dict[str, str]:
+def result_columns(step: RowStep) -> dict[str, str]:
     """Return all columns that an operation adds, and their types."""
     return {**step.columns, **BOOKKEEPING}
 

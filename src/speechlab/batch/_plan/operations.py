@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict
 
-from speechlab.batch._plan.parameters import Column, Parameters, read_parameters
-from speechlab.batch._plan.recordings import content_of, is_path, seconds_of
-from speechlab.batch._plan.step import Answer, Call, Facts, Row, Step, text_cell
+from speechlab.batch._plan.cells import content_of, is_path, seconds_of, text_cell
+from speechlab.batch._plan.step import Answer, Call, RowStep
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     LIMITS,
     AudioFormat,
-    Operation,
     RecognitionRequest,
     SpeechRequest,
     TranslationRequest,
@@ -26,6 +24,7 @@ from speechlab.errors import AudioDecodeError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from speechlab.batch._plan.parameters import Column, Row
     from speechlab.client import AsyncClient
     from speechlab.store import Stored
 
@@ -37,68 +36,67 @@ _LABELS = frozenset({"session_id"})
 """Options that name a call and cannot change what comes of it."""
 
 
-def _column(name: object, parameter: str) -> str:
-    """Return the name of the column that is worked on."""
-    plain = name.name if isinstance(name, Column) else name
-    if not isinstance(plain, str):
-        message = f"{parameter} is {plain!r}; it must be the name of a column, a string"
-        raise InvalidRequestError(message, parameter=parameter)
-    return plain
+class SynthesisParameters(TypedDict, total=False):
+    """What to speak, and how."""
+
+    text: str
+    voice: str | Voice | Column
+    format: str | Column
+    sample_rate: int | str | Column | None
+    temperature: float | str | Column | None
+    repeat: int
 
 
-def _number(repeat: object) -> int:
-    if isinstance(repeat, int) and not isinstance(repeat, bool) and repeat >= 0:
-        return repeat
-    message = f"repeat is {repeat!r}; it must be a whole number of at least 0"
-    raise InvalidRequestError(message, parameter="repeat")
+class TranscriptionParameters(TypedDict, total=False):
+    """What to transcribe, and how."""
+
+    audio: str
+    language: str | Column | None
+    hotwords: Sequence[str] | str | Column | None
+    vad: str | int | Column
+    min_silence_gap: int | str | Column | None
+    segment_padding: int | str | Column | None
+    initial_segment_padding_ms: int | str | Column | None
+    speech_pad_ms: int | str | Column | None
+    min_segment_duration: float | str | Column | None
+    temperature: float | str | Column | None
+    top_p: float | str | Column | None
+    frequency_penalty: float | str | Column | None
+    repetition_penalty: float | str | Column | None
+    session_id: str | Column | None
+    repeat: int
 
 
-def _settings(column: Mapping[str, str], parameters: Parameters, repeat: int) -> dict[str, Any]:
-    """What the manifest says of the parameters: those of all rows by value, and which are columns."""
-    same = {
-        name: value.id if isinstance(value, Voice) else value
-        for name, value in parameters.same.items()
-        if value is not None
-    }
-    return {**same, "repeat": repeat, "columns": {**column, **parameters.columns}}
+class TranslationParameters(TypedDict, total=False):
+    """What to translate, and how."""
+
+    text: str
+    source_lang: Required[str | Column]
+    target_lang: Required[str | Column]
+    keywords: Sequence[str] | str | Column
+    context: str | Column | None
+    model: str | Column | None
+    repeat: int
 
 
-class SynthesisStep(Step):
+class SynthesisStep(RowStep):
     """Texts to audio."""
 
-    operation: Operation = "synthesize"
-    columns: Mapping[str, str] = {
+    operation = "synthesize"
+    parameters = SynthesisParameters
+    works_on = "text"
+    wants_voices = True
+    columns: ClassVar[Mapping[str, str]] = {
         "audio": "string",
         "duration_s": "float64",
         "sample_rate": "Int64",
         "processing_s": "float64",
     }
     content = ("audio", "duration_s", "sample_rate")
-    wants_voices = True
 
-    def __init__(
-        self,
-        facts: Facts,
-        have: Sequence[Any],
-        *,
-        text: str = "text",
-        voice: str | Voice | Column = "voice",
-        format: str | Column = "flac",  # noqa: A002
-        sample_rate: int | str | Column | None = None,
-        temperature: float | str | Column | None = None,
-        repeat: int = 0,
-    ) -> None:
-        self._catalogue, self._service = facts.voices, facts.service
-        self._text, self._repeat = _column(text, "text"), _number(repeat)
-        given = {"voice": voice, "format": format, "sample_rate": sample_rate, "temperature": temperature}
-        self._parameters = read_parameters(given, have)
-        self.needs = (self._text, *self._parameters.columns.values())
-        self.texts = self._parameters.texts | {self._text}
-        self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
-        # what no row could have is refused before any work is done
-        same = dict(self._parameters.same)
+    def _check(self, same: dict[str, Any]) -> None:
         if "voice" in same:
-            self._find(same.pop("voice"), have)
+            self._find(same.pop("voice"), for_all=True)
         self._request({"voice_id": _STANDS_FOR_VOICE, "text": "a", "format": "flac", **same})
 
     def _request(self, fields: dict[str, Any]) -> SpeechRequest:
@@ -111,7 +109,7 @@ class SynthesisStep(Step):
         return SpeechRequest.parse(fields)
 
     def call(self, row: Row) -> Call:
-        text = text_cell(row[self._text], self._text)
+        text = text_cell(row[self._column], self._column)
         asked = self._parameters.of(row)
         voice = self._find(asked.pop("voice"))
         asked["format"] = asked["format"] or "flac"
@@ -128,20 +126,20 @@ class SynthesisStep(Step):
         # a voice with a single rate refuses to be told even that one
         return Call(key, parameters, (voice, request.sample_rate or None), characters=len(text))
 
-    def _find(self, value: object, have: Sequence[Any] | None = None) -> Voice:
+    def _find(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):
             return value
         if not isinstance(value, str):
             message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
             raise InvalidRequestError(message, parameter="voice")
-        assert self._catalogue is not None
-        shown = f"the table has no column {value!r}; it has {', '.join(map(repr, have or ())) or 'none'}"
-        if have is not None and value == "voice":  # a column was meant, whatever a description may say
+        assert self._voices is not None
+        shown = f"the table has no column {value!r}; it has {', '.join(map(repr, self._have)) or 'none'}"
+        if for_all and value == "voice":  # a column was meant, whatever a description may say
             raise InvalidRequestError(shown, parameter="voice")
         try:
-            return self._catalogue[value]
+            return self._voices[value]
         except InvalidRequestError as error:
-            if have is None:
+            if not for_all:
                 raise
             raise InvalidRequestError(f"{shown}; and {error}", parameter="voice") from None
 
@@ -163,19 +161,23 @@ class SynthesisStep(Step):
         files = {"audio": (clip.encoded, f".{asked['format']}")}
         return Answer(response, clip.timing, files, audio_s=clip.duration_s)
 
-    def values(self, stored: Stored) -> dict[str, Any]:
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
         return {"audio": str(stored.files["audio"]), **stored.response}
 
-    def evidence(self, stored: Stored) -> list[Any]:
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
         # where the file lies says nothing; its name is its content
-        return [stored.files["audio"].name, stored.response["duration_s"], stored.response["sample_rate"]]
+        return [stored.files["audio"].name, *super().evidence(stored)[1:]]
 
 
-class TranscriptionStep(Step):
+class TranscriptionStep(RowStep):
     """Audio to text."""
 
-    operation: Operation = "transcribe"
-    columns: Mapping[str, str] = {
+    operation = "transcribe"
+    parameters = TranscriptionParameters
+    works_on = "audio"
+    columns: ClassVar[Mapping[str, str]] = {
         "hypothesis": "string",
         "hypothesis_language": "category",
         "confidence": "float64",
@@ -183,54 +185,10 @@ class TranscriptionStep(Step):
     }
     content = ("hypothesis", "hypothesis_language", "confidence")
 
-    def __init__(
-        self,
-        facts: Facts,
-        have: Sequence[Any],
-        *,
-        audio: str = "audio",
-        language: str | Column | None = None,
-        hotwords: Sequence[str] | str | Column | None = None,
-        vad: str | int | Column = "off",
-        min_silence_gap: int | str | Column | None = None,
-        segment_padding: int | str | Column | None = None,
-        initial_segment_padding_ms: int | str | Column | None = None,
-        speech_pad_ms: int | str | Column | None = None,
-        min_segment_duration: float | str | Column | None = None,
-        temperature: float | str | Column | None = None,
-        top_p: float | str | Column | None = None,
-        frequency_penalty: float | str | Column | None = None,
-        repetition_penalty: float | str | Column | None = None,
-        session_id: str | Column | None = None,
-        repeat: int = 0,
-    ) -> None:
-        given = {
-            "language": language,
-            "hotwords": hotwords,
-            "vad": vad,
-            "min_silence_gap": min_silence_gap,
-            "segment_padding": segment_padding,
-            "initial_segment_padding_ms": initial_segment_padding_ms,
-            "speech_pad_ms": speech_pad_ms,
-            "min_segment_duration": min_segment_duration,
-            "temperature": temperature,
-            "top_p": top_p,
-            "frequency_penalty": frequency_penalty,
-            "repetition_penalty": repetition_penalty,
-            "session_id": session_id,
-        }
-        self._audio, self._repeat = _column(audio, "audio"), _number(repeat)
-        self._service = facts.service
-        self._parameters = read_parameters(given, have)
-        self.needs = (self._audio, *self._parameters.columns.values())
-        self.texts = self._parameters.texts | {self._audio}
-        self.settings = _settings({"audio": self._audio}, self._parameters, self._repeat)
+    def _check(self, same: dict[str, Any]) -> None:
         self._asked: dict[str, dict[str, Any]] = {}
-        # what no row could have is refused before any work is done
-        self._filled(
-            {**self._parameters.same, "vad": VadMode.SEGMENTS}
-        )  # without which some count for nothing
-        self._filled(dict(self._parameters.same))
+        self._filled({**same, "vad": VadMode.SEGMENTS})  # without segments, some are not looked at
+        self._filled(same)
 
     def _filled(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options, defaults filled in, without what cannot change a result."""
@@ -243,10 +201,10 @@ class TranscriptionStep(Step):
         return self._asked[known]
 
     def call(self, row: Row) -> Call:
-        source = row[self._audio]
+        source = row[self._column]
         options = {name: value for name, value in self._parameters.of(row).items() if value is not None}
         filled = self._filled(options)
-        data = content_of(source, self._audio)
+        data = content_of(source, self._column)
         parameters = {**filled, "audio": audio_digest(data)}
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
         # a file is read again only when it is sent, so that a long table does not lie in memory as audio
@@ -259,7 +217,7 @@ class TranscriptionStep(Step):
         source, options = call.payload
         data: bytes = source
         if is_path(source):
-            data = await asyncio.to_thread(content_of, source, self._audio)
+            data = await asyncio.to_thread(content_of, source, self._column)
             if audio_digest(data) != call.parameters["audio"]:
                 raise AudioDecodeError(f"{source} was changed since the batch was planned; plan it again")
         transcript = await lab.transcribe(data, **options)
@@ -275,7 +233,8 @@ class TranscriptionStep(Step):
             ]
         return Answer(response, transcript.timing, audio_s=call.audio_s)
 
-    def values(self, stored: Stored) -> dict[str, Any]:
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
         kept = stored.response
         return {
             "hypothesis": kept["text"],
@@ -284,15 +243,18 @@ class TranscriptionStep(Step):
             "processing_s": kept["processing_s"],
         }
 
-    def evidence(self, stored: Stored) -> list[Any]:
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
         return [*super().evidence(stored), stored.response.get("segments")]
 
 
-class TranslationStep(Step):
+class TranslationStep(RowStep):
     """Text to text in another language."""
 
-    operation: Operation = "translate"
-    columns: Mapping[str, str] = {
+    operation = "translate"
+    parameters = TranslationParameters
+    works_on = "text"
+    columns: ClassVar[Mapping[str, str]] = {
         "translation": "string",
         "model": "category",
         "prompt_tokens": "Int64",
@@ -301,34 +263,8 @@ class TranslationStep(Step):
     }
     content = ("translation", "model")
 
-    def __init__(
-        self,
-        facts: Facts,
-        have: Sequence[Any],
-        *,
-        text: str = "text",
-        source_lang: str | Column,
-        target_lang: str | Column,
-        keywords: Sequence[str] | str | Column = (),
-        context: str | Column | None = None,
-        model: str | Column | None = None,
-        repeat: int = 0,
-    ) -> None:
-        given = {
-            "source_lang": source_lang,
-            "target_lang": target_lang,
-            "keywords": keywords or (),
-            "context": context,
-            "model": model,
-        }
-        self._text, self._repeat = _column(text, "text"), _number(repeat)
-        self._service = facts.service
-        self._parameters = read_parameters(given, have)
-        self.needs = (self._text, *self._parameters.columns.values())
-        self.texts = self._parameters.texts | {self._text}
-        self.settings = _settings({"text": self._text}, self._parameters, self._repeat)
-        # what no row could have is refused before any work is done
-        self._request({"text": "a", "source_lang": "ja", "target_lang": "en", **self._parameters.same})
+    def _check(self, same: dict[str, Any]) -> None:
+        self._request({"text": "a", "source_lang": "ja", "target_lang": "en", **same})
 
     @staticmethod
     def _request(fields: dict[str, Any]) -> TranslationRequest:
@@ -336,7 +272,7 @@ class TranslationStep(Step):
         return TranslationRequest.parse({**fields, "keywords": terms}, limits=LIMITS)
 
     def call(self, row: Row) -> Call:
-        text = text_cell(row[self._text], self._text)
+        text = text_cell(row[self._column], self._column)
         asked = self._request({"text": text, **self._parameters.of(row)})
         parameters = asked.model_dump(mode="json", exclude={"stream"})
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
@@ -354,6 +290,13 @@ class TranslationStep(Step):
         }
         return Answer(response, translation.timing, tokens=usage.total_tokens or 0 if usage else 0)
 
-    def values(self, stored: Stored) -> dict[str, Any]:
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
         kept = dict(stored.response)
         return {"translation": kept.pop("text"), **kept}
+
+
+STEPS: dict[str, type[RowStep]] = {
+    step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
+}
+"""The steps, by the names of their operations."""

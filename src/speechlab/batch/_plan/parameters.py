@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._plan.step import missing, text_cell
+from speechlab.batch._plan.cells import missing, text_cell
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.batch._plan.step import Row
+    Row = Mapping[str, Any]
 
 _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
@@ -27,6 +27,23 @@ _NUMBERS = frozenset(
     }
 )
 _TERMS = frozenset({"keywords", "hotwords"})
+
+
+_DEFAULTS = {
+    "text": "text",
+    "audio": "audio",
+    "voice": "voice",
+    "format": "flac",
+    "vad": "off",
+    "keywords": (),
+    "repeat": 0,
+}
+"""What parameters are that are not given; the others are None."""
+
+
+def defaults_of(parameters: type) -> dict[str, Any]:
+    """Return the value of each of an operation's parameters that is not given."""
+    return {name: _DEFAULTS.get(name) for name in parameters.__annotations__}
 
 
 @dataclass(frozen=True, slots=True)

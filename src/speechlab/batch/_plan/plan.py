@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._options import CHUNK_ROWS, Keeping, StoreLike, check_store
+from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import result_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
@@ -17,24 +16,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._plan.source import Source
-    from speechlab.batch._plan.step import Call, Step
+    from speechlab.batch._plan.source import TableSource
+    from speechlab.batch._plan.step import Call, RowStep
     from speechlab.store import Stored
-
-
-@contextmanager
-def opened(store: StoreLike) -> Iterator[Store]:
-    """Open a store for a while; one that was open already stays so.
-
-    Raises:
-        InvalidRequestError: It is none.
-    """
-    check_store(store)
-    if isinstance(store, Store):
-        yield store
-    else:
-        with Store.default() if store is None else Store(store) as mine:
-            yield mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +70,8 @@ class Plan:
         chunk_rows: Rows of a file or stream that are in memory at once.
     """
 
-    step: Step
-    source: Source
+    step: RowStep
+    source: TableSource
     store: StoreLike
     prefix: str = ""
     service: str = ""
@@ -168,23 +152,23 @@ def check_plan(plan: object) -> Plan:
     raise InvalidRequestError(message, parameter="plan")
 
 
-def make_plan(source: Source, step: Step, keeping: Keeping, *, service: str) -> Plan:
+def make_plan(source: TableSource, step: RowStep, keeping: KeepingOptions, *, service: str) -> Plan:
     """Build the requests of a table, and look up which of them are answered already.
 
     Raises:
         InvalidRequestError: The table lacks a column. A bad row is no reason to raise; it becomes an error row.
     """
-    store = keeping.store
+    store = keeping["store"]
     kept = store if isinstance(store, Store) or store is None else os.fspath(store)
-    plan = Plan(step, source, kept, keeping.prefix, service, keeping.chunk_rows)
+    plan = Plan(step, source, kept, keeping["prefix"], service, keeping["chunk_rows"])
     if source.whole is not None:
-        check_columns(source.whole, step, keeping.prefix)
+        check_columns(source.whole, step, keeping["prefix"])
         with opened(store) as open_store:
             plan._whole.append(make_chunk(source.whole, step, open_store))  # noqa: SLF001 - its only maker
     return plan
 
 
-def check_columns(frame: pd.DataFrame, step: Step, prefix: str) -> None:
+def check_columns(frame: pd.DataFrame, step: RowStep, prefix: str) -> None:
     """Refuse a table that lacks columns, or has some that would be overwritten.
 
     Raises:
@@ -207,7 +191,7 @@ def check_columns(frame: pd.DataFrame, step: Step, prefix: str) -> None:
         raise InvalidRequestError(message, parameter="prefix")
 
 
-def make_chunk(frame: pd.DataFrame, step: Step, store: Store) -> Chunk:
+def make_chunk(frame: pd.DataFrame, step: RowStep, store: Store) -> Chunk:
     """Build the requests of some rows."""
     calls: dict[str, Call] = {}
     rows: list[str | SpeechLabError] = []
@@ -222,7 +206,7 @@ def make_chunk(frame: pd.DataFrame, step: Step, store: Store) -> Chunk:
     return Chunk(frame, calls, rows, store.get_many(calls))
 
 
-def _records(frame: pd.DataFrame, step: Step) -> Iterator[dict[str, Any]]:
+def _records(frame: pd.DataFrame, step: RowStep) -> Iterator[dict[str, Any]]:
     names = list(dict.fromkeys(step.needs))
     for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         yield dict(zip(names, cells, strict=True))

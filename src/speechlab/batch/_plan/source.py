@@ -30,7 +30,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """Rows to work on.
 
     Attributes:
@@ -69,7 +69,7 @@ class Source:
                     yield table.iloc[start : start + rows]
 
 
-def open_source(source: Table) -> Source:
+def open_source(source: Table) -> TableSource:
     """Find out what was given, and look at its columns.
 
     Raises:
@@ -79,10 +79,10 @@ def open_source(source: Table) -> Source:
 
     frame = _as_frame(source)
     if frame is not None:
-        return Source(whole=frame, columns=tuple(frame.columns))
+        return TableSource(whole=frame, columns=tuple(frame.columns))
     if isinstance(source, str | os.PathLike):
         path = _file(Path(source))
-        return Source(path=path, columns=_columns_of(path))
+        return TableSource(path=path, columns=_columns_of(path))
     if isinstance(source, Iterable) and not isinstance(source, dict | bytes | pd.Series):
         return _pieces_of(source)
     more = ": make one of it with .to_frame()" if isinstance(source, pd.Series) else ""
@@ -90,15 +90,15 @@ def open_source(source: Table) -> Source:
     raise InvalidRequestError(message, parameter="source")
 
 
-def _pieces_of(source: Iterable[Any]) -> Source:
+def _pieces_of(source: Iterable[Any]) -> TableSource:
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:
-        return Source(frames=source)
+        return TableSource(frames=source)
     columns = tuple(_given(first).columns)
     # what can be read only once has now been begun
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
-    return Source(frames=frames, columns=columns)
+    return TableSource(frames=frames, columns=columns)
 
 
 def _given(piece: object) -> pd.DataFrame:

@@ -1,52 +1,24 @@
-"""A call as data, what came back, and what an operation has to know: no client, no store, no table."""
+"""What every operation does with a table: which columns it reads, what it asks of a row, what it adds."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from speechlab.batch._plan.parameters import Column, defaults_of, read_parameters
 from speechlab.client import replaying_from
+from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Mapping, Sequence
 
-    from speechlab.client import AsyncClient, Client, Timing, VoiceCatalogue
+    from speechlab.batch._keeping import StoreLike
+    from speechlab.batch._plan.parameters import Row
+    from speechlab.client import AsyncClient, Timing, VoiceCatalogue
     from speechlab.contract import Operation
-    from speechlab.store import Store, Stored
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What has to be known of a service before a table can be planned.
-
-    Attributes:
-        service: Its identity, never a credential.
-        voices: Its catalogue, where the operation needs it.
-    """
-
-    service: str
-    voices: VoiceCatalogue | None = None
-
-    @classmethod
-    def of(
-        cls, lab: Client, store: Store | str | os.PathLike[str] | None = None, *, voices: bool = False
-    ) -> Facts:
-        """Ask a synchronous client; one that only replays answers from the batch's store."""
-        lab = replaying_from(lab, store)
-        return cls(lab.identity(), lab.voices() if voices else None)
-
-    @classmethod
-    async def ask(
-        cls, lab: AsyncClient, store: Store | str | os.PathLike[str] | None = None, *, voices: bool = False
-    ) -> Facts:
-        """Ask an asynchronous client; one that only replays answers from the batch's store."""
-        lab = replaying_from(lab, store)
-        return cls(await lab.identity(), await lab.voices() if voices else None)
+    from speechlab.store import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,34 +59,68 @@ class Call:
     audio_s: float = 0.0
 
 
-class Step(ABC):
-    """One of the operations, with the parameters that are the same for all rows.
+class RowStep(ABC):
+    """An operation over the rows of a table.
+
+    Args:
+        given: The parameters that the user gave.
+        have: Names of the table's columns.
+        service: Identity of the service, never a credential.
+        voices: Its catalogue, if the operation needs it.
 
     Attributes:
         operation: Its name in the contract.
+        parameters: What it takes, by name and type.
+        works_on: The parameter that names the column of texts or recordings.
+        wants_voices: Whether it has to know the service's catalogue.
         columns: Result columns and their types.
         content: Those of them that are the result, and not how it came about.
-        wants_voices: Whether it has to know the service's catalogue.
         needs: Columns of the input.
         texts: Those of them whose cells are texts, also where a file does not say so.
         settings: The parameters, for the manifest.
+
+    Raises:
+        InvalidRequestError: A parameter is not allowed, or the table lacks a column.
     """
 
-    operation: Operation
-    columns: Mapping[str, str]
-    content: tuple[str, ...]
-    wants_voices: bool = False
-    needs: tuple[str, ...]
-    texts: frozenset[str]
-    settings: Mapping[str, Any]
+    operation: ClassVar[Operation]
+    parameters: ClassVar[type]
+    works_on: ClassVar[str]
+    wants_voices: ClassVar[bool] = False
+    columns: ClassVar[Mapping[str, str]]
+    content: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        have: Sequence[Any],
+        *,
+        service: str,
+        voices: VoiceCatalogue | None = None,
+    ) -> None:
+        values = {**defaults_of(self.parameters), **given}
+        self._have, self._service, self._voices = have, service, voices
+        self._column = _column(values.pop(self.works_on), self.works_on)
+        self._repeat = _repeat(values.pop("repeat"))
+        self._parameters = read_parameters(values, have)
+        self.needs = (self._column, *self._parameters.columns.values())
+        self.texts = self._parameters.texts | {self._column}
+        self.settings = self._settings()
+        # what no row could have is refused before any work is done
+        self._check(dict(self._parameters.same))
+
+    @classmethod
+    async def ask(cls, lab: AsyncClient, store: StoreLike) -> tuple[str, VoiceCatalogue | None]:
+        """Ask who the service is and for its voices, where they are needed.
+
+        A client that only replays is answered from the batch's store.
+        """
+        lab = replaying_from(lab, store)
+        return await lab.identity(), await lab.voices() if cls.wants_voices else None
 
     @abstractmethod
-    def __init__(self, facts: Facts, have: Sequence[Any], **parameters: Any) -> None:
-        """Take the parameters, for a table with these columns.
-
-        Raises:
-            InvalidRequestError: One is not allowed, or the table lacks a column.
-        """
+    def _check(self, same: dict[str, Any]) -> None:
+        """Refuse a parameter of all rows that no row could have."""
 
     @abstractmethod
     def call(self, row: Row) -> Call:
@@ -132,44 +138,39 @@ class Step(ABC):
             SpeechLabError: It failed.
         """
 
+    @staticmethod
     @abstractmethod
-    def values(self, stored: Stored) -> dict[str, Any]:
+    def values(stored: Stored) -> dict[str, Any]:
         """Return the result columns of a stored result."""
 
-    def evidence(self, stored: Stored) -> list[Any]:
-        """Return what a result comes down to, as JSON values; audio by its SHA-256."""
-        values = self.values(stored)
-        return [values[name] for name in self.content]
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
+        """Return the content of a stored result as JSON values; audio by its SHA-256."""
+        values = cls.values(stored)
+        return [values[name] for name in cls.content]
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters for the manifest: those of all rows by value, and which are columns."""
+        same = {
+            name: value.id if isinstance(value, Voice) else value
+            for name, value in self._parameters.same.items()
+            if value is not None
+        }
+        columns = {self.works_on: self._column, **self._parameters.columns}
+        return {**same, "repeat": self._repeat, "columns": columns}
 
 
-def text_cell(value: object, column: str) -> str:
-    """Return a cell that must hold text.
-
-    Raises:
-        InvalidRequestError: It is empty, or something else.
-    """
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            at = error.start
-        else:
-            return value
-        message = f"column {column!r} holds half a surrogate pair at position {at}; remove or mend it"
-    elif missing(value):
-        message = f"column {column!r} is empty in this row"
-    else:
-        message = (
-            f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
-        )
-    raise InvalidRequestError(message, parameter=column)
+def _column(name: object, parameter: str) -> str:
+    """The name of the column that is worked on."""
+    plain = name.name if isinstance(name, Column) else name
+    if not isinstance(plain, str):
+        message = f"{parameter} is {plain!r}; it must be the name of a column, a string"
+        raise InvalidRequestError(message, parameter=parameter)
+    return plain
 
 
-def missing(value: object) -> bool:
-    """Return whether a cell is empty."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither equal nor unequal to anything
-        return True
-    except ValueError:  # an array in a cell
-        return False
+def _repeat(repeat: object) -> int:
+    if isinstance(repeat, int) and not isinstance(repeat, bool) and repeat >= 0:
+        return repeat
+    message = f"repeat is {repeat!r}; it must be a whole number of at least 0"
+    raise InvalidRequestError(message, parameter="repeat")

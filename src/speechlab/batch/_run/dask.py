@@ -23,8 +23,8 @@ from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.batch._options import Options
-    from speechlab.batch._plan.step import Answer, Call, Step
+    from speechlab.batch._plan.step import Answer, Call, RowStep
+    from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Send
     from speechlab.client import AsyncClient
 
@@ -41,7 +41,7 @@ Waiting = tuple["Call", "asyncio.Future[Answer]", int]
 
 
 @asynccontextmanager
-async def workers(executor: Any, step: Step, lab: AsyncClient, options: Options) -> AsyncIterator[Send]:
+async def workers(executor: Any, step: RowStep, lab: AsyncClient, options: RunOptions) -> AsyncIterator[Send]:
     """Give a way to send calls through a cluster's workers.
 
     Args:
@@ -70,7 +70,7 @@ async def workers(executor: Any, step: Step, lab: AsyncClient, options: Options)
 class _Crew:
     """The workers of a cluster, as seen by the one who hands out the work."""
 
-    def __init__(self, executor: Any, step: Step, lab: AsyncClient, options: Options) -> None:
+    def __init__(self, executor: Any, step: RowStep, lab: AsyncClient, options: RunOptions) -> None:
         self._executor, self._step, self._options = executor, step, options
         self._lab = pickle.dumps(lab)
         self._waiting: deque[Waiting] = deque()
@@ -133,9 +133,9 @@ class _Crew:
                 done.set_exception(APIConnectionError(text, attempts=_TRIES, possibly_metered=True))
 
     async def _hand_out(self, alive: list[str]) -> None:
-        if alive and self._pacer is None and self._options.rate is not None and self._waiting:
+        if alive and self._pacer is None and self._options["rate"] is not None and self._waiting:
             self._pacer_at = alive[0]
-            self._pacer = await self._make_pacer(alive[0], self._options.rate)
+            self._pacer = await self._make_pacer(alive[0], self._options["rate"])
             if self._pacer is None:  # that worker was lost meanwhile: look again who is there
                 self._looked = 0.0
                 return
@@ -143,8 +143,8 @@ class _Crew:
         for worker, chunk in self._chunks.values():
             busy[worker] += len(chunk)
         for worker in sorted(alive, key=busy.__getitem__):
-            while self._waiting and busy[worker] < self._options.concurrency:
-                free = min(_CHUNK, self._options.concurrency - busy[worker])
+            while self._waiting and busy[worker] < self._options["concurrency"]:
+                free = min(_CHUNK, self._options["concurrency"] - busy[worker])
                 chunk = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
                 busy[worker] += len(chunk)
                 self._submit(worker, chunk)
@@ -225,7 +225,7 @@ _clients: dict[tuple[bytes, int], AsyncClient] = {}
 """One client for each service and event loop of a worker's process."""
 
 
-async def work(described: bytes, step: Step, calls: list[Call], pacer: Any, pacer_at: str) -> list[Any]:
+async def work(described: bytes, step: RowStep, calls: list[Call], pacer: Any, pacer_at: str) -> list[Any]:
     """Make some calls; runs on a worker.
 
     Args:

@@ -20,20 +20,17 @@ from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, Rules, Stop
 from speechlab.batch._run.window import Window
 from speechlab.batch._table.assemble import assemble_chunk
-from speechlab.batch._table.record import environment, table_bytes
+from speechlab.batch._table.record import RUN_ATTRIBUTE, environment, table_bytes
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._options import Options
     from speechlab.batch._plan.plan import Chunk, Plan
+    from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Send
     from speechlab.store import Store
-
-ATTRIBUTE = "speechlab_run"
-"""Under this name a result's ``attrs`` hold the id of its run."""
 
 
 @dataclass
@@ -52,7 +49,7 @@ class Execution:
     """
 
     plan: Plan
-    options: Options
+    options: RunOptions
     keep: bool = True
     tally: Tally = field(default_factory=Tally)
     stop: Stop = field(default_factory=Stop)
@@ -83,7 +80,7 @@ class Execution:
             StoreError: A result could not be kept.
         """
         store.save_run(self.record)
-        rules = Rules(self.options.budget or Budget(), self.options.max_error_share, self.stop)
+        rules = Rules(self.options["budget"] or Budget(), self.options["max_error_share"], self.stop)
         try:
             chunks = self.plan.chunks(store)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
@@ -104,7 +101,7 @@ class Execution:
     async def _chunk(self, chunk: Chunk, store: Store, send: Send, rules: Rules) -> None:
         outcomes = {key: Outcome("cached", stored) for key, stored in chunk.found.items()}
         pending = chunk.pending
-        if not self.options.retry_failed:
+        if not self.options["retry_failed"]:
             failed = store.failures([call.key for call in pending])
             outcomes |= {key: Outcome.failed_before(attempt, "skipped") for key, attempt in failed.items()}
             pending = [call for call in pending if call.key not in failed]
@@ -123,8 +120,8 @@ class Execution:
         self._add(chunk, outcomes | window.outcomes, store)
 
     def _width(self) -> int:
-        executor = self.options.executor
-        return self.options.concurrency * (max(1, len(executor.ncores())) if executor is not None else 1)
+        executor = self.options["executor"]
+        return self.options["concurrency"] * (max(1, len(executor.ncores())) if executor is not None else 1)
 
     def _add(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
         reason = self.stop.reason or "the run ended before its turn came"
@@ -132,7 +129,7 @@ class Execution:
         outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
         frame = assemble_chunk(chunk, self.plan.step, outcomes, prefix=self.plan.prefix)
         prefix = self.plan.prefix
-        frame.attrs[ATTRIBUTE] = self.record.id
+        frame.attrs[RUN_ATTRIBUTE] = self.record.id
         self._statuses.update(str(status) for status in frame[prefix + "status"])
         for name in ("usage_characters", "usage_audio_s", "usage_tokens"):
             total = self._usage.get(name.removeprefix("usage_"), 0.0)
@@ -166,14 +163,11 @@ class Execution:
         """Say what the user has to hear of how it ended.
 
         Raises:
-            KeyboardInterrupt: Someone interrupted it.
             ExceptionGroup: Rows failed, and ``on_error="raise"``.
         """
-        if self.stop.status == "interrupted":
-            raise KeyboardInterrupt
         if self.stop and self.stop.reason:
-            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=4)
-        if self.options.on_error == "raise" and self.errors:
+            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=5)  # the user's own line
+        if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)
 

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from speechlab.batch._keeping import is_number, refused
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -43,8 +44,14 @@ class Budget:
                 raise InvalidRequestError(message, parameter="budget")
 
 
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+def check_error_share(value: object) -> None:
+    """Refuse what is no share of calls.
+
+    Raises:
+        InvalidRequestError: It is neither a number from 0 to 1 nor None.
+    """
+    if value is not None and not (is_number(value) and 0 <= value <= 1):
+        raise refused("max_error_share", value, "a number from 0 to 1, or None")
 
 
 class Stop:
@@ -75,9 +82,6 @@ class Rules:
     """
 
     def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
-        if max_error_share is not None and not _is_share(max_error_share):
-            message = f"max_error_share is {max_error_share!r}; it must be a number from 0 to 1, or None"
-            raise InvalidRequestError(message, parameter="max_error_share")
         self._budget, self._share, self.stop = budget, max_error_share, stop
         self.calls = 0
         self.characters = 0

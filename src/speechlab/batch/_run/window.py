@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Send = Callable[["Call"], Awaitable["Answer"]]
 _LARGE = 200_000
-_MOST_WAITING = 4
+_MAX_WAITING = 4
 """Calls begun, at most, for each that may be under way; the others wait before they are sent again."""
 _GRACE_S = 1.0
 """How long calls under way may go on when someone interrupts; they are paid for."""
@@ -83,14 +83,14 @@ class Writer:
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
+class _WindowPlace:
     """Where a call is made; lent to another while it waits before it is sent again."""
 
     window: Window
     lent: bool = False
 
 
-_place: ContextVar[_Place | None] = ContextVar("place", default=None)
+_place: ContextVar[_WindowPlace | None] = ContextVar("place", default=None)
 
 
 def lend_places(event: CallEvent) -> None:
@@ -152,7 +152,7 @@ class Window:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    def lend(self, place: _Place, *, lent: bool) -> None:
+    def lend(self, place: _WindowPlace, *, lent: bool) -> None:
         """Let another call be made while this one waits, or no longer."""
         if place.lent != lent:
             place.lent = lent
@@ -162,7 +162,7 @@ class Window:
     def _fill(self) -> None:
         while (
             self._active - self._lent < self._width
-            and self._active < _MOST_WAITING * self._width
+            and self._active < _MAX_WAITING * self._width
             and not self._rules.stop
             and (call := next(self._feed, None)) is not None
         ):
@@ -178,7 +178,7 @@ class Window:
             worker.cancel()
 
     async def _work(self, call: Call | None) -> None:
-        place = _Place(self)
+        place = _WindowPlace(self)
         _place.set(place)
         try:
             while call is not None and not self._rules.stop:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import make_column, result_columns
-from speechlab.batch._plan.plan import check_plan, opened
+from speechlab.batch._plan.plan import check_plan
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._options import StoreLike
+    from speechlab.batch._keeping import StoreLike
     from speechlab.batch._plan.plan import Chunk, Plan
-    from speechlab.batch._plan.step import Step
+    from speechlab.batch._plan.step import RowStep
     from speechlab.store import Store
 
 
@@ -64,7 +65,7 @@ def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
 
 
 def assemble_chunk(
-    chunk: Chunk, step: Step, outcomes: dict[str, Outcome], *, prefix: str = ""
+    chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], *, prefix: str = ""
 ) -> pd.DataFrame:
     """Return rows with the result columns added: same index, same order."""
     told: set[str] = set()
@@ -76,7 +77,7 @@ def assemble_chunk(
 
 
 def _row(
-    row: str | SpeechLabError, step: Step, outcomes: dict[str, Outcome], told: set[str]
+    row: str | SpeechLabError, step: RowStep, outcomes: dict[str, Outcome], told: set[str]
 ) -> dict[str, Any]:
     if isinstance(row, SpeechLabError):
         return {"status": "error", "attempts": 0, **_spent(None), **_error(row)}
@@ -119,7 +120,7 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
     }
 
 
-def join_frames(frames: Sequence[pd.DataFrame], step: Step, prefix: str) -> pd.DataFrame:
+def join_frames(frames: Sequence[pd.DataFrame], step: RowStep, prefix: str) -> pd.DataFrame:
     """Join the pieces of a table, so that the result has the types that it would have in one piece."""
     import pandas as pd
 

@@ -14,6 +14,9 @@ from speechlab.contract import CONTRACT_VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+RUN_ATTRIBUTE = "speechlab_run"
+"""Under this name a table's ``attrs`` hold the id of the run that made it, and an exported file its manifest."""
+
 
 def environment() -> dict[str, Any]:
     """Return the versions that a run depends on; nothing that tells of the user or the machine."""

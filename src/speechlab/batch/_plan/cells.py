@@ -1,4 +1,4 @@
-"""Recordings in the cells of a table: their bytes, and how long they are."""
+"""Cells of a table: texts, recordings, and what is empty."""
 
 from __future__ import annotations
 
@@ -7,8 +7,40 @@ from io import BytesIO
 from pathlib import Path
 
 from speechlab.audio import AudioClip
-from speechlab.batch._plan.step import missing, text_cell
 from speechlab.errors import AudioDecodeError, InvalidRequestError
+
+
+def text_cell(value: object, column: str) -> str:
+    """Return a cell that must hold text.
+
+    Raises:
+        InvalidRequestError: It is empty, or something else.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            at = error.start
+        else:
+            return value
+        message = f"column {column!r} holds half a surrogate pair at position {at}; remove or mend it"
+    elif missing(value):
+        message = f"column {column!r} is empty in this row"
+    else:
+        message = (
+            f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
+        )
+    raise InvalidRequestError(message, parameter=column)
+
+
+def missing(value: object) -> bool:
+    """Return whether a cell is empty."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor unequal to anything
+        return True
+    except ValueError:  # an array in a cell
+        return False
 
 
 def is_path(source: object) -> bool:

@@ -1,0 +1,188 @@
+"""The two ways to wait for a batch: by blocking the caller's thread, and by ``await``.
+
+Progress is shown where the caller's output is: by its thread, or on its loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from speechlab.batch._keeping import opened
+from speechlab.batch._run.pace import paced
+from speechlab.batch._run.progress import Display
+from speechlab.batch._run.window import lend_places
+from speechlab.client import AsyncClient, Client, begin, remember_service, replaying_from, telling
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
+
+    from speechlab.batch._run.execution import Execution
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_LOOK_S = 0.05
+"""How often a blocked thread looks at what the client's loop has done."""
+_SHOW_S = 0.1
+_END_S = 10.0
+"""How long an interrupted run may take to end."""
+
+
+class Waiting(ABC):
+    """What waiting means where a batch was called."""
+
+    @abstractmethod
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        """Ask the service something."""
+
+    @abstractmethod
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Do work that asks no service."""
+
+    @abstractmethod
+    async def perform(self, execution: Execution) -> None:
+        """Make the calls of an execution, and show how far it is."""
+
+
+class Blocking(Waiting):
+    """The caller's thread works and waits; calls are made on the client's loop.
+
+    Nothing here suspends, so that :func:`waited` can run it without a loop.
+    """
+
+    def __init__(self, lab: object) -> None:
+        if not isinstance(lab, Client):
+            message = (
+                f"lab is {lab!r}; give a Client, as sl.connect() does; with an AsyncClient, await the functions "
+                "that begin with a, such as sl.batch.atranslate"
+            )
+            raise InvalidRequestError(message, parameter="lab")
+        self._lab = lab
+
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        future = begin(self._lab, question)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        return function()
+
+    async def perform(self, execution: Execution) -> None:
+        display = _display(execution)
+        future = begin(self._lab, lambda lab: _perform(execution, lab))
+        try:
+            _wait(future, display)
+        except KeyboardInterrupt:
+            execution.stop.set("someone interrupted it", "interrupted")
+            with suppress(NotYet):
+                future.result(_END_S)
+            raise
+        except BaseException:
+            # the user's own function of progress failed: let nothing go on unseen
+            execution.stop.set("showing progress failed", "interrupted")
+            with suppress(Exception):
+                future.result(_END_S)
+            raise
+        finally:
+            future.cancel()
+            with suppress(Exception):
+                display.close()
+
+
+class Awaiting(Waiting):
+    """The caller has a loop, which goes on meanwhile."""
+
+    def __init__(self, lab: object) -> None:
+        if not isinstance(lab, AsyncClient):
+            message = (
+                f"lab is {lab!r}; give an AsyncClient; "
+                "with a Client, call the functions without an a before them"
+            )
+            raise InvalidRequestError(message, parameter="lab")
+        self._lab = lab
+
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        return await question(self._lab)
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        return await asyncio.to_thread(function)
+
+    async def perform(self, execution: Execution) -> None:
+        display = _display(execution)
+        task = asyncio.create_task(_perform(execution, self._lab))
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=_SHOW_S)
+                display.show()
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with suppress(Exception):
+                display.close()
+
+
+def waited(
+    work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
+    lab: Client,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Work with a synchronous client, and block until it is done."""
+    running = work(Blocking(lab), *args, **kwargs)
+    try:
+        running.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    running.close()
+    raise RuntimeError("work that blocks must not wait for a loop")
+
+
+async def awaited(
+    work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
+    lab: AsyncClient,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Work with an asynchronous client."""
+    return await work(Awaiting(lab), *args, **kwargs)
+
+
+async def _perform(execution: Execution, lab: AsyncClient) -> None:
+    """Make the calls of an execution here, or by workers elsewhere."""
+    options, step = execution.options, execution.plan.step
+    with opened(execution.plan.store) as store:
+        await remember_service(lab, store)
+        lab = replaying_from(lab, store)
+        if options["executor"] is not None:
+            from speechlab.batch._run.dask import workers
+
+            async with workers(options["executor"], step, lab, options) as send:
+                await execution.run(store, send)
+            return
+        told = telling(lab, lend_places)
+        await execution.run(store, paced(lambda call: step.send(call, told), options["rate"]))
+
+
+def _display(execution: Execution) -> Display:
+    return Display(execution.tally, execution.options["progress"], execution.plan.step.operation)
+
+
+def _wait(future: Future[None], display: Display) -> None:
+    while True:
+        try:
+            future.result(_LOOK_S)
+        except NotYet:
+            if future.done():
+                raise
+            display.show()
+        else:
+            return
