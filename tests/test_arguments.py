@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab._arguments import is_missing, no_column
+from speechlab._arguments import is_missing, is_number, is_whole_number, no_column
 
 
 @pytest.mark.parametrize("cell", [None, float("nan"), np.float32("nan"), np.float64("nan"), pd.NA, pd.NaT])
@@ -17,6 +17,18 @@ def test_cells_that_hold_nothing(cell):
 @pytest.mark.parametrize("cell", ["", "nan", 0, 0.0, False, b"", [], {}, np.zeros(3), np.array([1, np.nan])])
 def test_cells_that_hold_something(cell):
     assert not is_missing(cell)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, np.float32(1.5), np.int64(3), float("inf")])
+def test_numbers(value):
+    assert is_number(value)
+    assert is_whole_number(value) == (value in {0, 3})
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, np.zeros(1)])
+def test_what_is_no_number(value):
+    assert not is_number(value)
+    assert not is_whole_number(value)
 
 
 def test_a_missing_column_is_told_with_those_that_are_there():

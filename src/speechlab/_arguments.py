@@ -1,8 +1,9 @@
-"""Checks of what users give, shared by the rooms: tables with their columns and cells."""
+"""Checks of what users give, shared by the rooms: numbers, tables with their columns and cells."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from speechlab.errors import InvalidRequestError
@@ -26,6 +27,16 @@ def is_missing(value: object) -> bool:
         return True
     except ValueError:  # an array in a cell
         return False
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, NumPy's included; a bool is a word."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole_number(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, NumPy's included; a bool is a word."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:

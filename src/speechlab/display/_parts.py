@@ -8,9 +8,9 @@ mid-tones with enough contrast on light and dark alike.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
+from speechlab._arguments import is_number, is_whole_number
 from speechlab.display._html import Html, element, join
 
 if TYPE_CHECKING:
@@ -151,16 +151,11 @@ def diff(
     return element("span", join(separator, parts), lang=lang, dir="auto")
 
 
-def _is_number(value: object) -> bool:
-    # numpy's numbers are Real as well; a bool is a word.
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 class _Column:
     """How the cells of one column look: numbers to the right, floats with equally many decimals."""
 
     def __init__(self, values: list[object], *, right: bool = False) -> None:
-        numbers = [value for value in values if isinstance(value, Real) and _is_number(value)]
+        numbers = [value for value in values if is_number(value)]
         given = sum(value is not None for value in values)
         self.numeric = right or (bool(numbers) and len(numbers) == given)
         sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
@@ -172,9 +167,9 @@ class _Column:
         """One cell; the label stands in front of it where a screen is too narrow for columns."""
         if value is None:
             return element("td", "–", style=self.style(), data_label=label)
-        if not (isinstance(value, Real) and _is_number(value)):
+        if not is_number(value):
             return element("td", value, lang=lang, dir="auto", style=self.style(), data_label=label)
-        text = str(value) if isinstance(value, Integral) else f"{float(value):.{self.decimals}f}"
+        text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"
         return element("td", text, style=self.style(), data_label=label)
 
     def style(self, *, head: bool = False) -> str:

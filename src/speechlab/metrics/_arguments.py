@@ -8,10 +8,9 @@ table is no business of this module, because one row stops nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
 from typing import Any
 
-from speechlab._arguments import is_frame
+from speechlab._arguments import is_frame, is_number, is_whole_number
 from speechlab.errors import InvalidRequestError
 
 
@@ -59,21 +58,21 @@ def check_choice(value: object, choices: Iterable[str], argument: str, what: str
 
 def check_level(level: object) -> None:
     """Refuse a level that is no probability."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
+    if not is_number(level) or not 0 < float(level) < 1:
         message = f"a confidence level lies between 0 and 1, not at {level!r:.60}; use 0.95 for 95 %"
         raise InvalidRequestError(message, parameter="level")
 
 
 def check_draws(n: object) -> None:
     """Refuse a bootstrap without draws."""
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+    if not is_whole_number(n) or n < 1:
         message = f"a bootstrap needs draws, a whole number of them, not n={n!r:.60}; use 1000 or more"
         raise InvalidRequestError(message, parameter="n")
 
 
 def check_seed(seed: object) -> None:
     """Refuse a seed that would not give the same draws again."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+    if not is_whole_number(seed) or seed < 0:
         message = (
             f"seed={seed!r:.60} is no seed; give a whole number from 0 on, so that the same draws come again"
         )
@@ -82,7 +81,7 @@ def check_seed(seed: object) -> None:
 
 def check_number(value: object, argument: str, low: float, high: float, unit: str) -> None:
     """Refuse what is no number in a range."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+    if not is_number(value) or not low <= float(value) <= high:
         message = (
             f"{argument}={value!r:.60} is out of range; give a number of {unit} from {low:g} to {high:g}"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import anywidget
 import numpy as np
 import traitlets
 
+from speechlab._arguments import is_number
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
 
@@ -156,7 +156,7 @@ def _clip_of(audio: Any) -> AudioClip:
 
 
 def _seconds(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+    if not is_number(value) or math.isnan(value):
         raise InvalidRequestError(f"{name} {value!r} must be a time in seconds", parameter=name)
     return float(value)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from speechlab._arguments import is_number, is_whole_number
 from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
@@ -163,9 +163,8 @@ def check_number(
     Raises:
         ConfigurationError: It is not usable.
     """
-    kind = Integral if whole else Real
-    right = isinstance(value, kind) and not isinstance(value, bool)
-    if right and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
+    number = is_whole_number(value) if whole else is_number(value)
+    if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
         return
     allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
     raise ConfigurationError(f"{name} is {value!r}; {allowed}")
