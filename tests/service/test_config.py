@@ -12,7 +12,7 @@ from speechlab.service._accounts.keyring import Keyring
 from speechlab.service._config import given_settings, merged_engines, setting_names
 from speechlab.service._engines.engines import served_engines
 from speechlab.service._keys import is_key_form
-from speechlab.service._logs import facts_of
+from speechlab.service._logs import error_fields
 
 
 def test_file_then_environment_then_arguments(tmp_path):
@@ -183,10 +183,10 @@ def test_a_users_folder_that_is_not_there(tmp_path):
 def test_failures_are_logged_without_the_texts_of_strangers():
     with pytest.raises(KeyError) as caught:
         {}["a secret text"]
-    facts = facts_of(caught.value)
-    assert "secret" not in json.dumps(facts)
-    assert facts["error"] == "KeyError"
-    assert any("test_config" in place for place in facts["at"])
+    fields = error_fields(caught.value)
+    assert "secret" not in json.dumps(fields)
+    assert fields["error"] == "KeyError"
+    assert any("test_config" in place for place in fields["at"])
 
 
 def test_settings_can_go_to_another_process():

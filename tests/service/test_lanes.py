@@ -50,12 +50,12 @@ def test_pieces_come_in_order_and_the_iterator_is_closed():
     async def main() -> None:
         lane, seen = make(), []
         async with (
-            lane.job("tts") as job,
-            contextlib.aclosing(lane.iterate(job, lambda: numbers(3, seen, "a"))) as it,
+            lane.admit("tts") as admission,
+            contextlib.aclosing(lane.iterate(admission, lambda: numbers(3, seen, "a"))) as it,
         ):
             assert [piece async for piece in it] == [0, 1, 2]
         assert seen == ["a0", "a1", "a2", "a closed"]
-        assert job.engine_s > 0.02
+        assert admission.engine_s > 0.02
         assert lane.admitted == 0
 
     asyncio.run(main())
@@ -67,8 +67,8 @@ def test_two_syntheses_take_turns():
 
         async def consume(name: str, count: int) -> None:
             async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, lambda: numbers(count, seen, name))) as it,
+                lane.admit("tts") as admission,
+                contextlib.aclosing(lane.iterate(admission, lambda: numbers(count, seen, name))) as it,
             ):
                 async for _ in it:
                     pass
@@ -85,8 +85,10 @@ def test_whole_iterations_do_not_mix():
 
         async def consume(name: str) -> None:
             async with (
-                lane.job("translate") as job,
-                contextlib.aclosing(lane.iterate(job, lambda: numbers(4, seen, name), whole=True)) as it,
+                lane.admit("translate") as admission,
+                contextlib.aclosing(
+                    lane.iterate(admission, lambda: numbers(4, seen, name), whole=True)
+                ) as it,
             ):
                 async for _ in it:
                     pass
@@ -116,8 +118,8 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
                 running -= 1
 
         async def use(lane: Lane, task) -> None:
-            async with lane.job("tts") as job:
-                await lane.call(job, task)
+            async with lane.admit("tts") as admission:
+                await lane.call(admission, task)
 
         async def light() -> None:
             nonlocal light_done
@@ -147,8 +149,8 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
 
         async def consume() -> None:
             async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, stuck, whole=whole)) as it,
+                lane.admit("tts") as admission,
+                contextlib.aclosing(lane.iterate(admission, stuck, whole=whole)) as it,
             ):
                 async for _ in it:
                     pass
@@ -162,8 +164,8 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
         assert not closed.is_set()
 
         async def next_one() -> None:
-            async with lane.job("tts") as job:
-                await lane.call(job, lambda: None)
+            async with lane.admit("tts") as admission:
+                await lane.call(admission, lambda: None)
 
         follower = asyncio.create_task(next_one())
         await asyncio.sleep(0.1)
@@ -185,8 +187,8 @@ def test_cancelled_while_waiting_for_a_turn():
         gate = threading.Event()
 
         async def use(task) -> None:
-            async with lane.job("tts") as job:
-                await lane.call(job, task)
+            async with lane.admit("tts") as admission:
+                await lane.call(admission, task)
 
         first = asyncio.create_task(use(lambda: gate.wait(10)))
         await asyncio.sleep(0.05)
@@ -210,8 +212,10 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
         async def consume(name: str, pause: asyncio.Event) -> list[int]:
             got = []
             async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, lambda: numbers(4, seen, name), whole=whole)) as it,
+                lane.admit("tts") as admission,
+                contextlib.aclosing(
+                    lane.iterate(admission, lambda: numbers(4, seen, name), whole=whole)
+                ) as it,
             ):
                 async for piece in it:
                     got.append(piece)
@@ -230,8 +234,8 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
         assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
         assert lane.admitted == 0
         # The place is there once, not twice.
-        async with lane.job("tts"):
-            assert lane._places.locked()
+        async with lane.admit("tts"):
+            assert lane._slots.locked()
 
     asyncio.run(main())
 
@@ -253,8 +257,8 @@ def test_a_place_that_was_lent_is_taken_back_in_order():
 
         async def consume(name: str, pause_s: float) -> None:
             async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, lambda: busy(name))) as it,
+                lane.admit("tts") as admission,
+                contextlib.aclosing(lane.iterate(admission, lambda: busy(name))) as it,
             ):
                 async for _ in it:
                     asked.set()
@@ -275,8 +279,8 @@ def test_pieces_made_ahead_are_bounded(monkeypatch):
     async def main() -> None:
         lane, seen = make(), []
         async with (
-            lane.job("translate") as job,
-            contextlib.aclosing(lane.iterate(job, lambda: numbers(50, seen, "a"), whole=True)) as it,
+            lane.admit("translate") as admission,
+            contextlib.aclosing(lane.iterate(admission, lambda: numbers(50, seen, "a"), whole=True)) as it,
         ):
             assert await anext(it) == 0
             await until(lambda: "a3" in seen)
@@ -290,13 +294,13 @@ def test_pieces_made_ahead_are_bounded(monkeypatch):
 def test_a_full_queue_answers_at_once():
     async def main() -> None:
         lane = make(queue_limit=1)
-        async with lane.job("asr"):
+        async with lane.admit("asr"):
             with pytest.raises(Fault) as caught:
-                async with lane.job("asr"):
+                async with lane.admit("asr"):
                     pass
         assert caught.value.status == 429
         assert caught.value.headers["Retry-After"]
-        async with lane.job("asr"):
+        async with lane.admit("asr"):
             pass
 
     asyncio.run(main())
@@ -312,8 +316,8 @@ def test_errors_pass_through_and_free_everything():
 
         async def consume(*, whole: bool) -> None:
             async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, fail, whole=whole)) as it,
+                lane.admit("tts") as admission,
+                contextlib.aclosing(lane.iterate(admission, fail, whole=whole)) as it,
             ):
                 async for _ in it:
                     pass
@@ -321,8 +325,8 @@ def test_errors_pass_through_and_free_everything():
         for whole in (False, True):
             with pytest.raises(ValueError, match="inside"):
                 await consume(whole=whole)
-        async with lane.job("tts") as job:
-            assert await asyncio.wait_for(lane.call(job, lambda: 5), 5) == 5
+        async with lane.admit("tts") as admission:
+            assert await asyncio.wait_for(lane.call(admission, lambda: 5), 5) == 5
 
     asyncio.run(main())
 
@@ -343,8 +347,8 @@ def test_a_failure_after_everybody_left_is_silent(how):
             if how == "run":
                 await threads.run(fail)
             else:
-                async with lane.job("tts") as job:
-                    await lane.call(job, fail)
+                async with lane.admit("tts") as admission:
+                    await lane.call(admission, fail)
 
         asking = asyncio.create_task(ask())
         await asyncio.sleep(0.05)

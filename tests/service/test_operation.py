@@ -231,7 +231,7 @@ def test_an_engine_in_use_is_not_let_go():
         )
         assert not await lane.unload(0)
         lane.engine()
-        async with lane.job("tts"):
+        async with lane.admit("tts"):
             assert not await lane.unload(0)
         assert not await lane.unload(60)
         assert await lane.unload(0)

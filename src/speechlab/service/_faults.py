@@ -14,6 +14,9 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WORK = {"tts": "speech synthesis", "asr": "speech recognition", "translate": "translation"}
+"""What the engine of an operation does."""
+
 _BY_CODE = {
     "tts_text_too_long": "ErrTextTooLong",
     "unknown_voice_id": "ErrUnknownVoice",
@@ -85,18 +88,18 @@ def detail(error: BaseException) -> str:
     return " ".join(text.split())[:_DETAIL_CHARS]
 
 
-def from_engine(error: BaseException, service: str, what: str) -> Fault:
+def from_engine(error: BaseException, operation: str) -> Fault:
     """The reply to a failure of an engine: a 500 that says what can be said.
 
     Args:
         error: What was raised.
-        service: ``"tts"``, ``"asr"`` or ``"translate"``.
-        what: What failed, to begin the message with.
+        operation: ``"tts"``, ``"asr"`` or ``"translate"``.
     """
     if isinstance(error, InvalidRequestError):
-        return invalid(error, service, short=service == "asr")
-    if service == "asr":
+        return invalid(error, operation, short=operation == "asr")
+    if operation == "asr":
         unavailable = isinstance(error, (ModelError, MissingDependencyError))
         message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=detail(error))
-        return Fault("ErrInternal", message, "asr", "engine")
-    return Fault("ErrInternal", f"{what} failed: {detail(error)}", service, "engine")
+    else:
+        message = f"{WORK[operation]} failed: {detail(error)}"
+    return Fault("ErrInternal", message, operation, "engine")

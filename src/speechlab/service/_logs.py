@@ -17,25 +17,25 @@ _FRAMES = 8
 
 
 def log(event: str, *, level: str = "info", **fields: Any) -> None:
-    """Log an event with its facts; only facts that are safe to keep may be passed."""
+    """Log an event; only fields that are safe to keep may be passed."""
     _logger.log(_LEVELS[level], event, extra={"fields": fields})
 
 
-def facts_of(error: BaseException) -> dict[str, Any]:
-    """Facts about a failure for the log.
+def error_fields(error: BaseException) -> dict[str, Any]:
+    """Fields of a log line that describe a failure.
 
     Messages of our own errors never hold a text or a key. Those of others may, so that of them only the kind and
     the place are kept.
     """
-    facts: dict[str, Any] = {"error": type(error).__name__}
+    fields: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, SpeechLabError):
-        facts["detail"] = error.message
+        fields["detail"] = error.message
     if not isinstance(error, SpeechLabError) or error.__cause__ is not None:
         root = error.__cause__ or error
         frames = traceback.extract_tb(root.__traceback__)[-_FRAMES:]
-        facts["cause"] = type(root).__name__
-        facts["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    return facts
+        fields["cause"] = type(root).__name__
+        fields["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    return fields
 
 
 class JsonLines(logging.Formatter):

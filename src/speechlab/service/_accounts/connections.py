@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.contract import HandshakeCode
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 from speechlab.service._refusals import Refused
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class RealtimeHub:
         try:
             entered = self.connections.enter(key_id)
         except Exception as error:
-            log("connections cannot be counted", level="error", **facts_of(error))
+            log("connections cannot be counted", level="error", **error_fields(error))
             message = "connections cannot be counted now; try again later"
             raise Refused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
         if not entered:

@@ -5,7 +5,6 @@ An operation is rejected without a trace, or it reaches an engine and leaves exa
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,10 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._accounts.ledger import UsageRow
 from speechlab.service._accounts.limits import RateLimiter, Refusal
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from speechlab.service._accounts.counters import Metrics
     from speechlab.service._accounts.ledger import Ledger, Status
@@ -30,10 +29,11 @@ _UNAVAILABLE_RETRY_S = 5.0
 class Use:
     """One operation of one key.
 
-    In this order: :meth:`admit`, :meth:`accept`, :meth:`backend` around the engine's work, :meth:`close`. The
-    figures are attributes to be set or added to while it runs.
+    In this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
+    :meth:`close`. The figures are attributes to be set or added to while it runs.
 
     Attributes:
+        operation: ``"tts"``, ``"asr"`` or ``"translate"``.
         model: Id of the model.
         audio_bytes: Bytes of the audio made.
         audio_s: Seconds of the audio made or heard.
@@ -45,7 +45,7 @@ class Use:
 
     def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
         self._metering = metering
-        self._operation = operation
+        self.operation = operation
         self._key_id = principal.key_id
         self._transport = transport
         self._leave: list[Callable[[], None]] = []
@@ -80,26 +80,24 @@ class Use:
             Refusal: It is over one, or the limiter failed.
         """
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
-        self._leave.append(self._metering.admit("service", self._operation))
+        self._leave.append(self._metering.admit("service", self.operation))
 
-    @contextlib.contextmanager
-    def backend(self) -> Iterator[None]:
-        """The time in which an engine works for it; from here on there will be a row.
+    def begun(self) -> None:
+        """Note that an engine is asked; from here on there will be a row."""
+        if self.status is None:
+            self.status = "cancelled"
 
-        A request that the engine finds to be the client's mistake is a 400 like any other, and leaves none.
+    def ended(self, error: BaseException | None) -> None:
+        """Note how the engine's work ended.
+
+        A request that the engine finds to be the client's mistake is a 400 like any other, and leaves no row.
         """
-        self.status = "cancelled"
-        try:
-            yield
-        except (Fault, Gone):
-            raise
-        except InvalidRequestError:
+        if error is None:
+            self.status = "completed"
+        elif isinstance(error, InvalidRequestError):
             self.status = None
-            raise
-        except Exception:
+        elif isinstance(error, Exception) and not isinstance(error, (Fault, Gone)):
             self.status = "partial_backend_error" if self.audio_bytes else "backend_error"
-            raise
-        self.status = "completed"
 
     def close(self) -> None:
         """Leave the limits, and write the row if a backend was reached; any further call does nothing."""
@@ -113,7 +111,7 @@ class Use:
                 UsageRow(
                     time=time.time(),
                     key_id=self._key_id,
-                    operation=self._operation,
+                    operation=self.operation,
                     transport=self._transport,
                     provider=self._provider,
                     model=self.model,
@@ -168,7 +166,7 @@ class Metering:
             raise refusal from None
         except Exception as error:
             self._metrics.refused(scope)
-            log("the rate limiter failed", level="error", scope=scope, **facts_of(error))
+            log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
             raise Refusal(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
 

@@ -1,10 +1,10 @@
 """Blocking engines behind an event loop: one lane for each engine, and one shared limit for the heavy ones.
 
-A lane admits a bounded number of requests, lets a few of them work, and gives the engine to one at a time. A
-synthesis gives the engine back between two pieces, so that a short text does not wait for a long one; and its place
-while its reader is slow, so that who dawdles holds up nobody else. An engine that cannot take turns makes its pieces
-ahead of the reader instead, within a bound. What runs in a thread cannot be stopped: a turn ends when its thread is
-done, even if the request that asked for it is long gone.
+A lane admits a bounded number of requests, gives a few of them a slot to work in, and the engine to one at a time. A
+synthesis releases the engine between two pieces, so that a short text does not wait for a long one. A slow reader
+gives up its slot, so it does not block others. An engine that cannot be shared piece by piece makes its pieces ahead
+of the reader instead, within a bound. A thread cannot be interrupted: the engine is free again when its thread is
+done, even if the request has been cancelled meanwhile.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 _IDLE_THREAD_S = 30.0
 _SLOW_S = 0.5
-"""Who takes longer for a piece is a slow reader."""
+"""A reader that takes longer for a piece is slow."""
 _AHEAD = 4096
-"""How many pieces are made ahead of the reader by an engine that cannot take turns; tokens, for all that do so."""
+"""Maximum of pieces made ahead of the reader by an engine that keeps to one request; tokens, for all that do so."""
 
 
 class Threads:
@@ -100,34 +100,43 @@ class Threads:
             del future, task, result, error
 
 
-class _Place:
-    """One of the places to work, held by one request and given back when it likes, as often as it likes."""
+class _Slot:
+    """A slot to work in, held by one request; released and taken again as often as needed."""
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places = places
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
         self._held = False
 
     async def take(self) -> None:
-        """Take it, behind those who wait already; nothing happens if it is held."""
+        """Wait for it in order; does nothing if it is held."""
         if not self._held:
-            await self._places.acquire()
+            await self._slots.acquire()
             self._held = True
 
-    def leave(self) -> None:
-        """Give it back, if it is held."""
+    def release(self) -> None:
+        """Release it, if it is held."""
         if self._held:
             self._held = False
-            self._places.release()
+            self._slots.release()
 
 
 @dataclass(slots=True)
-class Job:
-    """One admitted request, the place where it works, and where its time went, in seconds."""
+class Admission:
+    """One admitted request: its slot, and where its time went, in seconds."""
 
     admitted: float = field(default_factory=time.monotonic)
     queue_s: float = 0.0
     engine_s: float = 0.0
-    place: _Place | None = None
+    slot: _Slot | None = None
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Count the time of the block as computing."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.engine_s += time.monotonic() - started
 
     def server_timing(self) -> str:
         """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
@@ -148,8 +157,8 @@ class Lane:
         entry: Which engine.
         threads: Where blocking calls run.
         heavy: The limit that heavy engines share.
-        concurrency: How many admitted requests work in turns.
-        queue_limit: How many requests are admitted.
+        concurrency: Maximum of admitted requests that work, piece by piece.
+        queue_limit: Maximum of admitted requests.
     """
 
     def __init__(
@@ -164,13 +173,13 @@ class Lane:
         self.entry = entry
         self._threads = threads
         self._heavy = heavy if entry.is_heavy else None
-        self._turn = asyncio.Lock()
-        self._places = asyncio.Semaphore(concurrency)
+        self._engine_lock = asyncio.Lock()
+        self._slots = asyncio.Semaphore(concurrency)
         self._queue_limit = queue_limit
         self._admitted = 0
         self._closing: set[asyncio.Task[None]] = set()
         self._engine: Any = None
-        self._making = threading.Lock()
+        self._creating = threading.Lock()
         self._used_at = time.monotonic()
 
     @property
@@ -188,39 +197,43 @@ class Lane:
         """Id of the engine's model, or empty while there is no engine object."""
         return str(getattr(self._engine, "model", ""))
 
+    def headers(self) -> dict[str, str]:
+        """Headers of a reply that tell which engine and model made it."""
+        return {"X-Speechlab-Provider": self.entry.name, "X-Speechlab-Model": str(self.engine().model)}
+
     def engine(self) -> Any:
         """Return the engine object, made at the first call. Blocks; for worker threads."""
-        with self._making:
+        with self._creating:
             if self._engine is None:
                 self._engine = self.entry.create()
             return self._engine
 
     async def unload(self, idle_s: float) -> bool:
-        """Let go of an engine that nobody has used for so long; the next use makes it anew.
+        """Drop an engine that nobody has used for ``idle_s``; the next use creates it anew.
 
-        Looking at an engine (its voices, its readiness) is not using it.
+        Asking for its voices or its readiness does not count as use.
 
         Returns:
-            Whether there was something to let go of.
+            Whether there was an engine to drop.
         """
         if self._engine is None or self._admitted or time.monotonic() - self._used_at < idle_s:
             return False
-        await self._take_turn()
-        future = self._threads.start(self._let_go)
-        future.add_done_callback(lambda _: self._give_turn())
+        await self._take_engine()
+        future = self._threads.start(self._drop_engine)
+        future.add_done_callback(lambda _: self._release_engine())
         await asyncio.shield(future)
         return True
 
-    def _let_go(self) -> None:
-        with self._making:
+    def _drop_engine(self) -> None:
+        with self._creating:
             engine, self._engine = self._engine, None
         close = getattr(engine, "close", None)
         if close is not None:
             close()
 
     @contextlib.asynccontextmanager
-    async def job(self, service: str) -> AsyncIterator[Job]:
-        """Be admitted, and wait for a place to work.
+    async def admit(self, operation: str) -> AsyncIterator[Admission]:
+        """Admit a request, and wait for its slot.
 
         Raises:
             Fault: 429, at once, if the queue is full.
@@ -228,68 +241,65 @@ class Lane:
         if self._admitted >= self._queue_limit:
             full = f"the queue of the engine {self.entry.name!r} is full ({self._queue_limit} requests)"
             message = f"{full}; try again later"
-            raise Fault("ErrRateLimited", message, service, "capacity", headers={"Retry-After": "2"})
+            raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
         self._admitted += 1
         self._used_at = time.monotonic()
-        place = _Place(self._places)
+        slot = _Slot(self._slots)
         try:
-            job = Job(place=place)
-            await place.take()
-            job.queue_s = time.monotonic() - job.admitted
-            yield job
+            admission = Admission(slot=slot)
+            await slot.take()
+            admission.queue_s = time.monotonic() - admission.admitted
+            yield admission
         finally:
-            place.leave()
+            slot.release()
             self._admitted -= 1
             self._used_at = time.monotonic()
 
-    async def call(self, job: Job, task: Callable[[], T]) -> T:
-        """Run a task that uses the engine in a thread, when it is this lane's turn."""
+    async def call(self, admission: Admission, task: Callable[[], T]) -> T:
+        """Run a task that uses the engine in a thread, once the engine is free."""
         asked = time.monotonic()
-        await self._take_turn()
-        started = time.monotonic()
-        job.queue_s += started - asked
+        await self._take_engine()
+        admission.queue_s += time.monotonic() - asked
         future = self._threads.start(task)
-        future.add_done_callback(lambda _: self._give_turn())
-        try:
+        future.add_done_callback(lambda _: self._release_engine())
+        with admission.computing():
             return await asyncio.shield(future)
-        finally:
-            job.engine_s += time.monotonic() - started
 
     async def iterate(
-        self, job: Job, make: Callable[[], Iterator[T]], *, whole: bool = False
+        self, admission: Admission, make: Callable[[], Iterator[T]], *, whole: bool = False
     ) -> AsyncGenerator[T]:
-        """Pull from a blocking iterator, a piece per turn; the iterator is closed whatever happens.
+        """Pull from a blocking iterator, one piece at a time; the iterator is closed whatever happens.
 
         Args:
-            job: The request.
+            admission: The request.
             make: Makes the iterator; called in the thread.
-            whole: Keep the engine from the first piece to the last, for engines that cannot take turns.
+            whole: Keep the engine from the first piece to the last, for engines that cannot be shared in between.
         """
         puller = _Puller(make)
-        pull = self._pull_whole if whole else self._pull_turns
-        pieces = pull(job, puller)
+        pull = self._pull_whole if whole else self._pull_pieces
+        pieces = pull(admission, puller)
         try:
             async for piece in pieces:
                 yield piece
         finally:
             await self._finish(pieces, puller)
 
-    async def _pull_turns(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
+    async def _pull_pieces(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         later = asyncio.get_running_loop().call_later
-        while not isinstance(piece := await self.call(job, puller.pull), _End):
-            if job.place is None:
+        while not isinstance(piece := await self.call(admission, puller.pull), _End):
+            if admission.slot is None:
                 yield piece
                 continue
-            slow = later(_SLOW_S, job.place.leave)
+            slow = later(_SLOW_S, admission.slot.release)
             try:
                 yield piece
             finally:
                 slow.cancel()
-            await job.place.take()
+            await admission.slot.take()
 
-    async def _pull_whole(self, job: Job, puller: _Puller[T]) -> AsyncGenerator[T]:
-        await self._take_turn()
-        job.queue_s = time.monotonic() - job.admitted
+    async def _pull_whole(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
+        await self._take_engine()
+        admission.queue_s = time.monotonic() - admission.admitted
         made: asyncio.Queue[T | _End] = asyncio.Queue()
         room = asyncio.Semaphore(_AHEAD)
 
@@ -297,12 +307,12 @@ class Lane:
             _ = making.cancelled() or making.exception()  # looked at, should nobody wait for it any more
             made.put_nowait(_END)
             # What is left is only to be read.
-            if job.place is not None:
-                job.place.leave()
+            if admission.slot is not None:
+                admission.slot.release()
             # The engine is free for the next one only when the iterator is closed, which waits for its thread.
-            self._later(self._close(puller, give_turn=True))
+            self._later(self._close(puller, release=True))
 
-        making = asyncio.get_running_loop().create_task(self._make_ahead(job, puller, made, room))
+        making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, made, room))
         making.add_done_callback(done)
         try:
             while not isinstance(piece := await made.get(), _End):
@@ -313,48 +323,45 @@ class Lane:
             making.cancel()
 
     async def _make_ahead(
-        self, job: Job, puller: _Puller[T], made: asyncio.Queue[T | _End], room: asyncio.Semaphore
+        self, admission: Admission, puller: _Puller[T], made: asyncio.Queue[T | _End], room: asyncio.Semaphore
     ) -> None:
         while True:
             await room.acquire()
-            started = time.monotonic()
-            try:
+            with admission.computing():
                 piece = await self._threads.run(puller.pull)
-            finally:
-                job.engine_s += time.monotonic() - started
             if isinstance(piece, _End):
                 return
             made.put_nowait(piece)
 
     async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
         await pieces.aclose()
-        self._later(self._close(puller, give_turn=False))
+        self._later(self._close(puller, release=False))
 
-    async def _close(self, puller: _Puller[Any], *, give_turn: bool) -> None:
+    async def _close(self, puller: _Puller[Any], *, release: bool) -> None:
         try:
             await self._threads.run(puller.close)
         finally:
-            if give_turn:
-                self._give_turn()
+            if release:
+                self._release_engine()
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    async def _take_turn(self) -> None:
-        await self._turn.acquire()
+    async def _take_engine(self) -> None:
+        await self._engine_lock.acquire()
         if self._heavy is not None:
             try:
                 await self._heavy.acquire()
             except BaseException:
-                self._turn.release()
+                self._engine_lock.release()
                 raise
 
-    def _give_turn(self) -> None:
+    def _release_engine(self) -> None:
         if self._heavy is not None:
             self._heavy.release()
-        self._turn.release()
+        self._engine_lock.release()
 
 
 class _Puller(Generic[T]):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.contract import Voice, canonical_uuid
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,12 @@ class Catalogue:
             except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not silence the others
                 broken[provider.name] = error
                 if provider.name not in self._broken:
-                    log("an engine has no voices", level="error", provider=provider.name, **facts_of(error))
+                    log(
+                        "an engine has no voices",
+                        level="error",
+                        provider=provider.name,
+                        **error_fields(error),
+                    )
                 continue
             for voice in voices:
                 identity = voice_uuid(provider.name, voice.name)

@@ -17,7 +17,7 @@ from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITIO
 from speechlab.service._accounts.limits import Refusal
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._keys import is_key_form
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 from speechlab.service._state import PRINCIPAL, USE
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Guard:
                 level="error",
                 request_id=request_id,
                 path=_logged_path(scope),
-                **facts_of(error),
+                **error_fields(error),
             )
             if not status:
                 where = service_name(scope["path"])

@@ -18,7 +18,7 @@ from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeC
 from speechlab.errors import StoreError
 from speechlab.service._gate.guard import host_allowed
 from speechlab.service._keys import KEY_PREFIX
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 from speechlab.service._refusals import Refused
 from speechlab.service._state import PRINCIPAL
 
@@ -78,7 +78,13 @@ class RealtimeDoor:
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
-            log("internal error", level="error", request_id=request_id, path=REALTIME_PATH, **facts_of(error))
+            log(
+                "internal error",
+                level="error",
+                request_id=request_id,
+                path=REALTIME_PATH,
+                **error_fields(error),
+            )
         finally:
             leave()
 
@@ -116,7 +122,7 @@ class RealtimeDoor:
         try:
             principal = self._service.keyring.find(token)
         except StoreError as error:
-            log("keys cannot be read", level="error", **facts_of(error))
+            log("keys cannot be read", level="error", **error_fields(error))
             message = "keys and connections cannot be checked now; try again later"
             raise Refused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
         if principal is None or code is not HandshakeCode.INVALID_TOKEN:

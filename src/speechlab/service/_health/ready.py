@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import SpeechLabError
-from speechlab.service._engines.lanes import Job
+from speechlab.service._engines.lanes import Admission
 from speechlab.service._faults import Fault, detail
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,14 +90,14 @@ class Readiness:
                 if lane is None:
                     await self._engines.threads.run(lambda: None)
                 else:
-                    await lane.call(Job(), lambda: _speak(lane))
+                    await lane.call(Admission(), lambda: _speak(lane))
         except TimeoutError:
             return f"no answer within {_PATIENCE_S:.0f} s; the service is overloaded or stuck"
         except SpeechLabError as error:
-            log("not ready", level="error", **facts_of(error))
+            log("not ready", level="error", **error_fields(error))
             return f"an engine or the data folder does not work: {detail(error)}"
         except Exception as error:  # noqa: BLE001 - an engine may fail with anything, and not being ready is the answer
-            log("not ready", level="error", **facts_of(error))
+            log("not ready", level="error", **error_fields(error))
             return "an engine does not work; the log says why"
         return None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from speechlab.service._accounts.counters import Family
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
@@ -133,4 +133,9 @@ class Upkeep:
                 if await lane.unload(self._idle_s):
                     log("idle engine unloaded", engine=lane.entry.name, idle_s=self._idle_s)
             except Exception as error:  # noqa: BLE001 - upkeep goes on, whatever an engine does
-                log("an engine cannot be unloaded", level="error", engine=lane.entry.name, **facts_of(error))
+                log(
+                    "an engine cannot be unloaded",
+                    level="error",
+                    engine=lane.entry.name,
+                    **error_fields(error),
+                )

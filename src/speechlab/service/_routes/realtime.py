@@ -7,7 +7,6 @@ in the order of arrival keeps what goes out in the order of what was decided.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 import time
 from functools import partial
@@ -37,8 +36,9 @@ from speechlab.contract import (
 )
 from speechlab.errors import StoreError
 from speechlab.service._accounts.limits import Refusal
+from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, detail
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
 from speechlab.service._state import PRINCIPAL, abort_of
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from speechlab.contract import SessionAction
     from speechlab.service._accounts.ledger import Status
     from speechlab.service._accounts.metering import Use
-    from speechlab.service._engines.lanes import Job
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._keys import Principal
     from speechlab.service._state import Service
@@ -90,7 +89,6 @@ class Conversation:
         self._hearing: asyncio.Timeout | None = None
         self._voice: CatalogueVoice | None = None
         self._use: Use | None = None
-        self._utterance: Utterance | None = None
         self._speaking: asyncio.Task[None] | None = None
         self._close_code = 0
 
@@ -165,7 +163,7 @@ class Conversation:
         try:
             principal = self._service.keyring.again(self._principal)
         except StoreError as error:
-            log("keys cannot be read", level="error", **facts_of(error))
+            log("keys cannot be read", level="error", **error_fields(error))
             code, said = RealtimeCode.TTS_SERVICE_UNAVAILABLE, "keys cannot be checked now; try again later"
             return self._session.voice_refused(code, said) or self._session.rejected(code, said)
         if principal is None:
@@ -184,7 +182,7 @@ class Conversation:
         try:
             found = await engines.threads.run(partial(_find_voice, self._service, voice_id))
         except Exception as error:  # noqa: BLE001 - whatever it is, voices cannot be had
-            log("voices cannot be listed", level="error", **facts_of(error))
+            log("voices cannot be listed", level="error", **error_fields(error))
             said = f"voices cannot be had now: {detail(error)}"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
         if found is None:
@@ -227,45 +225,41 @@ class Conversation:
         use, voice, config = self._use, self._voice, start.config
         assert use is not None
         assert voice is not None
-        self._utterance = utterance = Utterance(
-            voice, start.text, AudioFormat(config.format), config.sample_rate, config.temperature
-        )
+        audio_format = AudioFormat(config.format)
+        utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            try:
-                # An engine that cannot even be made is a backend that is not there.
-                await self._service.engines.threads.run(voice.lane.engine)
-                async with voice.lane.job("tts") as job:
-                    use.status = "cancelled"  # until something better or worse is known
-                    await self._do(self._session.backend_started())
-                    end = await self._say(utterance, job)
-            except Fault as fault:
-                end = partial(self._session.backend_unavailable, fault.error)
-            except Exception as error:  # noqa: BLE001 - told to the client as what it is for it
-                log("no backend", level="error", provider=voice.provider.name, **facts_of(error))
-                said = f"the voice's engine is not available: {detail(error)}"
-                end = partial(self._session.backend_unavailable, said)
+            end = await self._say(utterance, use)
             await self._do(end())
         finally:
             use.close()
 
-    async def _say(self, utterance: Utterance, job: Job) -> Callable[[], list[SessionAction]]:
+    async def _say(self, utterance: Utterance, use: Use) -> Callable[[], list[SessionAction]]:
+        """Speak, and return how to tell the session about the end."""
         lane = utterance.voice.lane
         try:
-            async with contextlib.aclosing(lane.iterate(job, utterance.encoded)) as pieces:
+            # An engine that cannot even be made is a backend that is not there.
+            await self._service.engines.threads.run(lane.engine)
+        except Exception as error:  # noqa: BLE001 - told to the client as what it is for it
+            log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
+            said = f"the voice's engine is not available: {detail(error)}"
+            return partial(self._session.backend_unavailable, said)
+        turn = Turn(lane, use)
+        try:
+            async with turn:
+                pieces = turn.iterate(partial(utterance.encoded, use))
+                await self._do(self._session.backend_started())
                 async for piece in pieces:
                     # The next piece is asked for when this one is on its way: a slow reader slows its synthesis.
                     await self._do(self._session.audio(piece))
-        except Exception as error:  # noqa: BLE001 - a backend may fail with anything
-            provider = utterance.voice.provider.name
-            log("synthesis failed", level="error", provider=provider, **facts_of(error))
-            return partial(self._session.failed, f"speech synthesis failed: {detail(error)}")
+        except Fault as fault:
+            ended = self._session.failed if turn.reached else self._session.backend_unavailable
+            return partial(ended, fault.error)
         return self._session.finished
 
     def _record(self, record: SynthesisRecord) -> None:
-        use, utterance = self._use, self._utterance
+        use = self._use
         assert use is not None
-        assert utterance is not None
-        use.model, use.audio_bytes, use.audio_s = record.model, record.audio_bytes, utterance.spoken.audio_s
+        use.model, use.audio_bytes = record.model, record.audio_bytes
         use.status = cast("Status", record.status)
         use.close()
 
@@ -329,7 +323,7 @@ class Conversation:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             # A fault of ours: better no connection than one that says it is busy for ever.
-            log("internal error", level="error", session=self._session.session_id, **facts_of(error))
+            log("internal error", level="error", session=self._session.session_id, **error_fields(error))
             self._leave()
 
     def _leave(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,8 @@ from speechlab.contract import (
 from speechlab.engines import RecognitionOptions
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._engines.backend import Unreachable
-from speechlab.service._faults import Fault, Gone, from_engine, invalid
-from speechlab.service._logs import facts_of, log
+from speechlab.service._engines.turn import Turn
+from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import until_gone
 from speechlab.service._state import begin_use, principal_of, service_of
@@ -78,29 +77,16 @@ def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
 async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
     lane = service.engines.recogniser
     assert lane is not None
-    try:
-        async with lane.job("asr") as job:
-            samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
-            use.audio_s = len(samples) / _ENGINE_RATE
-            with use.backend():
-                heard: Recognition = await lane.call(
-                    job, lambda: lane.engine().recognise(samples, _options(wanted))
-                )
-    except (Fault, Gone):
-        raise
-    except Exception as error:
-        log("recognition failed", level="error", engine=lane.entry.name, **facts_of(error))
-        raise from_engine(error, "asr", "transcription") from error
-    finally:
-        use.model = lane.model
-    duration = len(samples) / _ENGINE_RATE
+    async with Turn(lane, use) as turn:
+        samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
+        use.audio_s = len(samples) / _ENGINE_RATE
+        heard: Recognition = await turn.call(lambda: lane.engine().recognise(samples, _options(wanted)))
     headers = {
-        "Server-Timing": job.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{duration:.3f}",
-        "X-Speechlab-Model": str(lane.engine().model),
-        "X-Speechlab-Provider": lane.entry.name,
+        **lane.headers(),
+        "Server-Timing": turn.server_timing(),
+        "X-Speechlab-Audio-Seconds": f"{use.audio_s:.3f}",
     }
-    reply = orjson.dumps(_reply(wanted, heard, duration))
+    reply = orjson.dumps(_reply(wanted, heard, use.audio_s))
     return Response(reply, headers=headers, media_type="application/json")
 
 
@@ -109,24 +95,24 @@ async def _forward(
 ) -> Response:
     lane, threads = service.engines.recogniser, service.engines.threads
     assert lane is not None
-    async with lane.job("asr") as job:
-        await threads.run(backend.open)
-        body = await threads.run(lambda: orjson.dumps(wanted.body()))
-        started = time.monotonic()
-        try:
-            with use.backend():
-                reply = await backend.ask(body, via)
-        except Unreachable as fault:
-            use.status = "backend_error" if fault.reached else None
-            raise
-        finally:
-            job.engine_s = time.monotonic() - started
+    try:
+        async with Turn(lane, use) as turn:
+            await threads.run(backend.open)
+            body = await threads.run(lambda: orjson.dumps(wanted.body()))
+            reply = await turn.wait(backend.ask(body, via))
+    except Unreachable as fault:
+        use.status = "backend_error" if fault.reached else None
+        raise
     use.model = reply.headers.get("x-speechlab-model", "")
     use.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
         # What it refuses is the client's mistake or too much at a time, and leaves no row, as here.
         use.status = "backend_error" if reply.status >= 500 else None
-    headers = {**reply.headers, "Server-Timing": job.server_timing(), "X-Speechlab-Provider": lane.entry.name}
+    headers = {
+        **reply.headers,
+        "Server-Timing": turn.server_timing(),
+        "X-Speechlab-Provider": lane.entry.name,
+    }
     return Response(reply.body, reply.status, headers=headers)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from starlette.responses import Response
 from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
 from speechlab.contract import CONTENT_TYPES, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault, Gone, from_engine, invalid
-from speechlab.service._logs import facts_of, log
+from speechlab.service._engines.turn import Turn
+from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import StreamReply, until_gone
 from speechlab.service._state import begin_use, principal_of, service_of
@@ -30,17 +31,6 @@ if TYPE_CHECKING:
     from speechlab.service._state import Service
 
 
-@dataclass(slots=True)
-class Spoken:
-    """How much of an utterance was spoken so far.
-
-    Attributes:
-        audio_s: Seconds.
-    """
-
-    audio_s: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """A text that was accepted: everything that its synthesis needs.
@@ -51,7 +41,6 @@ class Utterance:
         format: Format of the audio.
         sample_rate: Rate of the audio in Hz.
         temperature: Variation, or None where the provider has none.
-        spoken: How much was spoken so far, for the ledger.
     """
 
     voice: CatalogueVoice
@@ -59,23 +48,22 @@ class Utterance:
     format: AudioFormat
     sample_rate: int
     temperature: float | None
-    spoken: Spoken = field(default_factory=Spoken, compare=False)
 
-    def pieces(self) -> Iterator[NDArray[np.float32]]:
-        """Speak; blocks at each piece. Samples are at the engine's rate."""
+    def pieces(self, use: Use) -> Iterator[NDArray[np.float32]]:
+        """Speak, and tell the meter how much; blocks at each piece. Samples are at the engine's rate."""
         engine = self.voice.lane.engine()
         made = engine.synthesise(self.text, self.voice.voice.name, temperature=self.temperature)
         with contextlib.closing(_as_generator(made)) as pieces:
             for piece in pieces:
-                self.spoken.audio_s += len(piece) / engine.sample_rate
+                use.audio_s += len(piece) / engine.sample_rate
                 yield piece
 
-    def encoded(self) -> Iterator[bytes]:
+    def encoded(self, use: Use) -> Iterator[bytes]:
         """Speak and encode; blocks at each piece. No piece is empty, and joined they are one file."""
         engine = self.voice.lane.engine()
         resampler = StreamResampler(engine.sample_rate, self.sample_rate)
         with (
-            contextlib.closing(_as_generator(self.pieces())) as pieces,
+            contextlib.closing(_as_generator(self.pieces(use))) as pieces,
             stream_encoder(self.format, self.sample_rate) as encoder,
         ):
             for piece in pieces:
@@ -91,12 +79,8 @@ class Utterance:
         return encode(resample(samples, own_rate, self.sample_rate), self.format, self.sample_rate)
 
     def headers(self) -> dict[str, str]:
-        """Headers that tell which engine speaks."""
-        return {
-            "X-Speechlab-Provider": self.voice.provider.name,
-            "X-Speechlab-Model": str(self.voice.lane.engine().model),
-            "X-Speechlab-Sample-Rate": str(self.sample_rate),
-        }
+        """Headers that tell which engine speaks, and at which rate."""
+        return {**self.voice.lane.headers(), "X-Speechlab-Sample-Rate": str(self.sample_rate)}
 
 
 async def list_voices(request: Request) -> Response:
@@ -155,38 +139,22 @@ async def _accept(service: Service, wanted: SpeechRequest) -> Utterance:
 
 
 async def _whole(service: Service, utterance: Utterance, use: Use) -> Response:
-    lane = utterance.voice.lane
-    try:
-        with _metered(use, utterance):
-            async with (
-                lane.job("tts") as job,
-                contextlib.aclosing(lane.iterate(job, utterance.pieces)) as pieces,
-            ):
-                with use.backend():
-                    spoken = [piece async for piece in pieces]
-                    data = await service.engines.threads.run(lambda: utterance.joined(spoken))
-                    use.audio_bytes = len(data)
-    except Exception as error:
-        raise _failed(error, utterance) from error
+    async with Turn(utterance.voice.lane, use) as turn:
+        spoken = [piece async for piece in turn.iterate(partial(utterance.pieces, use))]
+        data = await service.engines.threads.run(lambda: utterance.joined(spoken))
+        use.audio_bytes = len(data)
     headers = {
         **utterance.headers(),
-        "Server-Timing": job.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{utterance.spoken.audio_s:.3f}",
+        "Server-Timing": turn.server_timing(),
+        "X-Speechlab-Audio-Seconds": f"{use.audio_s:.3f}",
     }
     return Response(data, headers=headers, media_type=CONTENT_TYPES[utterance.format])
 
 
 async def _stream(service: Service, utterance: Utterance, use: Use) -> Response:
     pieces = _spoken(utterance, use)
-    try:
-        first = await anext(pieces)
-    except BaseException as error:
-        await pieces.aclose()
-        if isinstance(error, Exception):
-            raise _failed(error, utterance) from error
-        raise
     return StreamReply(
-        first,
+        await anext(pieces, b""),
         pieces,
         media_type=CONTENT_TYPES[utterance.format],
         send_timeout_s=service.config.send_timeout_s,
@@ -195,33 +163,10 @@ async def _stream(service: Service, utterance: Utterance, use: Use) -> Response:
 
 
 async def _spoken(utterance: Utterance, use: Use) -> AsyncGenerator[bytes]:
-    lane = utterance.voice.lane
-    with _metered(use, utterance):
-        async with (
-            lane.job("tts") as job,
-            contextlib.aclosing(lane.iterate(job, utterance.encoded)) as pieces,
-        ):
-            with use.backend():
-                async for piece in pieces:
-                    use.audio_bytes += len(piece)
-                    yield piece
-
-
-@contextlib.contextmanager
-def _metered(use: Use, utterance: Utterance) -> Iterator[None]:
-    """Tell the ledger at the end how much was spoken, however it ends."""
-    try:
-        yield
-    finally:
-        use.audio_s, use.model = utterance.spoken.audio_s, utterance.voice.lane.model
-
-
-def _failed(error: Exception, utterance: Utterance) -> Exception:
-    if isinstance(error, (Fault, Gone)):
-        return error
-    level = "info" if isinstance(error, InvalidRequestError) else "error"  # the client's mistake is no alarm
-    log("synthesis failed", level=level, provider=utterance.voice.provider.name, **facts_of(error))
-    return from_engine(error, "tts", "speech synthesis")
+    async with Turn(utterance.voice.lane, use) as turn:
+        async for piece in turn.iterate(partial(utterance.encoded, use)):
+            use.audio_bytes += len(piece)
+            yield piece
 
 
 def _as_generator(pieces: Iterator[Any]) -> Any:

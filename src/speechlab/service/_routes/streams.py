@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.responses import Response
 
 from speechlab.service._faults import Gone
-from speechlab.service._logs import facts_of, log
+from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -86,7 +86,7 @@ class StreamReply(Response):
             log("stream ended: its reader took nothing", path=scope["path"], seconds=self._timeout_s)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the status is out and this is all we can do
-            log("stream broken off", level="error", path=scope["path"], **facts_of(error))
+            log("stream broken off", level="error", path=scope["path"], **error_fields(error))
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._timeout_s):

@@ -19,20 +19,20 @@ from speechlab.contract import (
 )
 from speechlab.engines import TranslationJob
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault, Gone, from_engine, invalid
-from speechlab.service._logs import facts_of, log
+from speechlab.service._engines.turn import Turn
+from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form
 from speechlab.service._routes.streams import StreamReply, until_gone
 from speechlab.service._state import begin_use, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from starlette.requests import Request
 
     from speechlab.engines import TranslationDelta
     from speechlab.service._accounts.metering import Use
-    from speechlab.service._engines.lanes import Job, Lane
+    from speechlab.service._engines.lanes import Lane
     from speechlab.service._state import Service
 
 
@@ -83,15 +83,8 @@ def _language(lane: Lane, parameter: str, value: str) -> str:
 
 
 async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
-    deltas: list[TranslationDelta] = []
-    try:
-        async with (
-            lane.job("translate") as place,
-            contextlib.aclosing(_deltas(lane, place, job, use)) as pieces,
-        ):
-            deltas = [delta async for delta in pieces]
-    except Exception as error:
-        raise _failed(error, lane) from error
+    async with Turn(lane, use) as turn:
+        deltas = [_counted(delta, use) async for delta in turn.iterate(_translate(lane, job), whole=True)]
     reply = {
         "id": _new_id(),
         "object": COMPLETION_OBJECT,
@@ -104,12 +97,10 @@ async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, us
                 "finish_reason": "stop",
             }
         ],
-        "transcription": wanted.text,
-        "source_lang": wanted.source_lang,
-        "target_lang": wanted.target_lang,
+        **_source(wanted),
         "usage": _usage(deltas[-1]) if deltas else _usage(None),
     }
-    headers = {**_headers(lane), "Server-Timing": place.server_timing()}
+    headers = {**lane.headers(), "Server-Timing": turn.server_timing()}
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
@@ -117,19 +108,12 @@ async def _stream(
     service: Service, lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
 ) -> Response:
     events = _events(lane, wanted, job, use)
-    try:
-        first = await anext(events)
-    except BaseException as error:
-        await events.aclose()
-        if isinstance(error, Exception):
-            raise _failed(error, lane) from error
-        raise
     return StreamReply(
-        first,
-        _to_the_end(events, lane),
+        await anext(events),
+        _to_the_end(events),
         media_type="text/event-stream",
         send_timeout_s=service.config.send_timeout_s,
-        headers={**_headers(lane), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        headers={**lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
@@ -138,50 +122,46 @@ async def _events(
 ) -> AsyncGenerator[bytes]:
     """One event for each delta; the first, which also tells the source, comes with the engine's first."""
     common = {"id": _new_id(), "object": CHUNK_OBJECT}
-    more: dict[str, Any] = {
-        "transcription": wanted.text,
-        "source_lang": wanted.source_lang,
-        "target_lang": wanted.target_lang,
-    }
-    async with (
-        lane.job("translate") as place,
-        contextlib.aclosing(_deltas(lane, place, job, use)) as deltas,
-    ):
-        async for delta in deltas:
-            if delta.completion_tokens is not None:
+    more: dict[str, Any] = _source(wanted)
+    async with Turn(lane, use) as turn:
+        async for delta in turn.iterate(_translate(lane, job), whole=True):
+            if _counted(delta, use).completion_tokens is not None:
                 more["usage"] = _usage(delta)
             yield _event({**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more})
             more = {}
-        if more:  # an engine that had nothing to say at all
-            yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
+    if more:  # an engine that had nothing to say at all
+        yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
 
 
-async def _to_the_end(events: AsyncGenerator[bytes], lane: Lane) -> AsyncGenerator[bytes]:
+async def _to_the_end(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """The rest of the events and the mark of the end, or an event that tells of a failure and no mark."""
     async with contextlib.aclosing(events):
         try:
             async for event in events:
                 yield event
-        except Exception as error:  # noqa: BLE001 - the status is out, so the stream has to tell
-            fault = _failed(error, lane)
-            message = fault.error if isinstance(fault, Fault) else "translation failed"
-            yield _event({"error": {"message": message, "name": "ErrInternal"}})
+        except Fault as fault:  # the status is out, so the stream has to tell
+            yield _event({"error": {"message": fault.error, "name": "ErrInternal"}})
             return
     yield f"data: {STREAM_END}\n\n".encode()
 
 
-async def _deltas(lane: Lane, place: Job, job: TranslationJob, use: Use) -> AsyncGenerator[TranslationDelta]:
-    """What the engine gives, and to the ledger what it took."""
-    pieces = lane.iterate(place, lambda: lane.engine().translate(job), whole=True)
-    try:
-        with use.backend():
-            async with contextlib.aclosing(pieces):
-                async for delta in pieces:
-                    use.prompt_tokens = delta.prompt_tokens or use.prompt_tokens
-                    use.completion_tokens = delta.completion_tokens or use.completion_tokens
-                    yield delta
-    finally:
-        use.model = lane.model
+def _translate(lane: Lane, job: TranslationJob) -> Callable[[], Iterator[TranslationDelta]]:
+    return lambda: lane.engine().translate(job)
+
+
+def _counted(delta: TranslationDelta, use: Use) -> TranslationDelta:
+    """Tell the meter what the engine took so far."""
+    use.prompt_tokens = delta.prompt_tokens or use.prompt_tokens
+    use.completion_tokens = delta.completion_tokens or use.completion_tokens
+    return delta
+
+
+def _source(wanted: TranslationRequest) -> dict[str, Any]:
+    return {
+        "transcription": wanted.text,
+        "source_lang": wanted.source_lang,
+        "target_lang": wanted.target_lang,
+    }
 
 
 def _event(fields: dict[str, Any]) -> bytes:
@@ -196,14 +176,3 @@ def _usage(last: TranslationDelta | None) -> dict[str, int]:
 
 def _new_id() -> str:
     return TRANSLATION_ID_PREFIX + uuid.uuid4().hex
-
-
-def _headers(lane: Lane) -> dict[str, str]:
-    return {"X-Speechlab-Model": str(lane.engine().model), "X-Speechlab-Provider": lane.entry.name}
-
-
-def _failed(error: Exception, lane: Lane) -> Exception:
-    if isinstance(error, (Fault, Gone)):
-        return error
-    log("translation failed", level="error", engine=lane.entry.name, **facts_of(error))
-    return from_engine(error, "translate", "translation")

@@ -1,0 +1,94 @@
+"""An operation's turn at an engine: queue, ledger and failure in one place."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from speechlab.errors import InvalidRequestError
+from speechlab.service._faults import WORK, Fault, Gone, from_engine
+from speechlab.service._logs import error_fields, log
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from types import TracebackType
+
+    from speechlab.service._accounts.metering import Use
+    from speechlab.service._engines.lanes import Admission, Lane
+
+T = TypeVar("T")
+
+
+class Turn:
+    """The stay of one operation at an engine, as an asynchronous context manager.
+
+    Entering it waits for a slot of the lane. Leaving it closes what was iterated, gives the slot back, tells the
+    operation's meter which model worked and how it ended, and turns a failure into the reply for it: whatever is
+    raised inside leaves as a :class:`~speechlab.service._faults.Fault`.
+
+    Args:
+        lane: The way to the engine.
+        use: The operation's meter.
+
+    Attributes:
+        reached: Whether the engine was asked; before that an operation leaves no row in the ledger.
+    """
+
+    def __init__(self, lane: Lane, use: Use) -> None:
+        self._lane = lane
+        self._use = use
+        self._stack = AsyncExitStack()
+        self._admission: Admission
+        self.reached = False
+
+    async def __aenter__(self) -> Self:
+        """Wait for a slot.
+
+        Raises:
+            Fault: 429, at once, if the queue is full.
+        """
+        self._admission = await self._stack.enter_async_context(self._lane.admit(self._use.operation))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave, and raise the reply to a failure."""
+        await self._stack.__aexit__(kind, error, trace)
+        self._use.model = self._lane.model
+        if self.reached:
+            self._use.ended(error)
+        if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):
+            return
+        operation, engine = self._use.operation, self._lane.entry.name
+        level = (
+            "info" if isinstance(error, InvalidRequestError) else "error"
+        )  # the client's mistake is no alarm
+        log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
+        raise from_engine(error, operation) from error
+
+    async def call(self, task: Callable[[], T]) -> T:
+        """Run a blocking task that uses the engine."""
+        self._reach()
+        return await self._lane.call(self._admission, task)
+
+    def iterate(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
+        """Pull from a blocking iterator of the engine; see :meth:`Lane.iterate`. Closed with the turn."""
+        self._reach()
+        pieces = self._lane.iterate(self._admission, make, whole=whole)
+        self._stack.push_async_callback(pieces.aclose)
+        return pieces
+
+    async def wait(self, work: Awaitable[T]) -> T:
+        """Wait for work that is done elsewhere."""
+        self._reach()
+        with self._admission.computing():
+            return await work
+
+    def server_timing(self) -> str:
+        """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
+        return self._admission.server_timing()
+
+    def _reach(self) -> None:
+        self.reached = True
+        self._use.begun()
