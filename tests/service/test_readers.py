@@ -141,8 +141,8 @@ def test_a_reader_knows_no_key_and_listens_to_nobody(usual):
 
 @pytest.mark.engines
 def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
-    def missing(*_: object, **__: object) -> tuple[object, None, bool]:
-        return ({"missing": "pip install it"}, bytearray()), None, False
+    def missing(*_: object, **__: object) -> tuple[object, bytearray]:
+        return {"missing": "pip install it"}, bytearray()
 
     monkeypatch.setattr("speechlab.service._workers.pool.Worker.ask", missing)
     with pytest.raises(MissingDependencyError, match="pip install it"):

@@ -1,4 +1,4 @@
-"""What the service's worker processes share on their side: the messages, and the limits that they set themselves.
+"""The worker's side of a worker process: its messages, and the limits that it sets itself.
 
 A worker reads from its standard input and writes to its standard output; it knows no keys, opens no sockets and
 writes no files, and ends with its input.
@@ -11,13 +11,20 @@ import os
 import signal
 import struct
 import sys
-from typing import IO, Any
+from collections.abc import Callable
+from typing import IO, Any, NoReturn
 
 import orjson
 import psutil
 
 if sys.platform != "win32":  # where only the time that passes is limited
     import resource
+
+Work = Callable[[dict[str, Any], bytearray], tuple[dict[str, Any], "bytes | memoryview"]]
+"""Answers a message: fields and bytes in, fields and bytes out."""
+
+OUT_OF_MEMORY = "memory"
+"""The failure of a worker that reached its limit of memory."""
 
 HEAD = struct.Struct(">IQ")
 """Lengths of the JSON and of the bytes that follow it."""
@@ -54,7 +61,35 @@ def _read(stream: IO[bytes], length: int) -> bytearray | None:
     return data
 
 
-def own_pipes() -> tuple[IO[bytes], IO[bytes]]:
+def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
+    """Answer messages until the input ends, and end the process.
+
+    Args:
+        prepare: Takes the first message, which sets the limits; loads everything that the work needs, so that the
+            limit of memory counts only what the work itself takes; and returns what answers a message.
+    """
+    source, sink = _own_pipes()
+    first = read_message(source)
+    if first is not None:
+        limits, _ = first
+        work = prepare(limits)
+        _limit_memory(limits["memory_bytes"])
+        write_message(sink, {"ready": True})
+        while (message := read_message(source)) is not None:
+            _limit_cpu(limits["cpu_s"])
+            try:
+                fields, data = work(*message)
+            except MemoryError:
+                # What is left of the attempt goes with the process.
+                write_message(sink, {"failed": OUT_OF_MEMORY})
+                break
+            _limit_cpu(0)  # none while it waits
+            del message
+            write_message(sink, fields, data)
+    os._exit(0)  # nothing is left to be tidied up, and whoever waits need not wait for it
+
+
+def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Take standard input and output for messages; what libraries print goes nowhere."""
     # An interrupt at the terminal is for the service, which lets running requests finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,25 +101,21 @@ def own_pipes() -> tuple[IO[bytes], IO[bytes]]:
     return source, sink
 
 
-def limit_memory(most: int) -> None:
-    """Allow so many bytes beside those that are taken already; called when all libraries are loaded."""
+def _limit_memory(max_bytes: int) -> None:
+    """Limit further memory to ``max_bytes``."""
     if sys.platform == "win32":
         return
     own = psutil.Process().memory_info().vms
     # Some systems know these limits and do not let them be set; the other limits still hold there.
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (own + most, own + most))
+        resource.setrlimit(resource.RLIMIT_AS, (own + max_bytes, own + max_bytes))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def limit_cpu(seconds: float) -> None:
-    """Allow so many seconds of processor time from now on; one more ends the process."""
-    if sys.platform == "win32":
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    until = int(used.ru_utime + used.ru_stime + seconds) + 1
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+def _limit_cpu(max_s: float) -> None:
+    """Limit further processor time to ``max_s``, 0 for no limit. SIGPROF, which nobody handles, ends the process."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, max_s)

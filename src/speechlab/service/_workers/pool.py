@@ -1,23 +1,23 @@
-"""Worker processes: started when they are first needed, asked one thing at a time, replaced when they have ended."""
+"""Worker processes: started on demand, asked one thing at a time, replaced when they have ended."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from speechlab.service._config import ENVIRONMENT_PREFIX
-from speechlab.service._workers.child import read_message, write_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from speechlab.service._logs import log
+from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
 
 Answer = tuple[dict[str, Any], bytearray]
+Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
 
 _STOP_S = 2.0
 _START_S = 60.0
@@ -26,12 +26,27 @@ _F_SETPIPE_SZ = 1031  # Linux's; not named before Python 3.10, nor on other syst
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+class WorkerFailed(Exception):  # noqa: N818 - said in the words of what was asked for
+    """A worker that did not answer.
+
+    Attributes:
+        reason: No process could be started, or this one took too much time, processor time or memory, was killed
+            (which a system does that runs out of memory), or ended in another way.
+        status: Exit status of the process, if it ended.
+    """
+
+    def __init__(self, reason: Reason, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+
+
 class Worker:
     """One process, which is replaced when it has ended; used by one thread at a time.
 
     Args:
         module: What it runs.
-        limits: What it is told first: its limits.
+        limits: Its first message: its limits.
     """
 
     def __init__(self, module: str, limits: dict[str, Any]) -> None:
@@ -44,24 +59,23 @@ class Worker:
         """Whether there is a process now."""
         return self._process is not None and self._process.poll() is None
 
-    def ask(
-        self, fields: dict[str, Any], data: bytes, *, within_s: float
-    ) -> tuple[Answer | None, int | None, bool]:
-        """Ask it, and start it if need be. Blocks.
-
-        Returns:
-            The answer, or None if it ended instead; its exit status then; and whether it was ended because it took
-            too long.
+    def ask(self, fields: dict[str, Any], data: bytes, *, within_s: float) -> Answer:
+        """Send a message and wait for the answer; starts the process if there is none. Blocks.
 
         Raises:
-            OSError: It cannot be started.
+            WorkerFailed: There is no answer; the next message goes to a new process.
         """
-        process = self._started()
+        try:
+            process = self._started()
+        except OSError as error:
+            raise WorkerFailed("start") from error
         answer, late = _asked(process, fields, data, within_s=within_s)
-        if answer is None:
-            self.end()
-            return None, process.returncode, late
-        return answer, None, late
+        if answer is not None and answer[0].get("failed") != OUT_OF_MEMORY:
+            return answer
+        self.end()
+        if answer is not None:
+            raise WorkerFailed("memory")
+        raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
 
     def kill(self) -> None:
         """End it from another thread; the one that waits for its answer clears it away."""
@@ -110,12 +124,12 @@ class Worker:
 
 
 class Pool:
-    """A few workers of one kind.
+    """A few workers of one kind, each used by one thread at a time.
 
     Args:
         count: How many.
         module: What they run.
-        limits: What each is told first.
+        limits: The first message to each.
     """
 
     def __init__(self, count: int, module: str, limits: dict[str, Any]) -> None:
@@ -130,18 +144,17 @@ class Pool:
         """How many of the processes there are now."""
         return sum(worker.running for worker in self._all)
 
-    @contextlib.contextmanager
-    def worker(self) -> Iterator[Worker]:
-        """Wait for one that has nothing to do, and have it for oneself."""
+    def ask(self, fields: dict[str, Any], data: bytes, *, within_s: float) -> Answer:
+        """Wait for a free worker, and ask it; see :meth:`Worker.ask`."""
         worker = self._free.get()
         try:
-            yield worker
+            return worker.ask(fields, data, within_s=within_s)
         finally:
             self._used_at = time.monotonic()
             self._free.put(worker)
 
     def close_idle(self, idle_s: float) -> bool:
-        """End processes that have had nothing to do for so long; whether there was one."""
+        """End processes that have been idle for so long; whether there was one."""
         if time.monotonic() - self._used_at < idle_s:
             return False
         free = self._taken()
@@ -158,12 +171,57 @@ class Pool:
             worker.kill()
 
     def _taken(self) -> list[Worker]:
-        """Take all that have nothing to do."""
+        """Take all that are free."""
         taken: list[Worker] = []
         with contextlib.suppress(queue.Empty):
             while True:
                 taken.append(self._free.get_nowait())
         return taken
+
+
+class WorkerClient:
+    """Base of what has its work done by worker processes. Blocks; for worker threads.
+
+    Args:
+        pools: The processes, by the kind of their work.
+        within_s: How long one answer may take.
+    """
+
+    def __init__(self, pools: dict[str, Pool], within_s: float) -> None:
+        self._pools = pools
+        self._within_s = within_s
+
+    @property
+    def running(self) -> int:
+        """How many of the processes there are now."""
+        return sum(pool.running for pool in self._pools.values())
+
+    def close_idle(self, idle_s: float) -> bool:
+        """End processes of a kind that has been idle for so long; whether there was one."""
+        ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
+        return any(ended)
+
+    def close(self) -> None:
+        """End all of them, also those that work."""
+        for pool in self._pools.values():
+            pool.close()
+
+    def _ask(self, kind: str, fields: dict[str, Any], data: bytes) -> Answer:
+        try:
+            return self._pools[kind].ask(fields, data, within_s=self._within_s)
+        except WorkerFailed as failure:
+            level = "error" if failure.reason == "start" else "warning"
+            said = {"reason": failure.reason, "status": failure.status, "input_bytes": len(data)}
+            log("a worker process failed", level=level, kind=kind, **said)
+            raise
+
+
+def _reason(status: int | None) -> Reason:
+    if os.name == "posix" and status == -signal.SIGPROF:
+        return "cpu"
+    if os.name == "posix" and status == -signal.SIGKILL:
+        return "killed"
+    return "ended"
 
 
 def _asked(

@@ -1,29 +1,24 @@
-"""The other side of ``_readers``: a process that reads texts for the voices, one after the other, within limits.
+"""The worker process of ``reading``: reads texts of one language, one after the other, within limits.
 
-Run as ``python -m speechlab.service._workers.reading_child``. It is told its language first, and loads that one only.
+Run as ``python -m speechlab.service._workers.reading_child``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import TYPE_CHECKING, Any
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service._workers.child import limit_cpu, limit_memory, own_pipes, read_message, write_message
+from speechlab.service._workers.child import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from speechlab.service._workers.child import Work
 
-def main() -> None:
-    """Work until the input ends."""
-    source, sink = own_pipes()
-    limits = read_message(source)
-    if limits is None:
-        return
-    fields, _ = limits
+
+def _prepare(fields: dict[str, Any]) -> Work:
     reader = ReadHere()
     ways: dict[str, Callable[[str], Any]] = {
         "english": reader.english,
@@ -31,32 +26,21 @@ def main() -> None:
         "japanese": reader.japanese,
         "labels": reader.labels,
     }
-    _warm_up(ways, fields["warm"])
-    limit_memory(fields["memory_bytes"])
-    write_message(sink, {"ready": True})
-    while (message := read_message(source)) is not None:
-        wanted, data = message
-        limit_cpu(fields["cpu_s"])
-        try:
-            reply = {"read": ways[wanted["way"]](data.decode("utf-8"))}
-        except MemoryError:
-            # What is left of the attempt goes with the process.
-            write_message(sink, {"failed": "memory"})
-            return
-        except MissingDependencyError as error:
-            reply = {"missing": error.message}
-        except EngineError as error:
-            reply = {"failed": error.message}
-        write_message(sink, reply)
-
-
-def _warm_up(ways: dict[str, Callable[[str], Any]], warm: dict[str, str]) -> None:
-    """Load dictionaries, so that the limits count what texts take; what is not installed is told when it is asked."""
-    for way, text in warm.items():
+    for way, text in fields["warm"].items():
+        # Loads the dictionaries of this language only; what is not installed is told when it is asked for.
         with contextlib.suppress(MissingDependencyError, EngineError):
             ways[way](text)
 
+    def work(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
+        try:
+            return {"read": ways[wanted["way"]](data.decode("utf-8"))}, b""
+        except MissingDependencyError as error:
+            return {"missing": error.message}, b""
+        except EngineError as error:
+            return {"failed": error.message}, b""
+
+    return work
+
 
 if __name__ == "__main__":
-    main()
-    os._exit(0)  # nothing is left to be tidied up, and whoever waits need not wait for it
+    serve(_prepare)
