@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, TypedDict
 
+from speechlab._arguments import is_whole_number
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import STORE_FILE, Store
 
@@ -86,12 +87,7 @@ def opened_if_there(store: StoreLike) -> Iterator[Store]:
 
 def is_count(value: object) -> bool:
     """Return whether a value is a whole number of at least 1."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number, and not True or False."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_whole_number(value) and value >= 1
 
 
 def refused(name: str, value: object, allowed: str) -> InvalidRequestError:

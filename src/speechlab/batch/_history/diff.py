@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_missing
 from speechlab.batch._history.run import load
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.operations import STEPS
@@ -90,6 +91,4 @@ def _comparable(run: Run) -> dict[tuple[Any, int], dict[str, str | None]]:
 
 
 def _text(value: object) -> str | None:
-    import pandas as pd
-
-    return None if pd.isna(value) else str(value)  # type: ignore[call-overload]
+    return None if is_missing(value) else str(value)

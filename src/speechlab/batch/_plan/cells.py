@@ -1,4 +1,4 @@
-"""Cells of a table: texts, recordings, and what is empty."""
+"""Cells of a table: texts and recordings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from io import BytesIO
 from pathlib import Path
 
+from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
@@ -24,23 +25,13 @@ def text_cell(value: object, column: str) -> str:
         else:
             return value
         message = f"column {column!r} holds half a surrogate pair at position {at}; remove or mend it"
-    elif missing(value):
+    elif is_missing(value):
         message = f"column {column!r} is empty in this row"
     else:
         message = (
             f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
         )
     raise InvalidRequestError(message, parameter=column)
-
-
-def missing(value: object) -> bool:
-    """Return whether a cell is empty."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither equal nor unequal to anything
-        return True
-    except ValueError:  # an array in a cell
-        return False
 
 
 def is_path(source: object) -> bool:
@@ -59,7 +50,7 @@ def content_of(source: object, column: str) -> bytes:
         return source
     if isinstance(source, AudioClip):
         return source.encode("flac")
-    if not is_path(source) and not missing(source):
+    if not is_path(source) and not is_missing(source):
         message = (
             f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
             "bytes or an AudioClip"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_missing
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -51,8 +53,6 @@ def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series
     elif kind == "string":
         dtype = text
     elif kind == "Int64":
-        made = pd.array(
-            [None if value is None or value != value else value for value in values], dtype="Int64"
-        )
+        made = pd.array([None if is_missing(value) else value for value in values], dtype="Int64")
     column: pd.Series[Any] = pd.Series(made, index=index, dtype=dtype)
     return column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict
 
+from speechlab._arguments import no_column
 from speechlab.batch._plan.cells import content_of, is_path, seconds_of, text_cell
 from speechlab.batch._plan.step import Answer, Call, RowStep
 from speechlab.contract import (
@@ -133,7 +134,7 @@ class SynthesisStep(RowStep):
             message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
             raise InvalidRequestError(message, parameter="voice")
         assert self._voices is not None
-        shown = f"the table has no column {value!r}; it has {', '.join(map(repr, self._have)) or 'none'}"
+        shown = no_column(self._have, value)
         if for_all and value == "voice":  # a column was meant, whatever a description may say
             raise InvalidRequestError(shown, parameter="voice")
         try:

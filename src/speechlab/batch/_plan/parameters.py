@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._plan.cells import missing, text_cell
+from speechlab._arguments import is_missing, no_column
+from speechlab.batch._plan.cells import text_cell
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
@@ -129,8 +130,7 @@ def _present(name: object, have: Sequence[Any]) -> str:
         message = f"a column's name is {name!r}; it must be a string"
         raise InvalidRequestError(message, parameter="column")
     if name not in have:
-        shown = ", ".join(map(repr, have)) or "none"
-        raise InvalidRequestError(f"the table has no column {name!r}; it has {shown}", parameter=name)
+        raise InvalidRequestError(no_column(have, name), parameter=name)
     return name
 
 
@@ -168,7 +168,7 @@ def _cell(name: str, value: Any, column: str) -> Any:
                 f"column {column!r} holds {value[:20]!r} in this row, which is no language code such as 'ja'"
             )
             raise InvalidRequestError(message, parameter=name)
-    elif missing(value):
+    elif is_missing(value):
         return None
     elif isinstance(value, float) and value.is_integer():
         value = int(value)  # whole numbers beside an empty cell are floats in a table

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import no_column
 from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import result_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
@@ -176,9 +177,7 @@ def check_columns(frame: pd.DataFrame, step: RowStep, prefix: str) -> None:
     """
     missing = [name for name in step.needs if name not in frame.columns]
     if missing:
-        have = ", ".join(map(repr, frame.columns)) or "none"
-        message = f"the table has no column {', '.join(map(repr, missing))}; it has {have}"
-        raise InvalidRequestError(message, parameter=missing[0])
+        raise InvalidRequestError(no_column(frame.columns, *missing), parameter=missing[0])
     if not frame.columns.is_unique:
         twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
         raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
-from speechlab.batch._keeping import is_count, is_number, refused
+from speechlab._arguments import is_number
+from speechlab.batch._keeping import is_count, refused
 from speechlab.batch._run.progress import Progress, Watcher
 from speechlab.batch._run.rules import Budget, check_error_share
 

@@ -6,7 +6,8 @@ import threading
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from speechlab.batch._keeping import is_number, refused
+from speechlab._arguments import is_number
+from speechlab.batch._keeping import refused
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and value >= 0):
+            if value is not None and not (is_number(value) and value >= 0):
                 message = f"budget {name} is {value!r}; give a number of at least 0, or None for no limit"
                 raise InvalidRequestError(message, parameter="budget")
 

@@ -7,6 +7,7 @@ import platform
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_missing
 from speechlab._platform import installed_version
 from speechlab.audio import AudioClip
 from speechlab.contract import CONTRACT_VERSION
@@ -70,6 +71,6 @@ def _stand_in(value: object) -> str | None:
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes):
         return f"sha256:{hashlib.sha256(value).hexdigest()}"
-    if value is None or (isinstance(value, float) and value != value):
+    if is_missing(value):
         return None
     return str(value).encode("utf-8", "replace").decode()
