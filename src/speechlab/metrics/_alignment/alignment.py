@@ -5,27 +5,23 @@ The alignment is a cheapest one under unit costs, the one that rapidfuzz finds a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from rapidfuzz.distance import Levenshtein
+
 from speechlab.display import Html, diff
-from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.counting import Operation, Run, align_many, cheapest_runs
-from speechlab.metrics._alignment.edits import placed_words
+from speechlab.metrics._alignment.counting import Operation, Run, runs_of
 from speechlab.metrics._alignment.sclite import sclite_blocks
-from speechlab.metrics._alignment.sclite_marks import align_marked
-from speechlab.metrics._alignment.sclite_network import Place, is_marked
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import check_text
-from speechlab.text import Normalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from rapidfuzz.distance import Editops
 
-    from speechlab.metrics._alignment.units import Counts, Normalize, Preparation, Tokens
+    from speechlab.metrics._alignment.sclite_network import Place
+    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens
 
 _Blocks: TypeAlias = tuple[Run, ...]
 
@@ -60,7 +56,7 @@ class Alignment:
         places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
     """
 
-    __slots__ = ("_blocks", "_heard", "_said", "_uncut", "counts", "language", "places", "separator")
+    __slots__ = ("_found", "_heard", "_said", "_uncut", "counts", "language", "places", "separator")
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class Alignment:
         language: str | None = None,
         counts: Counts = "levenshtein",
         places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = None,
-        blocks: _Blocks | None = None,
+        blocks: _Blocks | Editops | None = None,
         uncut: bool = False,
     ) -> None:
         # Words may come as one text (``uncut``), and are cut when they are asked for: keeping lists of words of very
@@ -82,7 +78,7 @@ class Alignment:
         self.language = language
         self.counts: Counts = counts
         self.places = places
-        self._blocks = blocks
+        self._found = blocks
 
     @property
     def reference(self) -> Tokens:
@@ -99,19 +95,18 @@ class Alignment:
     @property
     def blocks(self) -> _Blocks:
         """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
-        found = self._blocks
-        if found is None:
-            found = self._blocks = self._find()
-        return found
+        if not isinstance(self._found, tuple):
+            self._found = self._align() if self._found is None else runs_of(self._found)
+        return self._found
 
-    def _find(self) -> _Blocks:
+    def _align(self) -> _Blocks:
         reference, hypothesis = self.reference, self.hypothesis
         if reference == hypothesis:
             n = len(reference)
             return (("equal", 0, n, 0, n),) if n else ()
         if self.counts != "levenshtein":
             return sclite_blocks(reference, hypothesis)
-        return tuple(cheapest_runs(reference, hypothesis)[0])
+        return runs_of(Levenshtein.editops(reference, hypothesis))
 
     @property
     def tally(self) -> tuple[int, int, int, int]:
@@ -177,108 +172,24 @@ class Alignment:
         sides = tuple(self.reference), tuple(self.hypothesis)
         return (*sides, self.separator, self.language, self.counts, self.places)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # rapidfuzz cannot pickle its edits.
+        sides = self._said, self._heard
+        return Alignment, (
+            *sides,
+            self.separator,
+            self.language,
+            self.counts,
+            self.places,
+            self.blocks,
+            self._uncut,
+        )
+
     def _repr_html_(self) -> str:
         return str(self.html)
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
-
-
-def alignments_of(
-    said: list[str], heard: list[str], preparation: Preparation
-) -> tuple[tuple[Alignment, ...], NDArray[np.int64]]:
-    """Alignments of many pairs of canonical texts by unit costs, and their counts as by ``count_many``."""
-    blocks, counts = align_many(said, heard, preparation)
-    separator, language = preparation.separator, preparation.language
-    return tuple(
-        [
-            Alignment(one, other, separator, language, "levenshtein", None, found, bool(separator))
-            for one, other, found in zip(said, heard, blocks, strict=True)
-        ]
-    ), counts
-
-
-def align_as(
-    counts: Counts,
-    texts: tuple[str, str],
-    preparation: Preparation,
-    tokens: tuple[Tokens, Tokens],
-) -> Alignment:
-    """Align two texts by the counts that were asked for.
-
-    Args:
-        counts: As for :func:`speechlab.metrics.error_rate`.
-        texts: Reference and hypothesis as they were written.
-        preparation: How they become tokens.
-        tokens: What they are without markings, after preparation.
-
-    Raises:
-        InvalidRequestError: Markings of sclite that cannot be understood, or that stand where no words are counted.
-    """
-    if counts != "levenshtein":
-        braced = [text for text in texts if "{" in text]
-        if preparation.unit != "word" and braced:
-            message = (
-                f"alternates in braces are scored by words only, not by unit={preparation.unit!r}, as in "
-                f"{braced[0][:60]!r}; use unit='word', or put one transcript in their place"
-            )
-            raise InvalidRequestError(message, parameter="counts")
-        if preparation.unit == "word" and has_marks(counts, *texts):
-            return _marked(*texts, preparation, counts)
-    return Alignment(*tokens, preparation.separator, preparation.language, counts)
-
-
-def has_marks(counts: Counts, *texts: str) -> bool:
-    """Whether any of the texts says something to sclite beyond its words."""
-    fragments = counts == "sclite-fragments"
-    return counts != "levenshtein" and any(is_marked(text, fragments=fragments) for text in texts)
-
-
-def unmarked(alignment: Alignment) -> tuple[str, str]:
-    """The two texts that were compared, without parentheses, and without optional words that one side lacks."""
-    texts: list[list[str]] = [[], []]
-    for edit in alignment:
-        pair = edit.reference, edit.hypothesis
-        for words, token in zip(texts, pair, strict=True):
-            if token and "" not in pair:
-                words.append(token[1:-1] if token[0] == "(" and token[-1] == ")" else token)
-    return " ".join(texts[0]), " ".join(texts[1])
-
-
-def _marked(said: str, heard: str, preparation: Preparation, counts: Counts) -> Alignment:
-    rules = preparation.normalize
-    plain = isinstance(rules, Normalizer) and not rules.steps
-    normal = None if plain else partial(placed_words, preparation=preparation)
-    found = align_marked(said, heard, normal, fragments=counts == "sclite-fragments")
-    blocks: list[tuple[Operation, int, int, int, int]] = []
-    i = j = 0
-    for old, new, correct in zip(found.reference, found.hypothesis, found.correct, strict=True):
-        operation: Operation = (
-            "equal" if correct else "insert" if old is None else "delete" if new is None else "substitute"
-        )
-        i1, j1 = i + (old is not None), j + (new is not None)
-        if blocks and blocks[-1][0] == operation:
-            _, i, _, j, _ = blocks.pop()
-        blocks.append((operation, i, i1, j, j1))
-        i, j = i1, j1
-    one = tuple(word for word in found.reference if word is not None)
-    other = tuple(word for word in found.hypothesis if word is not None)
-    return Alignment(one, other, " ", preparation.language, counts, found.places, tuple(blocks))
-
-
-def align(
-    reference: str, hypothesis: str, unit: str, language: str | None, normalize: Normalize
-) -> Alignment:
-    """Normalise and split two texts, and align them."""
-    check_text(reference, "reference")
-    check_text(hypothesis, "hypothesis")
-    preparation = prepare(unit, language, normalize)
-    return Alignment(
-        preparation.tokens(reference),
-        preparation.tokens(hypothesis),
-        preparation.separator,
-        preparation.language,
-    )
 
 
 def alignment_text(
@@ -302,7 +213,7 @@ def alignment_text(
         >>> alignment_text("this is a test", "this was test")
         'this [-is-]{+was+} [-a-] test'
     """
-    return align(reference, hypothesis, unit, language, normalize).text
+    return _align_texts(reference, hypothesis, unit, language, normalize).text
 
 
 def alignment_html(
@@ -325,4 +236,14 @@ def alignment_html(
         language: Language of both, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
     """
-    return align(reference, hypothesis, unit, language, normalize).html
+    return _align_texts(reference, hypothesis, unit, language, normalize).html
+
+
+def _align_texts(
+    reference: str, hypothesis: str, unit: str, language: str | None, normalize: Normalize
+) -> Alignment:
+    check_text(reference, "reference")
+    check_text(hypothesis, "hypothesis")
+    preparation = prepare(unit, language, normalize)
+    tokens = preparation.tokens(reference), preparation.tokens(hypothesis)
+    return Alignment(*tokens, preparation.separator, preparation.language)

@@ -11,7 +11,7 @@ Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite; the order of preference was 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +20,15 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from speechlab.metrics._alignment.counting import Operation, Run
     from speechlab.metrics._alignment.units import Tokens
 
-Block: TypeAlias = tuple[Literal["equal", "substitute", "delete", "insert"], int, int, int, int]
 _SUBSTITUTION, _GAP = 4, 3
 _DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
-_MOST_CELLS = 200_000_000  # one byte each
+_MAX_CELLS = 200_000_000  # one byte each
 
 
-def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Block, ...]:
+def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
     """Align one pair as sclite does.
 
     Args:
@@ -41,9 +41,9 @@ def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Block, ...]:
     Raises:
         InvalidRequestError: The pair is so long that the table of all ways would not fit into memory.
     """
-    if len(reference) * len(hypothesis) > _MOST_CELLS:
+    if len(reference) * len(hypothesis) > _MAX_CELLS:
         message = (
-            f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MOST_CELLS} "
+            f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MAX_CELLS} "
             "cells; cut the texts into utterances, or use counts='levenshtein'"
         )
         raise InvalidRequestError(message, parameter="counts")
@@ -76,18 +76,16 @@ def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8
     return moves
 
 
-def _blocks(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> tuple[Block, ...]:
+def _blocks(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
     i, j = len(reference), len(hypothesis)
-    backwards: list[Block] = []
+    backwards: list[Run] = []
     while i or j:
         end = (i, j)
         move = moves[i, j]
         i -= move != _INSERTION
         j -= move != _DELETION
         if move == _DIAGONAL:
-            kind: Literal["equal", "substitute", "delete", "insert"] = (
-                "equal" if reference[i] == hypothesis[j] else "substitute"
-            )
+            kind: Operation = "equal" if reference[i] == hypothesis[j] else "substitute"
         else:
             kind = "insert" if move == _INSERTION else "delete"
         if backwards and backwards[-1][0] == kind:

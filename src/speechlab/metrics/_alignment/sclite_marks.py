@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from speechlab.metrics._alignment.sclite_network import Normal, Place, Side, Word
+    from speechlab.metrics._alignment.sclite_network import MarkedWord, Normal, Place, Side
 
 _GAP, _OPTIONAL_GAP, _NULL_GAP = np.float32(3), np.float32(2), np.float32(0.001)
 _SUBSTITUTION, _NULL_PAIR = np.float32(4), np.float32(1)
-_MOST_CELLS = 20_000_000  # about 12 bytes each
+_MAX_CELLS = 20_000_000  # about 12 bytes each
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class MarkedAlignment:
     places: tuple[tuple[Place, ...], tuple[Place, ...]]
 
 
-def _same(one: Word, other: Word, *, fragments: bool) -> bool:
+def _same(one: MarkedWord, other: MarkedWord, *, fragments: bool) -> bool:
     a, b = one.sound, other.sound
     if a == b and not fragments:
         return True
@@ -62,7 +62,7 @@ def _same(one: Word, other: Word, *, fragments: bool) -> bool:
     return a == b
 
 
-def _gap(word: Word) -> np.float32:
+def _gap(word: MarkedWord) -> np.float32:
     if word.text == NULL:
         return _NULL_GAP
     return _OPTIONAL_GAP if word.optional else _GAP
@@ -88,9 +88,9 @@ def align_marked(
     """
     one = read_side(reference, normal, fragments=fragments)
     other = read_side(hypothesis, normal, fragments=fragments)
-    if len(one) * len(other) > _MOST_CELLS:
+    if len(one) * len(other) > _MAX_CELLS:
         message = (
-            f"marked transcripts of {len(one)} and {len(other)} words need a table of more than {_MOST_CELLS} "
+            f"marked transcripts of {len(one)} and {len(other)} words need a table of more than {_MAX_CELLS} "
             "cells; cut them into utterances"
         )
         raise InvalidRequestError(message, parameter="counts")
@@ -145,7 +145,7 @@ def _diagonal(
     return costs[i, j], i, j
 
 
-def _pair(one: Word, other: Word, *, fragments: bool) -> np.float32:
+def _pair(one: MarkedWord, other: MarkedWord, *, fragments: bool) -> np.float32:
     if one.text == NULL and other.text == NULL:
         return _NULL_PAIR
     return np.float32(0) if _same(one, other, fragments=fragments) else _SUBSTITUTION
@@ -160,7 +160,7 @@ def _trace(
     fragments: bool,
 ) -> MarkedAlignment:
     a, b = min(((a, b) for a in one.ends for b in other.ends), key=lambda cell: costs[cell])
-    steps: list[tuple[Word | None, Word | None, bool]] = []
+    steps: list[tuple[MarkedWord | None, MarkedWord | None, bool]] = []
     while a or b:
         i, j = (int(number) for number in back[a, b])
         said = one.word(a) if i != a else None

@@ -27,7 +27,7 @@ _OPTIONAL_TOKEN = re.compile(r"\((\S*)\)")
 _FRAGMENT_TOKEN = re.compile(r"(-?)([^\s-](?:\S*[^\s-])?)(-?)")
 
 
-class Word(NamedTuple):
+class MarkedWord(NamedTuple):
     """One word of a marked transcript.
 
     Attributes:
@@ -51,7 +51,7 @@ def is_marked(text: str, *, fragments: bool = False) -> bool:
 class _Arc:
     __slots__ = ("end", "start", "word")
 
-    def __init__(self, word: Word | None, start: _Node, end: _Node) -> None:
+    def __init__(self, word: MarkedWord | None, start: _Node, end: _Node) -> None:
         self.word = word
         self.start = start
         self.end = end
@@ -90,18 +90,18 @@ class _Reader:
         return first, last
 
     def _chain(self, start: int, end: int, first: _Node, last: _Node) -> None:
-        items = list(self._items(start, end)) or [Word(NULL, NULL, False, None)]
+        items = list(self._items(start, end)) or [MarkedWord(NULL, NULL, False, None)]
         node = first
         for number, item in enumerate(items, start=1):
             following = last if number == len(items) else _Node()
-            if isinstance(item, Word):
+            if isinstance(item, MarkedWord):
                 _Arc(item, node, following)
             else:
                 for low, high in item:
                     self._chain(low, high, node, following)
             node = following
 
-    def _items(self, start: int, end: int) -> Iterator[Word | list[tuple[int, int]]]:
+    def _items(self, start: int, end: int) -> Iterator[MarkedWord | list[tuple[int, int]]]:
         """Words, and alternations as the ranges of their alternatives."""
         at = start
         while at < end:
@@ -138,7 +138,7 @@ class _Reader:
             self._refuse("braces with no alternative in them", start - 1)
         return kept
 
-    def _words(self, start: int, end: int) -> Iterator[Word]:
+    def _words(self, start: int, end: int) -> Iterator[MarkedWord]:
         stray = self.text.find("}", start, end)
         if stray >= 0:
             self._refuse("a } without its {", stray)
@@ -157,26 +157,26 @@ class _Reader:
             yield from self._normalized(at, token.start())
             at = token.end()
             if token[0] == NULL:
-                yield Word(NULL, NULL, False, token.span())
+                yield MarkedWord(NULL, NULL, False, token.span())
             elif optional is not None:
                 yield from self._normalized(token.start() + 1, token.end() - 1, optional=True)
             elif part is not None:
                 yield from self._fragment(part, *token.span())
         yield from self._normalized(at, end)
 
-    def _normalized(self, start: int, end: int, *, optional: bool = False) -> Iterator[Word]:
+    def _normalized(self, start: int, end: int, *, optional: bool = False) -> Iterator[MarkedWord]:
         assert self.normal is not None
         for text, low, high in self.normal(self.text[start:end]):
             shown = f"({text})" if optional else text
             yield from _word(shown, optional, (start + low, start + high))
 
-    def _fragment(self, part: re.Match[str], start: int, end: int) -> Iterator[Word]:
+    def _fragment(self, part: re.Match[str], start: int, end: int) -> Iterator[MarkedWord]:
         words = list(self._normalized(start, end))
         for number, word in enumerate(words):
             head = part[1] if number == 0 else ""
             tail = part[3] if number == len(words) - 1 else ""
             text = f"{head}{word.text}{tail}"
-            yield Word(text, text, False, word.place)
+            yield MarkedWord(text, text, False, word.place)
 
     def _refuse(self, what: str, place: int) -> int:
         around = self.text[max(0, place - 20) : place + 20]
@@ -202,9 +202,9 @@ def _plain(token: str) -> str:
     return token[:-1] if len(token) > 1 and token.endswith("*") else token
 
 
-def _word(token: str, optional: bool, place: tuple[int, int]) -> Iterator[Word]:
+def _word(token: str, optional: bool, place: tuple[int, int]) -> Iterator[MarkedWord]:
     text = _plain(token)
-    yield Word(text, text[1:-1] if optional else text, optional, place)
+    yield MarkedWord(text, text[1:-1] if optional else text, optional, place)
 
 
 def _arcs(first: _Node) -> list[_Arc]:
@@ -236,7 +236,7 @@ class Side:
     def __len__(self) -> int:
         return len(self.words)
 
-    def word(self, index: int) -> Word:
+    def word(self, index: int) -> MarkedWord:
         word = self.words[index]
         assert word is not None
         return word

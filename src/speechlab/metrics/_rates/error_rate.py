@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +17,8 @@ import numpy as np
 from speechlab._platform import installed_version
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.alignment import Alignment, align_as, alignments_of
-from speechlab.metrics._alignment.counting import count_many, errors_and_lengths
 from speechlab.metrics._alignment.edits import edit_table
+from speechlab.metrics._alignment.pairs import Pairs
 from speechlab.metrics._alignment.units import (
     Preparation,
     check_counts,
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from speechlab.metrics._alignment.alignment import Alignment
     from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit
 
 _UNIT_NAMES = {
@@ -65,57 +64,39 @@ class ErrorRate:
         preparation: Preparation,
         counts: Counts = "levenshtein",
     ) -> None:
-        self._preparation = preparation
-        self._texts = (references, hypotheses)
-        self._said = preparation.canonical(references)
-        self._heard = preparation.canonical(hypotheses)
-        self.counts: Counts = counts
-        if self._by_sclite:
-            # A pair that is too long or badly marked is refused here, and not in the middle of a report.
-            _ = self.counts_by_utterance
-
-    @property
-    def _by_sclite(self) -> bool:
-        return self.counts != "levenshtein"
-
-    @cached_property
-    def _errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if self._by_sclite or "counts_by_utterance" in vars(self):
-            table = self.counts_by_utterance
-            return table[:, 1:].sum(axis=1), table[:, :3].sum(axis=1)
-        return errors_and_lengths(self._said, self._heard, self._preparation)
+        self._pairs = Pairs(references, hypotheses, preparation, counts)
 
     @property
     def errors_by_utterance(self) -> NDArray[np.int64]:
         """Errors of each utterance."""
-        return self._errors_and_lengths[0]
+        return self._pairs.errors_and_lengths[0]
 
     @property
     def lengths_by_utterance(self) -> NDArray[np.int64]:
         """Reference tokens of each utterance."""
-        return self._errors_and_lengths[1]
+        return self._pairs.errors_and_lengths[1]
 
     @property
     def references(self) -> list[Tokens]:
         """Tokens of each reference, after normalisation; of its best alternatives, where sclite's are marked."""
-        if self._by_sclite:
-            return [alignment.reference for alignment in self.alignments]
-        return [self._preparation.cut(text) for text in self._said]
+        return self._pairs.tokens[0]
 
     @property
     def hypotheses(self) -> list[Tokens]:
         """Tokens of each hypothesis, after normalisation."""
-        if self._by_sclite:
-            return [alignment.hypothesis for alignment in self.alignments]
-        return [self._preparation.cut(text) for text in self._heard]
+        return self._pairs.tokens[1]
+
+    @property
+    def counts(self) -> Counts:
+        return self._pairs.counts
 
     @property
     def unit(self) -> Unit:
-        return self._preparation.unit
+        return self._pairs.preparation.unit
 
     @property
     def language(self) -> str | None:
-        return self._preparation.language
+        return self._pairs.preparation.language
 
     @property
     def errors(self) -> int:
@@ -130,7 +111,7 @@ class ErrorRate:
     @property
     def utterances(self) -> int:
         """How many pairs were compared."""
-        return len(self._said)
+        return len(self._pairs)
 
     @property
     def empty_references(self) -> int:
@@ -155,35 +136,34 @@ class ErrorRate:
         """Mean of the utterances' rates, in which a short utterance weighs as much as a long one."""
         return float(self.rates_by_utterance.mean()) if self.utterances else math.nan
 
-    @cached_property
+    @property
     def counts_by_utterance(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each utterance (rows)."""
-        if self._by_sclite:
-            flat = [number for alignment in self.alignments for number in alignment.tally]
-            return np.array(flat, dtype=np.int64).reshape(-1, 4)
-        if "_aligned" in vars(self):
-            return self._aligned[1]
-        return count_many(self._said, self._heard, self._preparation)
+        return self._pairs.tallies
+
+    @property
+    def _totals(self) -> list[int]:
+        return [int(total) for total in self.counts_by_utterance.sum(axis=0)]
 
     @property
     def hits(self) -> int:
         """Reference tokens that were found."""
-        return int(self.counts_by_utterance[:, 0].sum())
+        return self._totals[0]
 
     @property
     def substitutions(self) -> int:
         """Reference tokens that stand against another token."""
-        return int(self.counts_by_utterance[:, 1].sum())
+        return self._totals[1]
 
     @property
     def deletions(self) -> int:
         """Reference tokens that stand against nothing."""
-        return int(self.counts_by_utterance[:, 2].sum())
+        return self._totals[2]
 
     @property
     def insertions(self) -> int:
         """Hypothesis tokens that stand against nothing."""
-        return int(self.counts_by_utterance[:, 3].sum())
+        return self._totals[3]
 
     @property
     def match_error_rate(self) -> float:
@@ -193,8 +173,9 @@ class ErrorRate:
         """
         if not self.utterances:
             return math.nan
-        total = self.hits + self.errors
-        return self.errors / total if total else 0.0
+        hits, *errors = self._totals
+        total = hits + sum(errors)
+        return sum(errors) / total if total else 0.0
 
     @property
     def word_information_preserved(self) -> float:
@@ -204,31 +185,21 @@ class ErrorRate:
         """
         if not self.utterances:
             return math.nan
-        heard = self.hits + self.substitutions + self.insertions
-        if not self.reference_length:
+        hits, substitutions, deletions, insertions = self._totals
+        said, heard = hits + substitutions + deletions, hits + substitutions + insertions
+        if not said:
             return 0.0 if heard else 1.0
-        return (self.hits / self.reference_length) * (self.hits / heard) if heard else 0.0
+        return (hits / said) * (hits / heard) if heard else 0.0
 
     @property
     def word_information_lost(self) -> float:
         """WIL: 1 - WIP."""
         return 1 - self.word_information_preserved
 
-    @cached_property
+    @property
     def alignments(self) -> tuple[Alignment, ...]:
         """One alignment for each utterance."""
-        if self._by_sclite:
-            cut = self._preparation.cut
-            tokens = ((cut(said), cut(heard)) for said, heard in zip(self._said, self._heard, strict=True))
-            return tuple(
-                align_as(self.counts, texts, self._preparation, pair)
-                for texts, pair in zip(zip(*self._texts, strict=True), tokens, strict=True)
-            )
-        return self._aligned[0]
-
-    @cached_property
-    def _aligned(self) -> tuple[tuple[Alignment, ...], NDArray[np.int64]]:
-        return alignments_of(self._said, self._heard, self._preparation)
+        return self._pairs.alignments
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
         """The errors, one row each, with their places in the texts as they were written.
@@ -242,7 +213,7 @@ class ErrorRate:
             ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation, half open).
             Missing are the token and the place of a side that has none, and all places of readings.
         """
-        return edit_table(*self._texts, self.alignments, self._preparation, equal=equal)
+        return edit_table(self._pairs, equal=equal)
 
     def frame(
         self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
@@ -314,7 +285,7 @@ class ErrorRate:
         parts = {
             "unit": self.unit,
             "lang": self.language or "any",
-            "norm": self._preparation.normalizer,
+            "norm": self._pairs.preparation.normalizer,
             "counts": self.counts,
             "rapidfuzz": installed_version("rapidfuzz"),
             "unicode": unicodedata.unidata_version,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.alignment import Alignment, align_as, unmarked
-from speechlab.metrics._alignment.counting import count_edits
+from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import check_text
 from speechlab.metrics._rates.chinese import ChineseDifferenceClass, compare_chinese
@@ -216,14 +216,10 @@ class _Plan:
 
     def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
         one, other = normalized
-        return align_as(self.counts, texts, way, (way.split(one), way.split(other)))
+        return align_as(self.counts, texts, (way.split(one), way.split(other)), way)
 
     def _fill(self, values: dict[str, Any], column: str, kind: str, alignment: Alignment) -> None:
-        counts = (
-            alignment.tally
-            if self.counts != "levenshtein"
-            else count_edits(alignment.reference, alignment.hypothesis)
-        )
+        counts = alignment.tally
         errors, length = sum(counts[1:]), sum(counts[:3])
         rate = errors / max(length, 1)
         values |= {column: rate, f"{kind}_errors": errors, f"{kind}_length": length}

@@ -1,0 +1,164 @@
+"""Pairs of a reference and a hypothesis, on their way from texts to errors, counts and alignments."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.counting import (
+    Operation,
+    count_edits,
+    edits_of,
+    errors_and_lengths,
+)
+from speechlab.metrics._alignment.places import placed_words
+from speechlab.metrics._alignment.sclite_marks import align_marked
+from speechlab.metrics._alignment.sclite_network import is_marked
+from speechlab.text import Normalizer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rapidfuzz.distance import Editops
+
+    from speechlab.metrics._alignment.units import Counts, Preparation, Tokens
+
+
+class Pairs:
+    """Many pairs, prepared and counted in one way.
+
+    Nothing is counted before it is asked for, and nothing twice. What a question costs depends on no other that was
+    asked before: errors come from distances, counts and alignments from the same edits; by sclite's rules all of them
+    come from the alignments.
+
+    Attributes:
+        texts: References and hypotheses as they were written.
+        preparation: How they become tokens.
+        counts: As for :func:`speechlab.metrics.error_rate`.
+    """
+
+    def __init__(
+        self, references: list[str], hypotheses: list[str], preparation: Preparation, counts: Counts
+    ) -> None:
+        self.texts = (references, hypotheses)
+        self.preparation = preparation
+        self.counts: Counts = counts
+        self._said = preparation.canonical(references)
+        self._heard = preparation.canonical(hypotheses)
+        self._by_sclite = counts != "levenshtein"
+        if self._by_sclite:
+            # A pair that is too long or badly marked is refused here, and not in the middle of a report.
+            _ = self.tallies
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    @cached_property
+    def errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Errors and reference tokens of each pair."""
+        if self._by_sclite:
+            return self.tallies[:, 1:].sum(axis=1), self.tallies[:, :3].sum(axis=1)
+        return errors_and_lengths(self._said, self._heard, self.preparation)
+
+    @cached_property
+    def tallies(self) -> NDArray[np.int64]:
+        """Hits, substitutions, deletions and insertions (columns) of each pair (rows)."""
+        if self._by_sclite:
+            tallies = [alignment.tally for alignment in self.alignments]
+            return np.array(tallies, dtype=np.int64).reshape(-1, 4)
+        return count_edits(self._edits)
+
+    @cached_property
+    def alignments(self) -> tuple[Alignment, ...]:
+        """One alignment for each pair."""
+        way = self.preparation
+        if self._by_sclite:
+            tokens = zip(map(way.cut, self._said), map(way.cut, self._heard), strict=True)
+            texts = zip(*self.texts, strict=True)
+            return tuple(align_as(self.counts, *both, way) for both in zip(texts, tokens, strict=True))
+        separator, language, uncut = way.separator, way.language, bool(way.separator)
+        return tuple(
+            [
+                Alignment(one, other, separator, language, "levenshtein", None, edits, uncut)
+                for one, other, edits in zip(self._said, self._heard, self._edits, strict=True)
+            ]
+        )
+
+    @property
+    def tokens(self) -> tuple[list[Tokens], list[Tokens]]:
+        """Tokens of each reference and of each hypothesis; of marked references those of the best alternatives."""
+        if self._by_sclite:
+            pairs = self.alignments
+            return [pair.reference for pair in pairs], [pair.hypothesis for pair in pairs]
+        return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._heard))
+
+    @cached_property
+    def _edits(self) -> list[Editops]:
+        return edits_of(self._said, self._heard, self.preparation.cut)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # rapidfuzz cannot pickle its edits; they are found again if they are needed.
+        return {name: value for name, value in vars(self).items() if name != "_edits"}
+
+
+def align_as(
+    counts: Counts, texts: tuple[str, str], tokens: tuple[Tokens, Tokens], preparation: Preparation
+) -> Alignment:
+    """Align two texts by the counts that were asked for.
+
+    Args:
+        counts: As for :func:`speechlab.metrics.error_rate`.
+        texts: Reference and hypothesis as they were written.
+        tokens: What they are without markings, after preparation.
+        preparation: How they become tokens.
+
+    Raises:
+        InvalidRequestError: Markings of sclite that cannot be understood, or that stand where no words are counted.
+    """
+    if counts != "levenshtein":
+        braced = [text for text in texts if "{" in text]
+        if preparation.unit != "word" and braced:
+            message = (
+                f"alternates in braces are scored by words only, not by unit={preparation.unit!r}, as in "
+                f"{braced[0][:60]!r}; use unit='word', or put one transcript in their place"
+            )
+            raise InvalidRequestError(message, parameter="counts")
+        fragments = counts == "sclite-fragments"
+        if preparation.unit == "word" and any(is_marked(text, fragments=fragments) for text in texts):
+            return _marked(*texts, preparation, counts)
+    return Alignment(*tokens, preparation.separator, preparation.language, counts)
+
+
+def unmarked(alignment: Alignment) -> tuple[str, str]:
+    """The two texts that were compared, without parentheses, and without optional words that one side lacks."""
+    texts: list[list[str]] = [[], []]
+    for edit in alignment:
+        pair = edit.reference, edit.hypothesis
+        for words, token in zip(texts, pair, strict=True):
+            if token and "" not in pair:
+                words.append(token[1:-1] if token[0] == "(" and token[-1] == ")" else token)
+    return " ".join(texts[0]), " ".join(texts[1])
+
+
+def _marked(said: str, heard: str, preparation: Preparation, counts: Counts) -> Alignment:
+    rules = preparation.normalize
+    plain = isinstance(rules, Normalizer) and not rules.steps
+    normal = None if plain else partial(placed_words, preparation=preparation)
+    found = align_marked(said, heard, normal, fragments=counts == "sclite-fragments")
+    blocks: list[tuple[Operation, int, int, int, int]] = []
+    i = j = 0
+    for old, new, correct in zip(found.reference, found.hypothesis, found.correct, strict=True):
+        operation: Operation = (
+            "equal" if correct else "insert" if old is None else "delete" if new is None else "substitute"
+        )
+        i1, j1 = i + (old is not None), j + (new is not None)
+        if blocks and blocks[-1][0] == operation:
+            _, i, _, j, _ = blocks.pop()
+        blocks.append((operation, i, i1, j, j1))
+        i, j = i1, j1
+    one = tuple(word for word in found.reference if word is not None)
+    other = tuple(word for word in found.hypothesis if word is not None)
+    return Alignment(one, other, " ", preparation.language, counts, found.places, tuple(blocks))
