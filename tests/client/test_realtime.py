@@ -183,9 +183,9 @@ def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
         caplog.set_level(logging.DEBUG, logger=name)
     with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
         session.say("a")
-        kept = repr(vars(session._session._socket._connection))
-        kept += repr(vars(session._session._socket._connection.protocol))
-        kept += repr(session._session._socket._connection.request)
+        kept = repr(vars(session._async._socket._connection))
+        kept += repr(vars(session._async._socket._connection.protocol))
+        kept += repr(session._async._socket._connection.request)
     path, headers = script.headers[0]
     assert headers["Authorization"] == f"Bearer {http.KEY}"
     assert path == "/ws/tts/realtime"

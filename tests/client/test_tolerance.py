@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from speechlab.client import RawResponse
 from speechlab.client._operations.failures import error_from_reply
 from speechlab.client._operations.pcm import SampleReader
+from speechlab.client._operations.recognition import read_transcript
 from speechlab.client._operations.speech import SpeechFacts, read_speech
-from speechlab.client._operations.transcript import read_transcript
 from speechlab.client._operations.translation import read_chunk, read_translation
 from speechlab.client._operations.voices import read_catalogue
 from speechlab.contract import AudioFormat

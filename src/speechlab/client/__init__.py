@@ -8,21 +8,21 @@ Used by people in notebooks, by batches, studies, widgets and the command line.
 from __future__ import annotations
 
 from speechlab._door import name_after
-from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.begin import begin, telling
-from speechlab.client._api.client import Client
+from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
+from speechlab.client._api.client import Client, RawReplies
 from speechlab.client._api.connect import aconnect, connect
-from speechlab.client._api.raw import AsyncRawReplies, RawReplies, RawReply
+from speechlab.client._api.for_batches import begin, remember_service, replaying_from, telling
+from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
-from speechlab.client._api.service_facts import remember_service, replaying_from
-from speechlab.client._api.streams import SpeechStream, TranslationStream
+from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, Timing, Usage
 from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.operation import Operation
+from speechlab.client._operations.recognition import Transcribe, Transcript, join_texts
 from speechlab.client._operations.recording import AudioInput
-from speechlab.client._operations.speech import SpeechClip
-from speechlab.client._operations.transcript import Transcript, join_texts
-from speechlab.client._operations.translation import Translation, TranslationChunk
+from speechlab.client._operations.speech import SpeechClip, Synthesize
+from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._realtime.events import AsyncSpeechEvents
 from speechlab.client._realtime.pool import AsyncRealtimePool
@@ -31,7 +31,7 @@ from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
 from speechlab.client._secret import Secret
 from speechlab.client._settings.keys import remember_key
 from speechlab.client._settings.settings import BASE_URL_VARIABLE, plain_url
-from speechlab.client._streams.raw import AsyncRawStream, RawStream
+from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
@@ -51,6 +51,7 @@ __all__ = [
     "CallEvent",
     "Client",
     "Clock",
+    "Operation",
     "Random",
     "RawReplies",
     "RawReply",
@@ -63,9 +64,12 @@ __all__ = [
     "SpeechClip",
     "SpeechEvents",
     "SpeechStream",
+    "Synthesize",
     "SystemClock",
     "Timing",
+    "Transcribe",
     "Transcript",
+    "Translate",
     "Translation",
     "TranslationChunk",
     "TranslationStream",

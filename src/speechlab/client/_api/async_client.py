@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from speechlab.client._api.raw import AsyncRawReplies
-from speechlab.client._api.recognition_calls import RecognitionCalls
-from speechlab.client._api.speech_calls import SpeechCalls
-from speechlab.client._api.translation_calls import TranslationCalls
+from speechlab.client._api.face import described_as
+from speechlab.client._api.perform import Performer, RawReply
 from speechlab.client._operations.call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
+from speechlab.client._operations.operation import taken_by, takes
+from speechlab.client._operations.recognition import Transcribe, Transcript
+from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
+from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
+from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
+from speechlab.client._realtime.pool import AsyncRealtimePool
+from speechlab.client._realtime.session import AsyncRealtimeSession
+from speechlab.client._streams.raw import AsyncRawStream
+from speechlab.client._streams.speech import AsyncSpeechStream
+from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from speechlab.client._operations.operation import Operation
+    from speechlab.client._operations.voices import VoiceCatalogue
+    from speechlab.client._streams.base import Stream
+
+A = TypeVar("A", bound="Stream")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
+class AsyncClient(Performer):
     """A speech service, for ``await``.
 
     It belongs to the event loop of its first call. One client is enough for a program: it keeps connections, and
@@ -38,6 +55,108 @@ class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
     """
+
+    @takes(Synthesize)
+    async def synthesize(self, operation: Synthesize) -> SpeechClip:
+        """Speak a text (section 4.1 of the contract).
+
+        Returns:
+            A clip, which also has the bytes as they came (``encoded``) and the ``timing``.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            StreamTruncatedError: The audio was cut short.
+            ContractError: The answer is not audio.
+        """
+        return await self.perform(operation)
+
+    @takes(StreamSpeech)
+    def stream_speech(self, operation: StreamSpeech) -> AsyncSpeechStream:
+        """Speak a text, and give the audio as it is made.
+
+        Use the result as a context manager; leaving it early stops the service's work.
+
+        Returns:
+            A stream: iterate for bytes, ``clips()`` for sound, ``collect()`` for all of it. What is wrong with
+            the request is raised when it is entered.
+        """
+
+        async def prepare() -> StreamSpeech:
+            return await self._with_known_voice(operation)
+
+        return AsyncSpeechStream(self._core, prepare, self._question)
+
+    @takes(Transcribe)
+    async def transcribe(self, operation: Transcribe) -> Transcript:
+        """Write down what is said in a recording (section 4.4 of the contract).
+
+        What is None is left to the service; its defaults are in brackets.
+
+        Raises:
+            InvalidRequestError: The recording or a field breaks a rule of the contract; nothing was sent.
+            OSError: The file cannot be read.
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not a transcript.
+        """
+        return await self.perform(operation)
+
+    @takes(Translate)
+    async def translate(self, operation: Translate) -> Translation:
+        """Translate a text (section 4.5 of the contract).
+
+        Raises:
+            InvalidRequestError: A field breaks a rule of the contract; nothing was sent.
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer holds no translation.
+        """
+        return await self.perform(operation)
+
+    @takes(StreamTranslation)
+    def stream_translation(self, operation: StreamTranslation) -> AsyncTranslationStream:
+        """Translate a text, and give the translation as it is made.
+
+        Use the result as a context manager; leaving it early stops the service's work.
+
+        Returns:
+            A stream of ``TranslationChunk``; its ``text`` is the translation so far, and ``translation`` the whole
+            once it has ended.
+
+        Raises:
+            InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
+        """
+        return AsyncTranslationStream(self._core, operation, self._question)
+
+    @takes(RealtimeOptions)
+    def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:
+        """Open a realtime session (section 4.3 of the contract): one connection that speaks text after text.
+
+        Returns:
+            A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. What is
+            wrong with the settings is raised when it is entered.
+        """
+
+        async def prepare() -> RealtimeConfig:
+            return (await self._with_known_voice(options)).config()
+
+        return AsyncRealtimeSession(self._core, prepare, self.identity)
+
+    def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
+        """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.
+
+        Args:
+            size: Most sessions at once.
+
+        Returns:
+            A pool, to be used as a context manager.
+
+        Raises:
+            ConfigurationError: The size is not usable.
+        """
+        return AsyncRealtimePool(self.realtime, size)
 
     @property
     def with_raw_response(self) -> AsyncRawReplies:
@@ -98,6 +217,52 @@ class AsyncClient(SpeechCalls, RecognitionCalls, TranslationCalls):
             raw=True,
         )
         return await self._core.send(call)
+
+
+def _raw(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[AsyncRawReplies, P], Coroutine[Any, Any, RawReply[R]]]:
+    """A method that performs an operation, giving the reply as well."""
+    kind = taken_by(method)
+
+    @wraps(method)
+    async def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> RawReply[R]:
+        return await self.perform(kind(*args, **kwargs))
+
+    return call
+
+
+def _raw_stream(
+    method: Callable[Concatenate[AsyncClient, P], A],
+) -> Callable[Concatenate[AsyncRawReplies, P], AsyncRawStream[A]]:
+    """A method that gives a stream, giving the reply as it comes."""
+
+    @wraps(method)
+    def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
+        return AsyncRawStream(method(self._client, *args, **kwargs))
+
+    return call
+
+
+class AsyncRawReplies:
+    """The operations of a client, giving their replies as they came; streams with their head before their body."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    synthesize = _raw(AsyncClient.synthesize)
+    stream_speech = _raw_stream(AsyncClient.stream_speech)
+    transcribe = _raw(AsyncClient.transcribe)
+    translate = _raw(AsyncClient.translate)
+    stream_translation = _raw_stream(AsyncClient.stream_translation)
+
+    @described_as(AsyncClient.voices)
+    async def voices(self) -> RawReply[VoiceCatalogue]:
+        return await self._client._list_voices()  # noqa: SLF001 - of the same room
+
+    @described_as(AsyncClient.perform)
+    async def perform(self, operation: Operation[R]) -> RawReply[R]:
+        return await self._client._answer(operation)  # noqa: SLF001 - of the same room
 
 
 def _check_request(method: object, path: object, form: object, content: object, headers: object) -> None:

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from speechlab.client._api import portal as _portal
-from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.face import like
-from speechlab.client._api.raw import RawReplies
+from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
+from speechlab.client._api.face import Face, described_as, faced, mirrored, waited
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
-from speechlab.client._api.streams import SpeechStream, TranslationStream
+from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._settings.settings import as_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import TracebackType
     from typing import Unpack
 
-    from speechlab.client._events import Usage
-    from speechlab.client._operations.call import RawResponse
-    from speechlab.client._operations.recording import AudioInput
-    from speechlab.client._operations.speech import SpeechClip
-    from speechlab.client._operations.transcript import Transcript
-    from speechlab.client._operations.translation import Translation
-    from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.client._secret import Secret
     from speechlab.client._settings.options import Options
     from speechlab.client._settings.settings import Settings
-    from speechlab.contract import AudioFormat, Voice
-
-T = TypeVar("T")
+    from speechlab.client._streams.raw import AsyncRawStream
 
 
-class Client:
+class Client(Face[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
     One client is enough for a program, and may be used from all of its threads: it keeps connections, and adapts
@@ -76,7 +63,7 @@ class Client:
         return client
 
     @classmethod
-    @like(AsyncClient.connect)
+    @described_as(AsyncClient.connect)
     def connect(
         cls,
         base_url: str | None = None,
@@ -89,206 +76,37 @@ class Client:
         key, api_key = as_secret(api_key), None
         return cls.of(settings_for(base_url, ws_base_url, key, dict(options)))
 
-    @property
-    def base_url(self) -> str:
-        """HTTP base URL."""
-        return self._async.base_url
+    base_url = mirrored(AsyncClient.base_url)
+    ws_base_url = mirrored(AsyncClient.ws_base_url)
+    usage = mirrored(AsyncClient.usage)
 
-    @property
-    def ws_base_url(self) -> str:
-        """WebSocket base URL."""
-        return self._async.ws_base_url
-
-    @property
-    def usage(self) -> Usage:
-        """What has been spent through this client and those made from it by ``with_options``."""
-        return self._async.usage
-
-    @like(AsyncClient.with_options)
+    @described_as(AsyncClient.with_options)
     def with_options(self, **changes: Unpack[Options]) -> Self:
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, self._async.with_options(**changes))
         return client
 
-    @like(AsyncClient.voices)
-    def voices(self) -> VoiceCatalogue:
-        return _portal.run(self._async.voices)
-
-    @like(AsyncClient.identity)
-    def identity(self) -> str:
-        return _portal.run(self._async.identity)
-
-    @like(AsyncClient.synthesize)
-    def synthesize(
-        self,
-        text: str,
-        *,
-        voice: Voice | str,
-        format: AudioFormat | str = "wav",  # noqa: A002
-        sample_rate: int | None = None,
-        temperature: float | None = None,
-    ) -> SpeechClip:
-        return _portal.run(
-            self._async.synthesize,
-            text,
-            voice=voice,
-            format=format,
-            sample_rate=sample_rate,
-            temperature=temperature,
-        )
-
-    @like(AsyncClient.stream_speech)
-    def stream_speech(
-        self,
-        text: str,
-        *,
-        voice: Voice | str,
-        format: AudioFormat | str = "wav",  # noqa: A002
-        sample_rate: int | None = None,
-        temperature: float | None = None,
-    ) -> SpeechStream:
-        return SpeechStream(
-            self._async.stream_speech(
-                text, voice=voice, format=format, sample_rate=sample_rate, temperature=temperature
-            )
-        )
-
-    @like(AsyncClient.transcribe)
-    def transcribe(
-        self,
-        audio: AudioInput,
-        *,
-        language: str | None = None,
-        hotwords: Sequence[str] | None = None,
-        vad: str | int = "off",
-        min_silence_gap: int | None = None,
-        segment_padding: int | None = None,
-        initial_segment_padding_ms: int | None = None,
-        speech_pad_ms: int | None = None,
-        min_segment_duration: float | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        frequency_penalty: float | None = None,
-        repetition_penalty: float | None = None,
-        session_id: str | None = None,
-    ) -> Transcript:
-        return _portal.run(
-            self._async.transcribe,
-            audio,
-            language=language,
-            hotwords=hotwords,
-            vad=vad,
-            min_silence_gap=min_silence_gap,
-            segment_padding=segment_padding,
-            initial_segment_padding_ms=initial_segment_padding_ms,
-            speech_pad_ms=speech_pad_ms,
-            min_segment_duration=min_segment_duration,
-            temperature=temperature,
-            top_p=top_p,
-            frequency_penalty=frequency_penalty,
-            repetition_penalty=repetition_penalty,
-            session_id=session_id,
-        )
-
-    @like(AsyncClient.translate)
-    def translate(
-        self,
-        text: str,
-        *,
-        source_lang: str,
-        target_lang: str,
-        keywords: Iterable[str] = (),
-        context: str | None = None,
-        model: str | None = None,
-    ) -> Translation:
-        return _portal.run(
-            self._async.translate,
-            text,
-            source_lang=source_lang,
-            target_lang=target_lang,
-            keywords=keywords,
-            context=context,
-            model=model,
-        )
-
-    @like(AsyncClient.stream_translation)
-    def stream_translation(
-        self,
-        text: str,
-        *,
-        source_lang: str,
-        target_lang: str,
-        keywords: Iterable[str] = (),
-        context: str | None = None,
-        model: str | None = None,
-    ) -> TranslationStream:
-        return TranslationStream(
-            self._async.stream_translation(
-                text,
-                source_lang=source_lang,
-                target_lang=target_lang,
-                keywords=keywords,
-                context=context,
-                model=model,
-            )
-        )
-
-    @like(AsyncClient.realtime)
-    def realtime(
-        self,
-        *,
-        voice: Voice | str,
-        format: AudioFormat | str = "wav",  # noqa: A002
-        sample_rate: int | None = None,
-        temperature: float | None = None,
-        audio_transport: str = "binary",
-    ) -> RealtimeSession:
-        return RealtimeSession(
-            self._async.realtime(
-                voice=voice,
-                format=format,
-                sample_rate=sample_rate,
-                temperature=temperature,
-                audio_transport=audio_transport,
-            )
-        )
-
-    @like(AsyncClient.realtime_pool)
-    def realtime_pool(self, size: int = 4) -> RealtimePool:
-        return RealtimePool(self._async.realtime_pool(size))
+    voices = waited(AsyncClient.voices)
+    identity = waited(AsyncClient.identity)
+    synthesize = waited(AsyncClient.synthesize)
+    stream_speech = faced(AsyncClient.stream_speech, SpeechStream)
+    transcribe = waited(AsyncClient.transcribe)
+    translate = waited(AsyncClient.translate)
+    stream_translation = faced(AsyncClient.stream_translation, TranslationStream)
+    realtime = faced(AsyncClient.realtime, RealtimeSession)
+    realtime_pool = faced(AsyncClient.realtime_pool, RealtimePool)
+    perform = waited(AsyncClient.perform)
+    request = waited(AsyncClient.request)
+    close = waited(AsyncClient.close)
 
     @property
-    @like(AsyncClient.with_raw_response)
+    @described_as(AsyncClient.with_raw_response)
     def with_raw_response(self) -> RawReplies:
         return RawReplies(self._async.with_raw_response)
 
-    @like(AsyncClient.request)
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Any = None,
-        form: Sequence[tuple[str, str]] | None = None,
-        content: bytes | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> RawResponse:
-        return _portal.run(
-            self._async.request, method, path, json=json, form=form, content=content, headers=headers
-        )
-
-    @like(AsyncClient.close)
-    def close(self) -> None:
-        _portal.run(self._async.close)
-
     def __enter__(self) -> Self:
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __copy__(self) -> Self:
         return self.with_options()
@@ -303,4 +121,24 @@ class Client:
     def __repr__(self) -> str:
         if not hasattr(self, "_async"):  # a traceback through the constructor shows it unfinished
             return f"{type(self).__name__}(not configured)"
-        return repr(self._async).removeprefix("Async")
+        return super().__repr__()
+
+
+def _speech_stream(raw: AsyncRawStream[Any]) -> RawStream[SpeechStream]:
+    return RawStream(raw, SpeechStream)
+
+
+def _translation_stream(raw: AsyncRawStream[Any]) -> RawStream[TranslationStream]:
+    return RawStream(raw, TranslationStream)
+
+
+class RawReplies(Face[AsyncRawReplies]):
+    """The operations of a client, giving their replies as they came; streams with their head before their body."""
+
+    voices = waited(AsyncRawReplies.voices)
+    synthesize = waited(AsyncRawReplies.synthesize)
+    stream_speech = faced(AsyncRawReplies.stream_speech, _speech_stream)
+    transcribe = waited(AsyncRawReplies.transcribe)
+    translate = waited(AsyncRawReplies.translate)
+    stream_translation = faced(AsyncRawReplies.stream_translation, _translation_stream)
+    perform = waited(AsyncRawReplies.perform)

@@ -1,20 +1,134 @@
-"""What makes a method of the synchronous face look like the asynchronous one."""
+"""Synchronous faces of asynchronous objects, derived from them: no signature or description is typed twice."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+from speechlab.client._api import portal as _portal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+    from types import TracebackType
 
+
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+B = TypeVar("B")
 F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def like(original: Callable[..., Any] | property) -> Callable[[F], F]:
-    """Take over the description of the asynchronous method."""
+class Face(Generic[A_co]):
+    """What is used without ``await``: each call runs on the private loop, and the caller waits for it."""
 
-    def describe(method: F) -> F:
-        method.__doc__ = original.__doc__
-        return method
+    def __init__(self, behind: A_co) -> None:
+        self._async = behind
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, value in vars(cls).items():
+            if hasattr(value, "__wrapped__"):  # tracebacks say whose method it is
+                value.__qualname__, value.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
+
+    def __enter__(self) -> Self:
+        behind: Any = self._async
+        _portal.run(behind.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        behind: Any = self._async
+        _portal.run(behind.__aexit__, kind, error, trace)
+
+    def __repr__(self) -> str:
+        return repr(self._async).replace("Async", "")
+
+
+class StreamFace(Face[A_co]):
+    """A face that is iterated; its class says for what, by ``__next__ = following(…)``."""
+
+    def __iter__(self) -> Self:
+        return self
+
+
+def waited(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Face[A], P], T]:
+    """The same method for code that does not await.
+
+    Args:
+        method: A coroutine function of the class behind the face.
+    """
+
+    @wraps(method)
+    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _portal.run(method, self._async, *args, **kwargs)
+
+    return call
+
+
+def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A]], T]:
+    """``__next__``, from ``__anext__``."""
+
+    @wraps(method)
+    def call(self: Face[A], /) -> T:
+        try:
+            return _portal.run(method, self._async)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    return call
+
+
+def faced(
+    method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
+) -> Callable[Concatenate[Face[A], P], T]:
+    """The same method, giving the face of what it gives; it does not wait.
+
+    Args:
+        method: A method of the class behind the face.
+        face: The class of the face of its result.
+    """
+
+    @wraps(method)
+    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return face(method(self._async, *args, **kwargs))
+
+    shown: Any = call
+    shown.__signature__ = inspect.signature(method).replace(return_annotation=getattr(face, "__name__", face))
+    return call
+
+
+class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
+    """The same property of the object behind the face.
+
+    Args:
+        original: The property.
+    """
+
+    def __init__(self, original: Callable[[Any], T]) -> None:
+        of_class: Any = original
+        super().__init__(lambda face: of_class.fget(face._async))  # noqa: SLF001 - a face's own
+        self.__doc__ = of_class.__doc__
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None) -> T: ...
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+
+
+def described_as(original: Callable[..., Any] | property) -> Callable[[F], F]:
+    """Take over the description of another function."""
+
+    def describe(function: F) -> F:
+        function.__doc__ = original.__doc__
+        return function
 
     return describe

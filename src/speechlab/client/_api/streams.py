@@ -1,194 +1,86 @@
-"""Streams for code that does not await: faces of the asynchronous ones."""
+"""Streams for code that does not await."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.client._api import portal as _portal
+from speechlab.client._api.face import StreamFace, described_as, following, mirrored, waited
+from speechlab.client._streams.raw import AsyncRawStream
+from speechlab.client._streams.speech import AsyncSpeechStream
+from speechlab.client._streams.translation import AsyncTranslationStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
+    from collections.abc import Callable, Iterator
 
     from speechlab.audio import AudioClip
-    from speechlab.client._events import Timing
-    from speechlab.client._operations.speech import SpeechClip
-    from speechlab.client._operations.translation import Translation, TranslationChunk
-    from speechlab.client._streams.speech import AsyncSpeechStream
-    from speechlab.client._streams.translation import AsyncTranslationStream
+
+S = TypeVar("S")
 
 
-class SpeechStream:
+class SpeechStream(StreamFace[AsyncSpeechStream]):
     """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.
 
     Use it as ``with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, stream: AsyncSpeechStream) -> None:
-        self._stream = stream
+    partial = mirrored(AsyncSpeechStream.partial)
+    content_type = mirrored(AsyncSpeechStream.content_type)
+    timing = mirrored(AsyncSpeechStream.timing)
+    open = waited(AsyncSpeechStream.open)
+    close = waited(AsyncSpeechStream.aclose)
+    next_piece = waited(AsyncSpeechStream.next_piece)
+    __next__ = following(AsyncSpeechStream.__anext__)
+    collect = waited(AsyncSpeechStream.collect)
 
-    @property
-    def partial(self) -> bytes:
-        """The bytes that have come so far."""
-        return self._stream.partial
-
-    @property
-    def content_type(self) -> str:
-        """Media type that the service named; empty before the stream is open."""
-        return self._stream.content_type
-
-    @property
-    def timing(self) -> Timing:
-        """How long it has taken so far, and how many attempts."""
-        return self._stream.timing
-
-    def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
-
-        Raises:
-            InvalidRequestError: The request breaks a rule of the contract.
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not audio.
-        """
-        _portal.run(self._stream.open)
-
-    def close(self) -> None:
-        """Close the connection; the service stops working for it."""
-        _portal.run(self._stream.aclose)
-
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        piece = self.next_piece()
-        if piece is None:
-            raise StopIteration
-        return piece
-
-    def next_piece(self) -> bytes | None:
-        """The next bytes as they arrive, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
-        """
-        return _portal.run(self._stream.next_piece)
-
+    @described_as(AsyncSpeechStream.clips)
     def clips(self) -> Iterator[AudioClip]:
-        """The sound as it comes, in short clips; for the formats pcm and wav.
+        clips = self._async.clips()
 
-        It goes on where the bytes have come to.
-
-        Raises:
-            InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.
-            StreamTruncatedError: The connection broke.
-        """
-        clips = self._stream.clips()
-
-        async def following() -> AudioClip | None:
+        async def next_clip() -> AudioClip | None:
             return await anext(clips, None)
 
-        while (clip := _portal.run(following)) is not None:
+        while (clip := _portal.run(next_clip)) is not None:
             yield clip
 
-    def collect(self) -> SpeechClip:
-        """Wait for the rest, and return all of it as one clip.
 
-        Raises:
-            StreamTruncatedError: The connection broke.
-        """
-        return _portal.run(self._stream.collect)
-
-    def __repr__(self) -> str:
-        return repr(self._stream).removeprefix("Async")
-
-
-class TranslationStream:
+class TranslationStream(StreamFace[AsyncTranslationStream]):
     """A translation while it is being made: iterate for its chunks; ``text`` is what there is so far.
 
     Use it as ``with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, stream: AsyncTranslationStream) -> None:
-        self._stream = stream
+    text = mirrored(AsyncTranslationStream.text)
+    translation = mirrored(AsyncTranslationStream.translation)
+    timing = mirrored(AsyncTranslationStream.timing)
+    open = waited(AsyncTranslationStream.open)
+    close = waited(AsyncTranslationStream.aclose)
+    next_chunk = waited(AsyncTranslationStream.next_chunk)
+    __next__ = following(AsyncTranslationStream.__anext__)
+    collect = waited(AsyncTranslationStream.collect)
 
-    @property
-    def text(self) -> str:
-        """The translation so far."""
-        return self._stream.text
 
-    @property
-    def translation(self) -> Translation:
-        """The whole translation, once the stream has ended.
+class RawStream(StreamFace[AsyncRawStream[Any]], Generic[S]):
+    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
 
-        Raises:
-            ConfigurationError: It has not.
-        """
-        return self._stream.translation
+    Use it as ``with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
+    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
+    is an error at its end.
+    """
 
-    @property
-    def timing(self) -> Timing:
-        """How long it has taken so far, and how many attempts."""
-        return self._stream.timing
+    def __init__(self, behind: AsyncRawStream[Any], face: Callable[[Any], S]) -> None:
+        super().__init__(behind)
+        self._face = face
 
-    def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
+    status = mirrored(AsyncRawStream.status)
+    headers = mirrored(AsyncRawStream.headers)
+    content_type = mirrored(AsyncRawStream.content_type)
+    timing = mirrored(AsyncRawStream.timing)
+    open = waited(AsyncRawStream.open)
+    close = waited(AsyncRawStream.aclose)
+    next_piece = waited(AsyncRawStream.next_piece)
+    __next__ = following(AsyncRawStream.__anext__)
 
-        Raises:
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is neither events nor JSON.
-        """
-        _portal.run(self._stream.open)
-
-    def close(self) -> None:
-        """Close the connection; the service stops working for it."""
-        _portal.run(self._stream.aclose)
-
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[TranslationChunk]:
-        return self
-
-    def __next__(self) -> TranslationChunk:
-        chunk = self.next_chunk()
-        if chunk is None:
-            raise StopIteration
-        return chunk
-
-    def next_chunk(self) -> TranslationChunk | None:
-        """The next chunk as it arrives, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The stream ended without saying so, or the service reported a fault in it;
-                ``partial`` holds the text so far.
-            ContractError: An event is not a chunk.
-        """
-        return _portal.run(self._stream.next_chunk)
-
-    def collect(self) -> Translation:
-        """Wait for the rest, and return the whole translation.
-
-        Raises:
-            StreamTruncatedError: The stream was cut short.
-        """
-        return _portal.run(self._stream.collect)
-
-    def __repr__(self) -> str:
-        return repr(self._stream).removeprefix("Async")
+    @described_as(AsyncRawStream.parse)
+    def parse(self) -> S:
+        return self._face(self._async.parse())

@@ -6,26 +6,22 @@ same values to the last bit, the times that were measured included.
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
-
-import orjson
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._events import Timing
 from speechlab.client._memory.misses import miss
-from speechlab.client._operations.call import RawResponse
-from speechlab.client._operations.noted import note
-from speechlab.contract import CONTENT_TYPES, AudioFormat, request_key
+from speechlab.client._operations.operation import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from speechlab.client._operations.call import Call
+    from speechlab.client._operations.call import RawResponse
+    from speechlab.client._operations.operation import Operation
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.sender import Core
-    from speechlab.contract import Operation
     from speechlab.store import Store, Stored
+
+R = TypeVar("R")
 
 _HEADERS = ("content-type", "x-speechlab-service")
 
@@ -47,7 +43,7 @@ class Question:
     @property
     def key(self) -> str:
         """Key of the call: the same as a batch's."""
-        return request_key(cast("Operation", self.operation), self.parameters, service=self.service)
+        return key_of(self.operation, self.parameters, self.service)
 
 
 def timing_from(facts: Mapping[str, Any]) -> Timing:
@@ -113,14 +109,36 @@ class Memory:
             told = {**facts, "response": dict(response), "files": names, "service": question.service}
             self.store.keep_facts(question.key, told)
 
-    def reply(self, question: Question) -> RawResponse | None:
-        """The reply that is kept of a call; None if it is to be made.
+    def reply(self, operation: Operation[Any], service: str) -> RawResponse | None:
+        """The reply that is kept of an operation; None if the call is to be made.
 
         Raises:
             ReplayMiss: It is not kept, and calls are not made.
+            StoreError: The store cannot be read.
         """
-        found = self.recall(question)
-        return None if found is None else rebuilt(*found)
+        found = self.recall(Question(operation.name, operation.parameters, service))
+        if found is None:
+            return None
+        stored, facts = found
+        files = {role: path.name for role, path in stored.files.items()}
+        if facts.get("response") != stored.response or facts.get("files") != files:
+            facts = {}  # the result was replaced by one that came otherwise, or only a batch knows it
+        timing = timing_from(facts) if facts else Timing(processing_s=stored.response.get("processing_s"))
+        return replace(operation.kept_reply(stored, facts), timing=timing)
+
+    def keep_result(self, operation: Operation[R], service: str, reply: RawResponse, result: R) -> None:
+        """Keep a result, now that its reply has proved to be what it should be.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
+        facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
+        files = operation.files(result)
+        if not files:
+            facts["body"] = reply.json()
+        question = Question(operation.name, operation.parameters, service)
+        self.keep(question, operation.kept(result), facts, files)
 
     def keep_catalogue(self, base_url: str, service: str, body: Any) -> None:
         """Keep what a service says of itself: its voices, or None where it lists none."""
@@ -142,84 +160,3 @@ class Memory:
             raise miss(self.store, "voices", {"base_url": base_url}, "")
         facts = self.store.facts((here or [known[0][0]])[0])
         return facts["service"], facts["body"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A reply, from the store or from the service.
-
-    Attributes:
-        reply: The reply.
-        fresh: Whether the service gave it.
-    """
-
-    reply: RawResponse
-    fresh: bool
-    _memory: Memory | None
-    _question: Question | None
-
-    async def keep(self, response: Mapping[str, Any], *, audio: str | None = None) -> None:
-        """Keep it, now that it has proved to be what it should be.
-
-        Args:
-            response: What batches read of it.
-            audio: Format of its audio, for speech.
-        """
-        if not self.fresh or self._memory is None or self._question is None:
-            return
-        reply = self.reply
-        headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
-        facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
-        files = {}
-        if audio is None:
-            facts["body"] = reply.json()
-        else:
-            files["audio"] = (reply.content, f".{audio}")
-        told = {**response, "processing_s": reply.timing.processing_s}
-        await asyncio.to_thread(self._memory.keep, self._question, told, facts, files)
-
-
-async def answered(core: Core, call: Call, question: Question | None) -> Answer:
-    """Answer a call from the store, or else by the service.
-
-    Raises:
-        ReplayMiss: It is not kept, and calls are not made.
-        APIError: The service answered with an error.
-        APIConnectionError: No answer came.
-    """
-    memory = Memory.of(core.settings) if question is not None else None
-    kept = None
-    if memory is not None and question is not None:
-        kept = await asyncio.to_thread(memory.reply, question)
-    reply = note(await core.send(call) if kept is None else kept)
-    return Answer(reply, kept is None, memory, question)
-
-
-def rebuilt(stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
-    """The reply of a kept call; one that only a batch knows is put together from its result."""
-    files = {role: path.name for role, path in stored.files.items()}
-    if facts.get("response") != stored.response or facts.get("files") != files:
-        facts = {}  # the result was replaced by one that came otherwise
-    timing = timing_from(facts) if facts else Timing(processing_s=stored.response.get("processing_s"))
-    headers = dict(facts.get("headers", {}))
-    if "audio" in stored.files:
-        headers.setdefault("content-type", CONTENT_TYPES[AudioFormat(stored.request["format"])])
-        return RawResponse(200, headers, stored.files["audio"].read_bytes(), timing)
-    headers.setdefault("content-type", "application/json")
-    body = facts["body"] if "body" in facts else _body(stored)
-    return RawResponse(200, headers, orjson.dumps(body), timing)
-
-
-def _body(stored: Stored) -> dict[str, Any]:
-    kept = stored.response
-    if stored.operation == "transcribe":
-        names = ("text", "language", "confidence", "segments")
-        return {name: kept[name] for name in names if kept.get(name) is not None}
-    usage = {
-        name: kept[name] for name in ("prompt_tokens", "completion_tokens") if kept.get(name) is not None
-    }
-    body: dict[str, Any] = {
-        "model": kept.get("model") or "",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": kept["text"]}}],
-    }
-    return {**body, "usage": {**usage, "total_tokens": sum(usage.values())}} if usage else body

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
@@ -99,12 +100,12 @@ def _from_clip(clip: AudioClip) -> Recording:
     packed = clip.source_format in INPUT_FORMATS - {AudioFormat.WAV}
     # What a service compressed is sent on as it is; a WAV that was streamed may not know its length.
     data = encoded if encoded and packed else clip.encode("wav")
-    return Recording(len(data), clip.duration_s, exact=True, open=lambda: BytesIO(data))
+    return Recording(len(data), clip.duration_s, exact=True, open=partial(BytesIO, data))
 
 
 def _from_bytes(data: bytes) -> Recording:
     seconds, exact = _checked(data[:_HEAD], len(data))
-    return Recording(len(data), seconds, exact, open=lambda: BytesIO(data))
+    return Recording(len(data), seconds, exact, open=partial(BytesIO, data))
 
 
 def _from_path(path: Path) -> Recording:
@@ -112,7 +113,11 @@ def _from_path(path: Path) -> Recording:
         head = file.read(_HEAD)
         size = file.seek(0, os.SEEK_END)
     seconds, exact = _checked(head, size)
-    return Recording(size, seconds, exact, open=lambda: path.open("rb"))
+    return Recording(size, seconds, exact, open=partial(_open, path))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _from_file(file: IO[bytes]) -> Recording:

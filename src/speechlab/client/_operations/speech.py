@@ -1,19 +1,33 @@
-"""What synthesis gives back."""
+"""Synthesis as an operation, and the clip that it gives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from speechlab.audio import AudioClip
 from speechlab.client._events import Timing
-from speechlab.contract import AudioFormat
+from speechlab.client._operations.call import Call, RawResponse, json_body
+from speechlab.client._operations.operation import Operation, sendable, timeouts
+from speechlab.contract import (
+    CONTENT_TYPES,
+    DEFAULT_SAMPLE_RATE,
+    SPEECH_PATH,
+    AudioFormat,
+    SpeechRequest,
+    Voice,
+    VoiceRules,
+)
 from speechlab.errors import AudioError, ContractError
 
 if TYPE_CHECKING:
-    from speechlab.client._operations.call import RawResponse
+    from collections.abc import Mapping
+
+    from speechlab.store import Stored
 
 _TITLE_CHARS = 60
+_S_PER_CHAR = 0.3
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -90,6 +104,124 @@ class SpeechFacts:
             facts = (data, content_type, self.voice_id, self.text, timing)
             return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *facts)
         raise ContractError(message)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpeechOptions:
+    """How to speak, which is the same for texts spoken whole, streamed and in a realtime session.
+
+    Args:
+        voice: A voice of the catalogue, its id, or as much of its description as is unambiguous.
+        format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
+        sample_rate: Rate in Hz, for voices that offer several; None is the service's 24,000.
+        temperature: Variation, 0 or more, for voices of provider Q; None leaves it to the service.
+    """
+
+    voice: Voice | str
+    format: AudioFormat | str = "wav"
+    sample_rate: int | None = None
+    temperature: float | None = None
+
+    def checked(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
+        """Check what is to be spoken, and how; a voice given by its description has to be looked up before.
+
+        Args:
+            text: What to say.
+            stream: Whether the audio is to come as it is made.
+
+        Returns:
+            The request, and the rate that the audio will have, in Hz.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
+        """
+        given = {name: getattr(self, name) for name in _OPTIONS}
+        voice = given.pop("voice")
+        known = voice if isinstance(voice, Voice) else None
+        given |= {"voice_id": voice if known is None else known.id, "text": text}
+        request = SpeechRequest.parse({**sendable(given), "stream": stream})
+        rate = request.sample_rate or DEFAULT_SAMPLE_RATE
+        if known is not None and known.formats:
+            rules = VoiceRules.of(known)
+            rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
+        return request, rate
+
+
+_OPTIONS = tuple(option.name for option in fields(SpeechOptions))
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesize(SpeechOptions, Operation[SpeechClip]):
+    """Speak a text (section 4.1 of the contract).
+
+    Args:
+        text: What to say, at most 5,000 characters.
+    """
+
+    name = "synthesize"
+    text: str = field(kw_only=False)
+
+    @cached_property
+    def _checked(self) -> tuple[SpeechRequest, int]:
+        return self.checked(self.text, stream=self.stream)
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        request, rate = self._checked
+        # What was not given is left out, so that keys outlive new fields; the temperature was kept before this rule.
+        asked = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
+        return {**asked, "sample_rate": rate, "temperature": request.temperature}
+
+    @property
+    def facts(self) -> SpeechFacts:
+        """What is known of the audio before it comes."""
+        request, rate = self._checked
+        return SpeechFacts(request.text, request.voice_id, request.format, rate)
+
+    def call(self, timeout: float | None) -> Call:
+        request, _ = self._checked
+        limits = timeouts(timeout, _S_PER_CHAR * len(request.text), stream=self.stream)
+        return Call(
+            self.name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*"
+        )
+
+    def read(self, reply: RawResponse) -> SpeechClip:
+        return read_speech(reply, self.facts)
+
+    def spent(self, result: SpeechClip) -> dict[str, float]:
+        return spent_on_speech(self.text, len(result.encoded))
+
+    def kept(self, result: SpeechClip) -> dict[str, Any]:
+        return {
+            "duration_s": result.duration_s,
+            "sample_rate": result.sample_rate,
+            "processing_s": result.timing.processing_s,
+        }
+
+    def files(self, result: SpeechClip) -> dict[str, tuple[bytes, str]]:
+        return {"audio": (result.encoded, f".{self.parameters['format']}")}
+
+    def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
+        kind = CONTENT_TYPES[AudioFormat(stored.request["format"])]
+        headers = {"content-type": kind, **facts.get("headers", {})}
+        return RawResponse(200, headers, stored.files["audio"].read_bytes())
+
+
+class StreamSpeech(Synthesize):
+    """Speak a text, and give the audio as it is made."""
+
+    name = "stream_speech"
+    stream = True
+
+
+def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
+    """Amounts for ``Client.usage``.
+
+    Args:
+        text: What was said.
+        audio_bytes: Bytes of audio that came.
+    """
+    return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
 def pcm_rate(content_type: str, default: int) -> int:

@@ -1,16 +1,28 @@
-"""What translation gives back, whole and in chunks."""
+"""Translation as an operation, and what it gives, whole and in chunks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
-from speechlab.contract import Balance, TokenUsage, TranslationChunkReply, TranslationReply
+from speechlab.client._operations.call import Call, RawResponse, form_body
+from speechlab.client._operations.operation import Operation, sendable, timeouts, words
+from speechlab.contract import (
+    TRANSLATION_PATH,
+    Balance,
+    TokenUsage,
+    TranslationChunkReply,
+    TranslationReply,
+    TranslationRequest,
+)
 from speechlab.display import audio_figure
 
 if TYPE_CHECKING:
-    from speechlab.client._operations.call import RawResponse
+    from collections.abc import Iterable, Mapping
+
+_S_PER_CHAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -135,12 +147,87 @@ def read_translation(reply: RawResponse, source_lang: str, target_lang: str) -> 
     )
 
 
-def kept_translation(result: Translation) -> dict[str, Any]:
-    """What a batch reads of a kept translation."""
-    usage = result.usage
-    return {
-        "text": result.text,
-        "model": result.model,
-        "prompt_tokens": usage.prompt_tokens if usage else None,
-        "completion_tokens": usage.completion_tokens if usage else None,
-    }
+@dataclass(frozen=True, eq=False)
+class Translate(Operation[Translation]):
+    """Translate a text (section 4.5 of the contract).
+
+    Args:
+        text: What to translate, at most 10,000 characters.
+        source_lang: Code of its language, for example ``"ja"``.
+        target_lang: Code of the language wanted, for example ``"en"``.
+        keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
+        context: Text that helps to understand and is not translated; at most 2,000 characters.
+        model: Model id; None is the service's default.
+    """
+
+    name = "translate"
+    text: str
+    _: KW_ONLY
+    source_lang: str
+    target_lang: str
+    keywords: Iterable[str] = ()
+    context: str | None = None
+    model: str | None = None
+
+    @cached_property
+    def request(self) -> TranslationRequest:
+        """The checked request.
+
+        Raises:
+            InvalidRequestError: A field breaks its rule.
+        """
+        given = {name: getattr(self, name) for name in _FIELDS}
+        given["keywords"] = tuple(words("keywords", self.keywords, rule="2.5"))
+        return TranslationRequest.parse({**sendable(given), "stream": self.stream})
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        return self.request.model_dump(mode="json", exclude={"stream"})
+
+    def call(self, timeout: float | None) -> Call:
+        limits = timeouts(timeout, _S_PER_CHAR * len(self.request.text), stream=self.stream)
+        accept = "text/event-stream" if self.stream else "application/json"
+        body = form_body(self.request.form())
+        return Call(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
+
+    def read(self, reply: RawResponse) -> Translation:
+        return read_translation(reply, self.source_lang, self.target_lang)
+
+    def spent(self, result: Translation) -> dict[str, float]:
+        usage = result.usage
+        return {
+            "calls": 1,
+            "translated_chars": len(self.text),
+            "prompt_tokens": usage.prompt_tokens if usage else 0,
+            "completion_tokens": usage.completion_tokens if usage else 0,
+        }
+
+    def kept(self, result: Translation) -> dict[str, Any]:
+        usage = result.usage
+        return {
+            "text": result.text,
+            "model": result.model,
+            "prompt_tokens": usage.prompt_tokens if usage else None,
+            "completion_tokens": usage.completion_tokens if usage else None,
+            "processing_s": result.timing.processing_s,
+        }
+
+    @staticmethod
+    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": kept.get("model") or "",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": kept["text"]}}],
+        }
+        counts = ("prompt_tokens", "completion_tokens")
+        usage = {name: kept[name] for name in counts if kept.get(name) is not None}
+        return {**body, "usage": {**usage, "total_tokens": sum(usage.values())}} if usage else body
+
+
+_FIELDS = tuple(one.name for one in fields(Translate))
+
+
+class StreamTranslation(Translate):
+    """Translate a text, and give the translation as it is made."""
+
+    name = "stream_translation"
+    stream = True

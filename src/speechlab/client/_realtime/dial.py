@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from speechlab.client._events import attach_timing, emit
 from speechlab.client._memory.misses import nothing_is_sent
 from speechlab.client._operations.call import Call, Timeouts
-from speechlab.client._operations.requests import checked_speech
+from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
 from speechlab.client._transport.retry import Failure, RetryState
 from speechlab.client._transport.sender import Progress
@@ -23,7 +23,6 @@ from speechlab.contract import (
     SessionSettings,
     SessionUpdate,
     TtsError,
-    Voice,
 )
 from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequestError, SpeechLabError
 
@@ -46,32 +45,34 @@ class RealtimeConfig:
     sample_rate: int
 
 
-def realtime_config(fields: dict[str, Any], voice: Voice | None) -> RealtimeConfig:
-    """Check the settings of a session (section 4.3).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RealtimeOptions(SpeechOptions):
+    """How a realtime session speaks.
 
     Args:
-        fields: ``voice_id``, ``format``, ``sample_rate``, ``temperature`` and ``audio_transport``.
-        voice: What the catalogue says of the voice, if it is known.
-
-    Raises:
-        InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
+        audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let
+            only text pass. Events hold the same bytes in both.
     """
-    transport = fields.pop("audio_transport")
-    if not isinstance(transport, str) or transport not in list(AudioTransport):
-        message = (
-            f"audio_transport is {transport!r}; it is {' or '.join(map(repr, map(str, AudioTransport)))}"
-        )
-        code = "unsupported_audio_transport"
-        raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
-    request, rate = checked_speech({**fields, "text": "-"}, voice, stream=True)
-    given: dict[str, Any] = {"voice_id": request.voice_id, "format": str(request.format)}
-    if request.sample_rate:
-        given["sample_rate"] = request.sample_rate
-    if request.temperature is not None:
-        given["temperature"] = request.temperature
-    if transport != AudioTransport.BINARY:
-        given["audio_transport"] = str(transport)
-    return RealtimeConfig(SessionSettings.parse(given), rate)
+
+    audio_transport: str = "binary"
+
+    def config(self) -> RealtimeConfig:
+        """Check the settings of a session (section 4.3); a voice given by its description is looked up before.
+
+        Raises:
+            InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
+        """
+        transport: object = self.audio_transport
+        if not isinstance(transport, str) or transport not in list(AudioTransport):
+            names = " or ".join(map(repr, map(str, AudioTransport)))
+            message, code = f"audio_transport is {transport!r}; it is {names}", "unsupported_audio_transport"
+            raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
+        request, rate = self.checked("-", stream=True)
+        given = request.body()
+        del given["text"], given["stream"]
+        if transport != AudioTransport.BINARY:
+            given["audio_transport"] = str(transport)
+        return RealtimeConfig(SessionSettings.parse(given), rate)
 
 
 async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:

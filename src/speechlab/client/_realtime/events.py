@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.speech import SpeechFacts
+from speechlab.client._operations.speech import SpeechFacts, spent_on_speech
 from speechlab.client._realtime.synthesis import AudioDelta, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import ConfigurationError, SpeechLabError
@@ -63,8 +63,7 @@ class Job:
         """All of it has come."""
         if self._finish():
             if self.recorded is None:
-                size = len(self.synthesis.audio)
-                self._core.ledger.add(calls=1, synthesized_chars=len(self.text), audio_bytes=size)
+                self._core.ledger.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Self
 
 from speechlab.client._events import attach_timing
-from speechlab.client._operations.requests import sendable
+from speechlab.client._operations.operation import sendable
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
 from speechlab.client._realtime.events import AsyncSpeechEvents, Job
 from speechlab.client._realtime.synthesis import Phase, Synthesis

@@ -10,7 +10,7 @@ import asyncio
 import weakref
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._events import Timing
 from speechlab.client._memory.memory import Memory
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from speechlab.client._memory.memory import Question
     from speechlab.client._memory.tape import Source
-    from speechlab.client._operations.call import Call
+    from speechlab.client._operations.operation import Operation
     from speechlab.client._transport.sender import Core, ReplyStream
 
-    Asked = Callable[[Call], Awaitable[Question | None]]
-    """Tells how the store knows a call; None for clients without a store."""
+    Asked = Callable[[Operation[Any]], Awaitable[Question | None]]
+    """Tells how the store knows an operation; None for clients without a store."""
 
 
 class Stream:
@@ -49,8 +49,8 @@ class Stream:
         """How long it has taken so far, and how many attempts."""
         return self._source.timing if self._source is not None and not self._closed else self._timing
 
-    async def _open_call(self, call: Call) -> Source:
-        question = await self._asked(call)
+    async def _open(self, operation: Operation[Any]) -> Source:
+        question = await self._asked(operation)
         clock, memory = self._core.settings.clock, Memory.of(self._core.settings)
         found = None
         if question is not None and memory is not None:
@@ -59,7 +59,7 @@ class Stream:
             stored, facts = found
             self._source = Recorded(stored.files["body"], facts, clock, at_pace=memory.paced)
             return self._source
-        source = await self._core.open(call)
+        source = await self._core.open(operation.call(self._core.settings.timeout))
         opened: Source = source
         if question is not None and memory is not None:
             opened = Recording(source, clock, memory, question)
@@ -80,7 +80,7 @@ class Stream:
         """Go on by one step, whatever a step is; None at the end."""
         raise NotImplementedError
 
-    async def _settle(self, **spent: float) -> None:
+    async def _settle(self, spent: dict[str, float]) -> None:
         """The stream has proved to be whole: it is kept, and counted if the service made it."""
         source = self._source
         if isinstance(source, Recording):

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
-from speechlab.client._api import portal as _portal
-from speechlab.client._api.face import like
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from speechlab.client._events import Timing
     from speechlab.client._memory.tape import Source
     from speechlab.client._streams.base import Stream
 
-P = ParamSpec("P")
 S = TypeVar("S")
-A = TypeVar("A", bound="Stream")
 
 
 class AsyncRawStream(Generic[S]):
@@ -138,95 +133,3 @@ class AsyncRawStream(Generic[S]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stream!r})"
-
-
-class RawStream(Generic[S]):
-    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
-
-    Use it as ``with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
-    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
-    is an error at its end.
-    """
-
-    def __init__(self, stream: AsyncRawStream[Any], face: Callable[[Any], S]) -> None:
-        self._raw = stream
-        self._face = face
-
-    @property
-    @like(AsyncRawStream.status)
-    def status(self) -> int:
-        return self._raw.status
-
-    @property
-    @like(AsyncRawStream.headers)
-    def headers(self) -> Mapping[str, str]:
-        return self._raw.headers
-
-    @property
-    @like(AsyncRawStream.content_type)
-    def content_type(self) -> str:
-        return self._raw.content_type
-
-    @property
-    @like(AsyncRawStream.timing)
-    def timing(self) -> Timing:
-        return self._raw.timing
-
-    @like(AsyncRawStream.open)
-    def open(self) -> None:
-        _portal.run(self._raw.open)
-
-    @like(AsyncRawStream.parse)
-    def parse(self) -> S:
-        return self._face(self._raw.parse())
-
-    @like(AsyncRawStream.next_piece)
-    def next_piece(self) -> bytes | None:
-        return _portal.run(self._raw.next_piece)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        piece = self.next_piece()
-        if piece is None:
-            raise StopIteration
-        return piece
-
-    def close(self) -> None:
-        """Close the connection; the service stops working for it."""
-        _portal.run(self._raw.aclose)
-
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return repr(self._raw).replace("Async", "")
-
-
-def raw_stream(method: Callable[P, A]) -> Callable[P, AsyncRawStream[A]]:
-    """The same stream, as it comes."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
-        return AsyncRawStream(method(*args, **kwargs))
-
-    return call
-
-
-def waited_stream(
-    method: Callable[P, AsyncRawStream[A]], face: Callable[[A], S]
-) -> Callable[P, RawStream[S]]:
-    """The same for code that does not await."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> RawStream[S]:
-        return RawStream(method(*args, **kwargs), face)
-
-    return call

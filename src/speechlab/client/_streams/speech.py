@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._events import attach_timing
 from speechlab.client._operations.pcm import SampleReader, what_is_missing
-from speechlab.client._operations.speech import SpeechClip, SpeechFacts, check_audio_type
+from speechlab.client._operations.speech import SpeechClip, check_audio_type, spent_on_speech
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ContractError, StreamTruncatedError
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from speechlab.audio import AudioClip
-    from speechlab.client._operations.call import Call
+    from speechlab.client._operations.speech import SpeechFacts, StreamSpeech
     from speechlab.client._streams.base import Asked
     from speechlab.client._transport.sender import Core
 
-    Prepare = Callable[[], Awaitable[tuple[Call, SpeechFacts]]]
+    Prepare = Callable[[], Awaitable[StreamSpeech]]
 
 
 class AsyncSpeechStream(Stream):
@@ -57,8 +57,9 @@ class AsyncSpeechStream(Stream):
         self._check_open()
         if self._source is not None:
             return
-        call, self._facts = await self._prepare()
-        source = await self._open_call(call)
+        operation = await self._prepare()
+        self._facts = operation.facts
+        source = await self._open(operation)
         try:
             media_type = self.content_type.partition(";")[0].strip().lower()
             check_audio_type(media_type, "" if media_type.startswith("audio/") else await first_text(source))
@@ -113,8 +114,7 @@ class AsyncSpeechStream(Stream):
         if not self._pieces:
             raise ContractError("the service answered 200 without a single byte of audio")
         if self._facts is not None:
-            spoken, size = len(self._facts.text), len(self.partial)
-            await self._settle(calls=1, synthesized_chars=spoken, audio_bytes=size)
+            await self._settle(spent_on_speech(self._facts.text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
         """The sound as it comes, in short clips; for the formats pcm and wav.

@@ -16,7 +16,6 @@ from speechlab.client._operations.translation import (
     Translation,
     TranslationChunk,
     read_chunk,
-    read_translation,
 )
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
@@ -26,7 +25,7 @@ from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.client._operations.call import Call
+    from speechlab.client._operations.translation import StreamTranslation
     from speechlab.client._streams.base import Asked
     from speechlab.client._transport.sender import Core
 
@@ -40,14 +39,13 @@ class AsyncTranslationStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, core: Core, call: Call, langs: tuple[str, str], chars: int, asked: Asked) -> None:
+    def __init__(self, core: Core, operation: StreamTranslation, asked: Asked) -> None:
         super().__init__(core, asked)
-        self._call = call
-        self._chars = chars
+        _ = operation.request  # what is wrong with it is raised here
+        self._operation = operation
         self._reader = EventReader()
         self._waiting: list[str] = []
         self._chunks: list[TranslationChunk] = []
-        self._langs = langs
         self._complete = False
         self._result: Translation | None = None
 
@@ -80,7 +78,7 @@ class AsyncTranslationStream(Stream):
         self._check_open()
         if self._source is not None:
             return
-        source = await self._open_call(self._call)
+        source = await self._open(self._operation)
         media_type = source.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json":
             await self._read_whole()
@@ -104,7 +102,7 @@ class AsyncTranslationStream(Stream):
         else:
             reply = RawResponse(source.status, source.headers, content, source.timing)
             await self.aclose()
-            result = read_translation(reply, *self._langs)
+            result = self._operation.read(reply)
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
             self._whole = (only, result)
             return
@@ -136,7 +134,7 @@ class AsyncTranslationStream(Stream):
             await self.open()
         if self._whole is not None:
             chunk, self._result = self._whole
-            await self._account(self._result)
+            await self._settle(self._operation.spent(self._result))
             self._chunks.append(chunk)
             return chunk
         data = await self._next_data()
@@ -196,7 +194,7 @@ class AsyncTranslationStream(Stream):
             await self._raise_truncated(self._fault or "it ends without [DONE]")
         await self._drain()
         self._result = self._summary()
-        await self._account(self._result)
+        await self._settle(self._operation.spent(self._result))
 
     async def _drain(self) -> None:
         if self._source is not None and not self._at_end:
@@ -230,27 +228,17 @@ class AsyncTranslationStream(Stream):
         def last(name: str) -> object:
             return next((value for reply in reversed(replies) if (value := getattr(reply, name))), None)
 
-        source_lang, target_lang = self._langs
         return Translation(
             text=self.text,
             id=str(last("id") or ""),
             model=str(last("model") or ""),
-            source_lang=str(last("source_lang") or source_lang),
-            target_lang=str(last("target_lang") or target_lang),
+            source_lang=str(last("source_lang") or self._operation.source_lang),
+            target_lang=str(last("target_lang") or self._operation.target_lang),
             transcription=last("transcription"),  # type: ignore[arg-type]
             finish_reason=next((c.finish_reason for c in reversed(self._chunks) if c.finish_reason), None),
             usage=last("usage"),  # type: ignore[arg-type]
             balance=last("balance"),  # type: ignore[arg-type]
             timing=self.timing,
-        )
-
-    async def _account(self, result: Translation) -> None:
-        usage = result.usage
-        await self._settle(
-            calls=1,
-            translated_chars=self._chars,
-            prompt_tokens=usage.prompt_tokens if usage else 0,
-            completion_tokens=usage.completion_tokens if usage else 0,
         )
 
     async def collect(self) -> Translation:

@@ -1,0 +1,172 @@
+"""What every call of a client goes through: the store, the service, the reading of the reply, the sums.
+
+Here too is what calls ask of the catalogue: the voices, who the service is, and which voice is meant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import orjson
+
+from speechlab.client._api.base import ClientBase
+from speechlab.client._memory.memory import Memory, Question
+from speechlab.client._memory.misses import nothing_is_sent
+from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.speech import SpeechOptions
+from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
+from speechlab.client._settings.settings import plain_url
+from speechlab.contract import Voice, VoiceList, canonical_uuid
+from speechlab.errors import InvalidRequestError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.client._operations.operation import Operation
+
+R = TypeVar("R")
+T = TypeVar("T")
+V = TypeVar("V", bound=SpeechOptions)
+_LARGE = 300_000
+"""Bytes from which on work on them is done in a thread."""
+
+
+@dataclass(frozen=True)
+class RawReply(RawResponse, Generic[T]):
+    """A reply as it came: status, headers, content and timing; and what was read of it."""
+
+    _value: T | None = field(default=None, repr=False)
+
+    def parse(self) -> T:
+        """What the call without ``with_raw_response`` gives."""
+        return cast("T", self._value)
+
+    @classmethod
+    def of(cls, reply: RawResponse, value: T) -> RawReply[T]:
+        """Put a reply and what was read of it together."""
+        return cls(reply.status, reply.headers, reply.content, reply.timing, value)
+
+
+class Performer(ClientBase):
+    """The part of :class:`AsyncClient` that makes calls, whichever they are."""
+
+    async def perform(self, operation: Operation[R]) -> R:
+        """Make the call that an operation is: from the store where it is kept, or else by the service.
+
+        ``synthesize``, ``transcribe`` and ``translate`` make an operation of their arguments and do this.
+
+        Args:
+            operation: A ``Synthesize``, ``Transcribe`` or ``Translate``.
+
+        Returns:
+            What the method of the same name returns.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not what it should be.
+        """
+        return (await self._answer(operation)).parse()
+
+    async def _answer(self, operation: Operation[R]) -> RawReply[R]:
+        if isinstance(operation, SpeechOptions):
+            operation = await self._with_known_voice(operation)
+        memory, service, reply = Memory.of(self._settings), "", None
+        if memory is not None:
+            await in_thread_if_large(operation.effort, getattr, operation, "parameters")
+            service = await self.identity()
+            reply = await asyncio.to_thread(memory.reply, operation, service)
+        fresh = reply is None
+        if reply is None:
+            call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
+            reply = await self._core.send(call)
+        result = await in_thread_if_large(len(reply.content), operation.read, reply)
+        if fresh:
+            self._core.ledger.add(**operation.spent(result))
+            if memory is not None:
+                await asyncio.to_thread(memory.keep_result, operation, service, reply, result)
+        return RawReply.of(reply, result)
+
+    async def _question(self, operation: Operation[Any]) -> Question | None:
+        """An operation as the store knows it; None for a client without a store."""
+        if self._settings.store is None:
+            return None
+        return Question(operation.name, operation.parameters, await self.identity())
+
+    async def voices(self) -> VoiceCatalogue:
+        """List the voices (section 4.2 of the contract).
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not a catalogue.
+        """
+        return (await self._list_voices()).parse()
+
+    async def _list_voices(self) -> RawReply[VoiceCatalogue]:
+        memory, here = Memory.of(self._settings), plain_url(self.base_url)
+        if memory is not None and memory.replaying:
+            service, body = await asyncio.to_thread(memory.catalogue, here)
+            if body is None:
+                raise nothing_is_sent("voices")
+            reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
+            self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
+            return RawReply.of(reply, self._catalogue)
+        reply = await self._core.send(voices_call(self._settings.timeout))
+        self._catalogue = catalogue = read_catalogue(reply)
+        if memory is not None:
+            await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
+        return RawReply.of(reply, catalogue)
+
+    async def identity(self) -> str:
+        """Tell what the service is, for keys under which its results are kept.
+
+        Returns:
+            What the service says of itself (its version and a digest of its engines' settings, in the header
+            ``X-Speechlab-Service`` of the catalogue), or else its address. Never a credential.
+
+        Raises:
+            APIError: The service answered with an error.
+            APIConnectionError: No answer came.
+            ContractError: The answer is not a catalogue.
+        """
+        memory, here = Memory.of(self._settings), plain_url(self.base_url)
+        if memory is not None and memory.replaying:
+            return (await asyncio.to_thread(memory.catalogue, here))[0]
+        if self._unlisted:
+            return here
+        try:
+            return (self._catalogue if self._catalogue is not None else await self.voices()).service or here
+        except NotFoundError:  # a service that only listens has no catalogue
+            self._unlisted = True
+            if memory is not None:
+                await asyncio.to_thread(memory.keep_catalogue, here, here, None)
+            return here
+
+    async def _with_known_voice(self, options: V) -> V:
+        """The same with what the catalogue says of its voice; asked for only to turn a description into an id."""
+        voice: object = options.voice
+        if isinstance(voice, Voice):
+            return options
+        if not isinstance(voice, str):
+            message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
+            raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
+        if canonical_uuid(voice.strip()) is None:
+            known: Voice | None = (self._catalogue or await self.voices()).one(voice)
+        else:
+            known = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
+        return options if known is None else replace(options, voice=known)
+
+
+async def in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
+    """Call a function, in a thread if the work is large enough to hold up the loop noticeably.
+
+    Args:
+        size: Bytes to be worked on.
+        function: What to call.
+        *args: Its arguments.
+    """
+    return function(*args) if size < _LARGE else await asyncio.to_thread(function, *args)

@@ -1,0 +1,252 @@
+"""An operation of the contract as one object; and methods that take what an operation is made of.
+
+An operation knows its checked request, the parameters that its key in a store is made of, how it is sent, how its
+reply is read, and what is kept of it. Client, batch and store ask it, so that the same call has the same key in all
+of them. Nothing here sends anything.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from functools import wraps
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+import orjson
+
+from speechlab.client._operations.call import Call, RawResponse, Timeouts
+from speechlab.contract import request_key
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from speechlab.contract import Operation as OperationName
+    from speechlab.store import Stored
+
+P = ParamSpec("P")
+O = TypeVar("O")  # noqa: E741
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+_SLACK_S = 120.0
+"""A service that has been idle may first have to load its models."""
+_STREAM_GAP_S = 120.0
+
+
+class Operation(ABC, Generic[R]):
+    """One call that is to be made: what is asked, not of whom.
+
+    Subclasses are frozen dataclasses whose fields are the arguments as the user gave them. Nothing is checked when
+    one is made; asking for ``request``, ``parameters`` or ``call`` checks, once.
+
+    Attributes:
+        name: Its name in keys, events and the store.
+        stream: Whether the reply is used while it comes.
+    """
+
+    name: ClassVar[str]
+    stream: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """All that can change the result, spelt canonically, defaults filled in: what the key is made of.
+
+        Raises:
+            InvalidRequestError: An argument breaks a rule of the contract.
+            OSError: A recording cannot be read.
+        """
+
+    def key(self, service: str, repeat: int = 0) -> str:
+        """The key under which a store keeps the result.
+
+        Args:
+            service: Identity of the service, as ``Client.identity`` tells it; never a credential.
+            repeat: Number of a deliberate repetition.
+
+        Raises:
+            InvalidRequestError: An argument breaks a rule of the contract.
+            OSError: A recording cannot be read.
+        """
+        return key_of(self.name, self.parameters, service, repeat)
+
+    @property
+    def effort(self) -> int:
+        """Bytes to be read, hashed or encoded before it can be sent; a thread does it where they are many."""
+        return 0
+
+    @abstractmethod
+    def call(self, timeout: float | None) -> Call:
+        """The HTTP request.
+
+        Args:
+            timeout: Seconds for the whole call; None follows the length of the work.
+
+        Raises:
+            InvalidRequestError: An argument breaks a rule of the contract.
+            OSError: A recording cannot be read.
+        """
+
+    @abstractmethod
+    def read(self, reply: RawResponse) -> R:
+        """Read a successful reply.
+
+        Raises:
+            ContractError: It is not what the contract says.
+        """
+
+    @abstractmethod
+    def spent(self, result: R) -> dict[str, float]:
+        """Amounts by name, for ``Client.usage``."""
+
+    @abstractmethod
+    def kept(self, result: R) -> dict[str, Any]:
+        """The values that a store keeps of a result, and that a batch's table shows."""
+
+    def files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002
+        """The files that a store keeps of a result, by role: their bytes, and the suffix of their names."""
+        return {}
+
+    def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
+        """The reply as it came, put together from what a store keeps.
+
+        Args:
+            stored: The values and files.
+            facts: How the reply came: ``headers`` and ``body``; without a body it is made of the values.
+        """
+        headers = {"content-type": "application/json", **facts.get("headers", {})}
+        body = facts["body"] if "body" in facts else self.kept_body(stored.response)
+        return RawResponse(200, headers, orjson.dumps(body))
+
+    @staticmethod
+    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON of a reply with these kept values, for results of which a store has nothing else."""
+        raise NotImplementedError
+
+
+def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0) -> str:
+    """The key of anything that a client keeps: an operation, a stream of one, a catalogue, a realtime text."""
+    return request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
+
+
+def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
+    """How long to wait.
+
+    Args:
+        timeout: What the user set for the whole call, in seconds, or None.
+        expected_s: What the work may take on a slow machine, in seconds.
+        stream: Whether the reply comes in pieces; then the time between two counts, and the whole has no end.
+    """
+    read = max(_SLACK_S, expected_s)
+    if timeout is not None:
+        return Timeouts(read=min(read, timeout), total=timeout, connect=min(5.0, timeout))
+    if stream:
+        return Timeouts(read=_STREAM_GAP_S, total=None)
+    return Timeouts(read=read, total=3 * read)
+
+
+def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with NumPy's numbers as Python's, after a check that the texts can be written as UTF-8.
+
+    Raises:
+        InvalidRequestError: A text holds half of a surrogate pair, as damaged files and cut strings do.
+    """
+    plain = {name: _plain(value) for name, value in fields.items()}
+    for name, value in plain.items():
+        for text in value if isinstance(value, (list, tuple)) else [value]:
+            try:
+                _ = text.encode() if isinstance(text, str) else b""
+            except UnicodeEncodeError as error:
+                message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
+                raise InvalidRequestError(message, parameter=name, rule="2") from None
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (Integral, Real)):
+        return value
+    # NumPy's scalars come out of tables; a check of types would refuse them.
+    number = value.item() if hasattr(value, "item") else value
+    return (
+        0.0 if isinstance(number, float) and number == 0 else number
+    )  # -0.0 is written otherwise, and is the same
+
+
+def words(name: str, value: object, *, rule: str) -> list[Any]:
+    """The terms of a list; a single text is one term, and not its characters.
+
+    Args:
+        name: Name of the parameter.
+        value: Texts; None is none.
+        rule: Section of the contract that asks for them.
+
+    Raises:
+        InvalidRequestError: It is no list of texts.
+    """
+    if value is None or isinstance(value, str):
+        return [] if value is None else [value]
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
+        return list(value)
+    message = f"{name} is a {type(value).__name__}; give a list of texts"
+    raise InvalidRequestError(message, parameter=name, rule=rule)
+
+
+def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
+    """Make a method of one object take the arguments that the object is made of.
+
+    So a list of parameters, with defaults and descriptions, is written down once: in the object's class. The method
+    shows them as its own, and its description gets the ``Args`` of the class unless it has some.
+
+    Args:
+        kind: Class of the object.
+    """
+
+    def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:
+        function: Any = method  # mypy knows coroutine functions by what they return
+
+        if inspect.iscoroutinefunction(method):
+
+            @wraps(method)
+            async def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
+                return await function(self, kind(*args, **kwargs))
+
+        else:
+
+            @wraps(method)
+            def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
+                return function(self, kind(*args, **kwargs))
+
+        signature = inspect.signature(method)
+        this = next(iter(signature.parameters.values()))
+        taken = inspect.signature(kind).parameters.values()
+        shown: Any = call
+        shown.taken = kind
+        shown.__signature__ = signature.replace(parameters=[this, *taken])
+        shown.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
+        return shown  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def taken_by(method: Callable[..., Any]) -> Any:
+    """The class that a method takes the arguments of."""
+    function: Any = method
+    return function.taken
+
+
+def _with_args(description: str, kind: Callable[..., Any]) -> str:
+    """A description with the arguments of a class and its bases, before what is returned and raised."""
+    if "Args:" in description:
+        return description
+    documents = [
+        inspect.cleandoc(vars(base).get("__doc__") or "") for base in inspect.getmro(cast("type", kind))
+    ]
+    blocks = [block for document in documents for block in document.split("\n\n")]
+    args = ["Args:", *(block.removeprefix("Args:\n") for block in blocks if block.startswith("Args:"))]
+    parts = description.split("\n\n")
+    at = next((i for i, part in enumerate(parts) if part.startswith(("Returns:", "Raises:"))), len(parts))
+    return "\n\n".join([*parts[:at], "\n".join(args), *parts[at:]])

@@ -1,0 +1,225 @@
+"""Recognition as an operation, and the transcript that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._events import Timing
+from speechlab.client._operations.call import Call, RawResponse
+from speechlab.client._operations.operation import Operation, sendable, timeouts, words
+from speechlab.client._operations.recording import (
+    AudioInput,
+    Recording,
+    digest_of,
+    read_recording,
+    recognition_body,
+)
+from speechlab.contract import RECOGNITION_PATH, RecognitionReply, RecognitionRequest, ReplySegment, VadMode
+from speechlab.display import audio_figure, table
+from speechlab.text import writes_without_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+_S_PER_S = 2.5
+_UNKNOWN_SIZE = 1 << 20
+"""Bytes that are assumed of a recording before it is opened: a path may lead to a slow disk, samples are encoded."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What was said, and when where that was asked for (``vad="segments"``).
+
+    Attributes:
+        text: All that was said; with segments their texts, joined as the language writes.
+        language: Language code, found or given.
+        confidence: 0 to 1, or None where the service does not tell.
+        pieces: The segments as the service sent them, or None if it sent none.
+        timing: How long it took, and how many attempts.
+        reply: The whole reply, with fields that the contract does not know.
+    """
+
+    text: str
+    language: str = ""
+    confidence: float | None = None
+    pieces: tuple[ReplySegment, ...] | None = None
+    timing: Timing = field(default_factory=Timing)
+    reply: RecognitionReply | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def segments(self) -> pd.DataFrame:
+        """Columns ``start`` and ``end`` in seconds, and ``text``; without rows if there are no segments."""
+        import pandas as pd
+
+        pieces = self.pieces or ()
+        return pd.DataFrame(
+            {
+                "start": pd.Series([piece.start for piece in pieces], dtype="float64"),
+                "end": pd.Series([piece.end for piece in pieces], dtype="float64"),
+                "text": pd.Series([piece.text for piece in pieces], dtype="str"),
+            }
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        lang = self.language or None
+        facts = [self.language or "language unknown"]
+        if self.confidence is not None:
+            facts.append(f"confidence {self.confidence:.2f}")
+        if self.pieces is None:
+            return audio_figure(None, title="Transcript", facts=facts, text=self.text, lang=lang)
+        rows = [(f"{piece.start:.2f}", f"{piece.end:.2f}", piece.text) for piece in self.pieces]
+        head = audio_figure(None, title="Transcript", facts=[*facts, f"{len(rows)} segments"])
+        return head + table(["start (s)", "end (s)", "text"], rows, langs=[None, None, lang])
+
+
+def join_texts(texts: list[str], language: str) -> str:
+    """Join the texts of segments: with a space, unless the language, or the characters that meet, use none.
+
+    Args:
+        texts: In order.
+        language: Language code; empty if unknown.
+    """
+    parts = [text.strip() for text in texts if text.strip()]
+    unspaced = writes_without_spaces(language)
+    joined = ""
+    for part in parts:
+        meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))
+        joined += part if not joined or meeting else f" {part}"
+    return joined
+
+
+def _unspaced(character: str) -> bool:
+    return (
+        "\u2e80" <= character <= "\ud7a3" and not character >= "\uac00"
+    ) or "\uff00" <= character <= "\uffef"
+
+
+def read_transcript(reply: RawResponse) -> Transcript:
+    """Read the reply of recognition; its fields tell which form it has, not what was asked for.
+
+    Raises:
+        ContractError: It has neither form.
+    """
+    parsed = RecognitionReply.parse(reply.json())
+    text = parsed.text
+    if parsed.segments is not None and not text:
+        text = join_texts([segment.text for segment in parsed.segments], parsed.language)
+    return Transcript(
+        text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Transcribe(Operation[Transcript]):
+    """Write down what is said in a recording (section 4.4 of the contract).
+
+    What is None is left to the service; its defaults are in brackets.
+
+    Args:
+        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` or an AudioClip.
+        language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies it.
+        hotwords: Words or phrases to boost.
+        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed pieces).
+        min_silence_gap: With segments: milliseconds of silence that split (400).
+        segment_padding: With segments: milliseconds added at their edges, 0 to 5,000 (100).
+        initial_segment_padding_ms: With segments: milliseconds before the first, 0 to 5,000 (1,500).
+        speech_pad_ms: With segments: milliseconds added to the speech that was found (200).
+        min_segment_duration: With segments: seconds; shorter ones are merged (1.5).
+        temperature: 0 to 2 (0).
+        top_p: 0 to 1 (0.85).
+        frequency_penalty: -2 to 2 (0.5).
+        repetition_penalty: 1 to 2 (1.05).
+        session_id: A label for the service.
+    """
+
+    name = "transcribe"
+    audio: AudioInput = field(repr=False)
+    _: KW_ONLY
+    language: str | None = None
+    hotwords: Sequence[str] | None = None
+    vad: str | int = "off"
+    min_silence_gap: int | None = None
+    segment_padding: int | None = None
+    initial_segment_padding_ms: int | None = None
+    speech_pad_ms: int | None = None
+    min_segment_duration: float | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    session_id: str | None = None
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The recording, known by its size and kind; opened for each reading.
+
+        Raises:
+            InvalidRequestError: It is none, or of another kind.
+            OSError: The file cannot be read.
+        """
+        return read_recording(self.audio)
+
+    @cached_property
+    def options(self) -> RecognitionRequest:
+        """The checked request; short bytes stand for the recording, which is encoded while it is sent.
+
+        Raises:
+            InvalidRequestError: An option breaks a rule of the contract.
+        """
+        given = {name: getattr(self, name) for name in _OPTIONS}
+        if self.hotwords is not None:
+            given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
+        if isinstance(self.vad, str) and self.vad == VadMode.OFF:
+            del given["vad"]  # what is the default anyway is not sent
+        return RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        recording = self.recording
+        asked = self.options.model_dump(mode="json", exclude={"audio", "session_id"})
+        return {**asked, "audio": digest_of(recording)}
+
+    @property
+    def effort(self) -> int:
+        return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
+
+    def call(self, timeout: float | None) -> Call:
+        recording, checked = self.recording, self.options.body()
+        del checked["audio"]
+        limits = timeouts(timeout, _S_PER_S * recording.duration_s)
+        body = recognition_body(recording, checked)
+        return Call(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
+
+    def read(self, reply: RawResponse) -> Transcript:
+        return read_transcript(reply)
+
+    def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002
+        return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
+
+    def kept(self, result: Transcript) -> dict[str, Any]:
+        kept: dict[str, Any] = {
+            "text": result.text,
+            "language": result.language,
+            "confidence": result.confidence,
+            "processing_s": result.timing.processing_s,
+        }
+        if result.pieces is not None:
+            kept["segments"] = [
+                {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
+            ]
+        return kept
+
+    @staticmethod
+    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("text", "language", "confidence", "segments")
+        return {name: kept[name] for name in names if kept.get(name) is not None}
+
+
+_OPTIONS = tuple(option.name for option in fields(Transcribe) if option.name != "audio")

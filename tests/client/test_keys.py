@@ -1,0 +1,178 @@
+"""One question, one key: however it is spelt, and whether a client or a batch asks it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab.client import Client, Synthesize, Transcribe, Translate
+from speechlab.contract import AudioFormat, Language, VadMode, Voice, audio_digest, request_key
+from speechlab.errors import InvalidRequestError
+
+SERVICE = "service-1"
+LANGUAGES = {"source_lang": "ja", "target_lang": "en"}
+SPEECH = {
+    "format": ("flac", AudioFormat.FLAC, np.str_("flac")),
+    "sample_rate": (None, 0, 24_000, np.int64(24_000), np.int32(0)),
+    "temperature": (1, 1.0, np.float64(1), np.float32(1), np.int64(1)),
+}
+ZERO = (0, 0.0, np.float64(0), np.int16(0))
+RECOGNITION = {
+    "language": ("ja", "JA", "ja-JP", "ja_JP", Language("ja")),
+    "hotwords": (["a", "b"], ("a", "b"), np.array(["a", "b"]), pd.Series(["a", "b"])),
+    "vad": ("segments", VadMode.SEGMENTS, np.str_("segments")),
+    "min_silence_gap": (300, np.int64(300)),
+    "segment_padding": (0, np.int64(0)),
+    "initial_segment_padding_ms": (10, np.int32(10)),
+    "speech_pad_ms": (10, np.int64(10)),
+    "min_segment_duration": (2, 2.0, np.float32(2)),
+    "temperature": ZERO,
+    "top_p": (1, 1.0, np.float64(1)),
+    "frequency_penalty": ZERO,
+    "repetition_penalty": (2, 2.0, np.int8(2)),
+    "session_id": (None, "a", "b"),
+}
+TRANSLATION = {
+    "keywords": (["k"], ("k",), "k", np.array(["k"])),
+    "context": ("c", np.str_("c")),
+    "model": ("m", np.str_("m")),
+}
+
+
+@pytest.fixture
+def lab(server, http, wav):
+    def answer(request):
+        if request.path.endswith("/voices"):
+            return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service=SERVICE)
+        if "asr" in request.path:
+            return http.reply(body={"text": "あ", "language": "ja"})
+        return http.reply(body=wav, content_type="audio/wav")
+
+    server.script(answer)
+    with Client(server.base_url) as client:
+        yield client
+
+
+def spellings(table, **always):
+    return [pytest.param(name, always, values, id=name) for name, values in table.items()]
+
+
+def one_key(operations, plans):
+    keys = {operation.key(SERVICE) for operation in operations}
+    keys |= {key for plan in plans for key in plan.calls}
+    assert len(keys) == 1, keys
+
+
+@pytest.mark.parametrize(("name", "always", "values"), spellings(SPEECH))
+def test_of_synthesis(lab, http, tmp_path, name, always, values):
+    voice, frame = Voice(**http.VOICE), pd.DataFrame({"text": ["あ"]})
+    plain = {"format": "flac", **always}
+    one_key(
+        [
+            Synthesize("あ", voice=who, **{**plain, name: value})
+            for value in values
+            for who in (voice, voice.id)
+        ],
+        [
+            sl.batch.plan_synthesis(frame, lab, voice=voice, store=tmp_path, **{**plain, name: value})
+            for value in values
+        ],
+    )
+
+
+@pytest.mark.parametrize(("name", "always", "values"), spellings(RECOGNITION, vad="segments"))
+def test_of_recognition(lab, wav, tmp_path, name, always, values):
+    path = tmp_path / "a.wav"
+    path.write_bytes(wav)
+    frame = pd.DataFrame({"audio": [path]})
+    given = [{**always, name: value} for value in values]
+    one_key(
+        [
+            Transcribe(audio, **options)
+            for options in given
+            for audio in (wav, path, str(path), bytearray(wav))
+        ],
+        [sl.batch.plan_transcription(frame, lab, store=tmp_path / "s", **options) for options in given],
+    )
+
+
+@pytest.mark.parametrize("vad", [0, "0", np.int64(0), "off", VadMode.OFF, None])
+def test_without_segments_their_options_count_for_nothing(lab, wav, tmp_path, vad):
+    frame = pd.DataFrame({"audio": [wav]})
+    one_key(
+        [Transcribe(wav), Transcribe(wav, vad=vad), Transcribe(wav, vad=vad, min_silence_gap=7)],
+        [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad, min_silence_gap=7)],
+    )
+
+
+@pytest.mark.parametrize("vad", [True, np.bool_(True), False])
+def test_true_and_false_are_no_mode(lab, wav, tmp_path, vad):
+    with pytest.raises(InvalidRequestError, match="vad"):
+        Transcribe(wav, vad=vad).key(SERVICE)
+    with pytest.raises(InvalidRequestError, match="vad"):
+        sl.batch.plan_transcription(pd.DataFrame({"audio": [wav]}), lab, store=tmp_path, vad=vad)
+
+
+@pytest.mark.parametrize(("name", "always", "values"), spellings(TRANSLATION, **LANGUAGES))
+def test_of_translation(lab, tmp_path, name, always, values):
+    frame = pd.DataFrame({"text": ["あ"]})
+    given = [{**always, name: value} for value in values]
+    one_key(
+        [Translate("あ", **options) for options in given],
+        [sl.batch.plan_translation(frame, lab, store=tmp_path, **options) for options in given],
+    )
+
+
+@pytest.mark.parametrize("zero", [-0.0, np.float64(-0.0), np.float32(-0.0)])
+def test_minus_zero_is_zero(http, wav, zero):
+    keys = {Transcribe(wav, temperature=value, frequency_penalty=value).key(SERVICE) for value in (0, zero)}
+    spoken = {Synthesize("あ", voice=http.VOICE_ID, temperature=value).key(SERVICE) for value in (0, zero)}
+    assert (len(keys), len(spoken)) == (1, 1)
+
+
+def test_what_older_stores_hold_is_found(http, wav):
+    voice = http.VOICE_ID
+    spoken = {"voice_id": voice, "text": "あ", "format": "wav", "sample_rate": 24_000, "temperature": None}
+    assert Synthesize("あ", voice=voice).key("s") == request_key("synthesize", spoken, service="s")
+    heard = {
+        "audio": audio_digest(wav),
+        "language": None,
+        "hotwords": [],
+        "temperature": 0.0,
+        "top_p": 0.85,
+        "frequency_penalty": 0.5,
+        "repetition_penalty": 1.05,
+        "vad": "off",
+        "min_silence_gap": 400,
+        "segment_padding": 100,
+        "initial_segment_padding_ms": 1500,
+        "speech_pad_ms": 200,
+        "min_segment_duration": 1.5,
+    }
+    assert Transcribe(wav).key("s") == request_key("transcribe", heard, service="s")
+    said = {"text": "あ", **LANGUAGES, "keywords": [], "context": None, "model": None}
+    assert Translate("あ", **LANGUAGES).key("s", 1) == request_key("translate", said, service="s", repeat=1)
+
+
+def test_what_a_client_has_paid_for_a_batch_finds(lab, server, http, tmp_path):
+    kept = lab.with_options(store=tmp_path)
+    kept.synthesize("あ", voice="Calm", format="wav", temperature=1)
+    server.requests.clear()
+    frame = pd.DataFrame({"text": ["あ"], "voice": ["Calm"]})
+    found = sl.batch.synthesize(frame, lab, format="wav", temperature=1, store=tmp_path, progress=False)
+    assert list(found.status) == ["cached"]
+    assert not [request for request in server.requests if request.method == "POST"]
+    heard = kept.transcribe(found.audio[0], temperature=-0.0)
+    frame = pd.DataFrame({"audio": found.audio})
+    again = sl.batch.transcribe(frame, lab, temperature=0, store=tmp_path, progress=False)
+    assert (list(again.status), list(again.hypothesis)) == (["cached"], [heard.text])
+
+
+def test_an_operation_is_performed_as_the_method_would(lab, http, wav):
+    clip = lab.perform(Synthesize("あ", voice="Calm"))
+    assert (clip.encoded, clip.text) == (wav, "あ")
+    assert lab.with_raw_response.perform(Transcribe(wav)).parse().text == lab.transcribe(wav).text == "あ"
+    with pytest.raises(InvalidRequestError, match="empty"):
+        lab.perform(Translate(" ", **LANGUAGES))
