@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from speechlab.engines._recognition.spans import (
     Span,
+    TimedWord,
     Timeline,
-    Word,
     assign_words,
     keep_spans,
     merge_short,
@@ -92,7 +92,7 @@ def test_the_timeline_leads_back_into_the_recording(recording, margin, where):
 )
 def test_words_keep_their_order_and_none_is_lost(recording, raw):
     spans, _ = recording
-    words = [Word(start, start + length, text) for start, length, text in sorted(raw)]
+    words = [TimedWord(start, start + length, text) for start, length, text in sorted(raw)]
     owned = assign_words(words, spans)
     if spans:
         joined = "".join(text for _, text in owned).replace(" ", "")

@@ -8,8 +8,9 @@ libraries load on first use. The embedded service wraps engines into the API; no
 from __future__ import annotations
 
 from speechlab._door import name_after
-from speechlab.engines._check import EngineCheck, ModelAdded, add, addable, check
+from speechlab.engines._check import EngineCheck, check
 from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
+from speechlab.engines._models import ModelAdded, add, addable
 from speechlab.engines._protocols import (
     EngineVoice,
     Recogniser,

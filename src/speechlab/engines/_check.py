@@ -1,4 +1,4 @@
-"""Run engines for real, and prepare models: what ``speechlab engines check`` and ``add`` call."""
+"""A check of an engine: its weights are hashed again, and it runs on a tiny input."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from speechlab._require import require
 from speechlab.engines._protocols import RecognitionOptions, TranslationJob
 from speechlab.engines._registry import create, find
 from speechlab.engines._speech.kokoro_voices import NAME as KOKORO_VOICES
-from speechlab.engines._speech.kokoro_voices import add_voices, verify_voices
+from speechlab.engines._speech.kokoro_voices import verify_voices
 from speechlab.engines._weights.specs import SPECS
 from speechlab.engines._weights.store import ModelStore
-from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
+from speechlab.errors import MissingDependencyError, SpeechLabError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from speechlab.engines._registry import EngineEntry
 
 _SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
@@ -27,7 +25,7 @@ _SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en":
 
 @dataclass(frozen=True, slots=True)
 class EngineCheck:
-    """What happened when an engine was run.
+    """Outcome of a check.
 
     Attributes:
         name: The engine.
@@ -53,62 +51,6 @@ class EngineCheck:
     def rtf(self) -> float | None:
         """Seconds of work for a second of sound; None where there is no sound."""
         return self.total_s / self.audio_s if self.audio_s else None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAdded:
-    """What :func:`add` did.
-
-    Attributes:
-        name: The model.
-        folder: Where it is.
-        size: Bytes of its files there.
-        licence: Licence of the weights.
-        items: Names of its files or voices.
-    """
-
-    name: str
-    folder: Path
-    size: int
-    licence: str
-    items: tuple[str, ...]
-
-
-def addable() -> tuple[str, ...]:
-    """Names that :func:`add` takes."""
-    return (*SPECS, KOKORO_VOICES)
-
-
-def add(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> ModelAdded:
-    """Prepare a model: join it from its packages, or fetch ``kokoro-voices`` by npm or from a folder.
-
-    Args:
-        name: One of :func:`addable`.
-        source: Folder or ``.tgz`` of ``kokoro-voices``; not for the other models.
-        store: The model store; the user's cache by default.
-
-    Raises:
-        ConfigurationError: There is no such model, or it takes no source.
-        ModelError: It could not be prepared.
-    """
-    store = store or ModelStore()
-    if name == KOKORO_VOICES:
-        items = add_voices(store, source)
-        return _added(store, name, "Apache-2.0", items)
-    if name not in SPECS:
-        raise ConfigurationError(f"there is no model {name!r} to add; choose one of: {', '.join(addable())}")
-    if source is not None:
-        raise ConfigurationError(
-            f"the model {name!r} comes from its packages and takes no source; leave it out"
-        )
-    spec = SPECS[name]
-    return _added(store, name, spec.licence, tuple(store.ensure(spec)))
-
-
-def _added(store: ModelStore, name: str, licence: str, items: tuple[str, ...]) -> ModelAdded:
-    folder = store.root / name
-    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return ModelAdded(name, folder, size, licence, items)
 
 
 def check(name: str, *, store: ModelStore | None = None, **options: Any) -> EngineCheck:

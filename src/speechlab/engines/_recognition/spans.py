@@ -31,7 +31,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TimedWord:
     """A word (or punctuation) with its time in seconds; the text keeps its leading space."""
 
     start: float
@@ -152,15 +152,15 @@ class Timeline:
         span = self._kept[index]
         return min(span.end, max(span.start, span.start + time - self._starts[index]))
 
-    def word(self, word: Word) -> Word:
+    def word(self, word: TimedWord) -> TimedWord:
         """A word with its times in the recording; a word across a seam goes to the side of its middle."""
         middle = (word.start + word.end) / 2
-        return Word(
+        return TimedWord(
             self.original(word.start, inside=middle), self.original(word.end, inside=middle), word.text
         )
 
 
-def assign_words(words: Sequence[Word], spans: Sequence[Span]) -> list[tuple[Span, str]]:
+def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tuple[Span, str]]:
     """Give each word to the span it overlaps most, or else to the nearest; order is kept.
 
     Args:
@@ -181,6 +181,6 @@ def assign_words(words: Sequence[Word], spans: Sequence[Span]) -> list[tuple[Spa
     return [(span, text.strip()) for span, text in zip(spans, texts, strict=True) if text.strip()]
 
 
-def _closeness(word: Word, span: Span) -> float:
+def _closeness(word: TimedWord, span: Span) -> float:
     """Seconds of overlap, or minus the seconds of distance."""
     return min(word.end, span.end) - max(word.start, span.start)

@@ -21,8 +21,8 @@ from speechlab._require import require
 from speechlab.engines._protocols import Recognition, RecognitionSegment
 from speechlab.engines._recognition.spans import (
     Span,
+    TimedWord,
     Timeline,
-    Word,
     assign_words,
     keep_spans,
     merge_short,
@@ -190,7 +190,7 @@ class WhisperEngine:
         duration: float,
     ) -> tuple[RecognitionSegment, ...]:
         words = [
-            timeline.word(Word(word.start, max(word.end, word.start), word.word))
+            timeline.word(TimedWord(word.start, max(word.end, word.start), word.word))
             for segment in found
             for word in segment.words or ()
         ]

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._speech.kokoro import KokoroEngine, check_voice
+from speechlab.engines._speech.kokoro import KokoroEngine
+from speechlab.engines._speech.synthesis import check_voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

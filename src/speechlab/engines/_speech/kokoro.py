@@ -21,7 +21,7 @@ from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.kokoro_voices import installed_voices
 from speechlab.engines._speech.phonemes import phonemes
 from speechlab.engines._speech.reading import ReadHere
-from speechlab.engines._speech.sound import speak_pieces
+from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.engines._weights.specs import KOKORO
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError
@@ -49,19 +49,6 @@ BUNDLED = (
     ),
     EngineVoice("jm_kumo", ("ja", "en"), "Male", "Kokoro, Japanese, and English just as clearly"),
 )
-
-
-def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
-    """Find a voice by name.
-
-    Raises:
-        EngineError: The engine has no such voice.
-    """
-    for known in voices:
-        if known.name == voice:
-            return known
-    names = ", ".join(known.name for known in voices)
-    raise EngineError(f"the engine {engine!r} has no voice {voice!r}; it has: {names}")
 
 
 @dataclass(slots=True, weakref_slot=True)

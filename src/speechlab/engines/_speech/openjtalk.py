@@ -12,10 +12,8 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._speech.kokoro import check_voice
-from speechlab.engines._speech.phonemes import OPENJTALK_LOCK
-from speechlab.engines._speech.reading import ReadHere
-from speechlab.engines._speech.sound import speak_pieces
+from speechlab.engines._speech.reading import OPENJTALK_LOCK, ReadHere
+from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.errors import EngineError
 
 if TYPE_CHECKING:

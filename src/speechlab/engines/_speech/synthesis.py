@@ -1,4 +1,4 @@
-"""What every synthesiser does to the samples of a piece: trim the silence, soften the cuts, add the pause."""
+"""Steps that all synthesisers share: find the voice, trim the silence of a piece, soften the cuts, add the pause."""
 
 from __future__ import annotations
 
@@ -6,18 +6,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from speechlab.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from speechlab.engines._chunks import Piece
+    from speechlab.engines._protocols import EngineVoice
 
 _THRESHOLD = 0.008
 _MARGIN_S = 0.03
 _FADE_S = 0.005
 _NOTHING_S = 0.3
+
+
+def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
+    """Find a voice by name.
+
+    Raises:
+        EngineError: The engine has no such voice.
+    """
+    for known in voices:
+        if known.name == voice:
+            return known
+    names = ", ".join(known.name for known in voices)
+    raise EngineError(f"the engine {engine!r} has no voice {voice!r}; it has: {names}")
 
 
 def silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
