@@ -26,7 +26,7 @@ from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 _UsageError: Any = typer.BadParameter.__mro__[2]
-"""What a wrong command line raises: the base of typer's errors, which it does not export."""
+"""Raised by a wrong command line: the base of typer's errors, which it does not export."""
 
 _SHORT_HELP = 400
 """Longest text of a command in the list of commands; the first sentence of each is shown whole, and wraps."""

@@ -1,4 +1,4 @@
-"""What the commands print with."""
+"""Output of the commands: consoles, tables, numbers and progress bars."""
 
 from __future__ import annotations
 

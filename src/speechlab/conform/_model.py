@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """What came of a check, worst first."""
+    """Verdict on a check, worst first."""
 
     FAILS = "fails"
     """The plain words of the contract are broken."""
@@ -109,7 +109,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What came of a check; ``reason`` says why it was not tried."""
+    """Outcome of a check; ``reason`` says why it was not tried."""
 
     check: Check
     verdict: Verdict
@@ -142,7 +142,7 @@ class ConformReport:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration of all checks."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
     def count(self, verdict: Verdict) -> int:

@@ -1,4 +1,4 @@
-"""How the models read: replies tolerantly, requests strictly, JSON without surprises."""
+"""Bases of the models: replies are read tolerantly, requests strictly, JSON without surprises."""
 
 from __future__ import annotations
 

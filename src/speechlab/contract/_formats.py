@@ -31,7 +31,7 @@ PCM, whose type the contract leaves open, is signed 16-bit little-endian mono.""
 INPUT_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.WAV, AudioFormat.OGG, AudioFormat.MP3, AudioFormat.FLAC}
 )
-"""What recognition accepts, told apart by the header (section 2.3)."""
+"""Formats that recognition accepts, told apart by the header (section 2.3)."""
 
 
 class Gender(StrEnum):
@@ -43,7 +43,7 @@ class Gender(StrEnum):
 
 
 class Language(StrEnum):
-    """What language identification covers (section 2.4)."""
+    """Languages that identification covers (section 2.4)."""
 
     JAPANESE = "ja"
     ENGLISH = "en"
@@ -59,7 +59,7 @@ class VadMode(StrEnum):
 
 
 class AudioTransport(StrEnum):
-    """How audio travels over the realtime endpoint (section 4.3)."""
+    """Forms in which audio travels over the realtime endpoint (section 4.3)."""
 
     BINARY = "binary"
     BASE64_JSON = "base64_json"

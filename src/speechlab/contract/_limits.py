@@ -21,7 +21,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the contract fixes. Characters are Unicode code points, never bytes or UTF-16 units.
+    """Limits that the contract fixes. Characters are Unicode code points, never bytes or UTF-16 units.
 
     Rate limits, quotas, the number of connections and the size of recordings are not fixed by the contract;
     they belong to the configuration of each service.

@@ -96,7 +96,7 @@ def _check_format_name(value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VoiceRules:
-    """What a voice and its provider accept: all that a service knows, or the part that a client can know.
+    """Settings that a voice and its provider accept: all that a service knows, or the part that a client can know.
 
     Attributes:
         formats: Output formats of the voice.

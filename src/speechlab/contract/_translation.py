@@ -174,7 +174,7 @@ class TranslationReply(ReplyModel):
 
 
 class ChunkDelta(ReplyModel):
-    """What a chunk adds; may be empty."""
+    """Text that a chunk adds; may be empty."""
 
     content: str = ""
 

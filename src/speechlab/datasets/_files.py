@@ -1,4 +1,4 @@
-"""Where the files are, and whether they are the files that were published."""
+"""Files of the data sets: found where they are installed, and compared with what was published."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def available() -> pd.DataFrame:
 
 
 def datasheet(name: str) -> str:
-    """What a data set is, who made it and how, and what it is not good for, as Markdown.
+    """Describe a data set as Markdown: its content, its making, and the uses that it is not good for.
 
     Args:
         name: Name of the data set, as in :func:`available`.

@@ -1,4 +1,4 @@
-"""What data sets there are, and the SHA-256 of each of their files."""
+"""Registry of the data sets, with the SHA-256 of each of their files."""
 
 from __future__ import annotations
 

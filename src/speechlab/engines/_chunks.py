@@ -1,4 +1,4 @@
-"""Cut a text into the pieces that are spoken one after the other.
+"""Pieces of a text, which are spoken one after the other.
 
 The pieces partition the text: joined, they are the text again, character for character, so that nothing can be
 dropped. Engines strip the white space themselves.
@@ -43,7 +43,7 @@ class Piece:
 
 
 def weight(text: str) -> float:
-    """How long a text takes to say, in units of one kana or kanji (about a sixth of a second)."""
+    """Time that a text takes to say, in units of one kana or kanji (about a sixth of a second)."""
     total = 0.0
     for char in text:
         if unicodedata.east_asian_width(char) in "WF":

@@ -1,4 +1,4 @@
-"""What an engine is: three protocols, each of which fits on a page.
+"""Protocols of the three kinds of engine, each of which fits on a page.
 
 An engine is a plain object that works on text and samples. It knows nothing of HTTP, formats, keys or
 voices' UUIDs; the service wraps it in those. Its methods block, and are called from a worker thread, one call
@@ -78,7 +78,7 @@ class Synthesiser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecognitionOptions:
-    """How to recognise (section 2.3 of the contract, with its defaults).
+    """Settings of a recognition (section 2.3 of the contract, with its defaults).
 
     Attributes:
         language: Code, or None to identify the language.
@@ -120,7 +120,7 @@ class RecognitionSegment:
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """What was heard.
+    """Transcript of a recording.
 
     Attributes:
         text: The whole transcript; empty where nobody speaks.
@@ -154,7 +154,7 @@ class Recogniser(Protocol):
 
         Args:
             samples: Mono, float32 in [-1, 1], shape (frames,), at 16,000 Hz.
-            options: How.
+            options: Language, sampling and segments.
 
         Raises:
             EngineError: The engine failed.
@@ -164,7 +164,7 @@ class Recogniser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TranslationJob:
-    """What to translate.
+    """A text to translate.
 
     Attributes:
         text: The source text.

@@ -1,4 +1,4 @@
-"""The table of engines: what there is, what it needs, and how to make one.
+"""The table of engines: entries, their needs, and their factories.
 
 An engine is one module and one entry here. Engines of others register through the entry point group
 ``speechlab.engines``; engines that differ from a built-in one only in their weights are named in a TOML file:
@@ -101,7 +101,7 @@ class EngineStatus:
 
     @property
     def remedy(self) -> str | None:
-        """What makes it ready, mostly a command; None if it is."""
+        """The remedy that makes it ready, mostly a command; None if it is ready."""
         if self.ready:
             return None
         if self.missing_modules or self.missing_models:

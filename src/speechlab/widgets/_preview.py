@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _EVERY_S = 0.2
-_MOST_ROWS = 50
-_MOST_CHARACTERS = 300
+_MAX_ROWS = 50
+_MAX_CHARACTERS = 300
 _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
 
 
@@ -62,8 +62,8 @@ class BatchPreview(anywidget.AnyWidget):
 
     def __init__(self, rows: int = 5) -> None:
         given: object = rows
-        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST_ROWS:
-            message = f"rows {rows!r} must be a whole number from 1 to {_MOST_ROWS}"
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MAX_ROWS:
+            message = f"rows {rows!r} must be a whole number from 1 to {_MAX_ROWS}"
             raise InvalidRequestError(message, parameter="rows")
         super().__init__()
         self._shown: list[Any] = []
@@ -82,7 +82,7 @@ class BatchPreview(anywidget.AnyWidget):
             self._shown.append(handle)
 
     def _bundle(self) -> dict[str, Any]:
-        """What is shown now: the widget, or what is left of it."""
+        """Return the content shown now: the widget, or the plain HTML that takes its place."""
         if self._counts is not None and not self.running:
             return {"text/html": str(_left(self)), "text/plain": repr(self)}
         made: Any = self._repr_mimebundle_()
@@ -127,7 +127,7 @@ class BatchPreview(anywidget.AnyWidget):
 
 
 def _entry(outcome: Outcome) -> dict[str, str]:
-    """What the page is told of a call: plain and short texts, and never its audio."""
+    """Return a call for the page: plain and short texts, and never its audio."""
     text, lang = outcome.error_text or "", ""
     if outcome.error is not None:
         text = str(outcome.error)
@@ -136,8 +136,8 @@ def _entry(outcome: Outcome) -> dict[str, str]:
         # speech has no text in its reply, and is shown by what was spoken
         text = str(response.get("text", request.get("text")) or "(no text)")
         lang = str(response.get("language") or request.get("target_lang") or "")
-    if len(text) > _MOST_CHARACTERS:
-        text = text[: _MOST_CHARACTERS - 1] + "…"
+    if len(text) > _MAX_CHARACTERS:
+        text = text[: _MAX_CHARACTERS - 1] + "…"
     latency = "" if outcome.latency_s is None else f"{outcome.latency_s:.2f} s"
     if outcome.attempts > 1:
         latency += f", {outcome.attempts} tries"

@@ -13,69 +13,78 @@ from rich.text import Text
 from speechlab.cli._console import console, errors, plain_table
 
 if TYPE_CHECKING:
-    from speechlab.conform import Check, CheckOutcome, ConformReport
+    from speechlab.conform import Check, CheckOutcome, ConformReport, ProbeOptions
 
 _MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
-_LONGEST = 600
-_MOST_FINDINGS = 4
+_MAX_CHARACTERS = 600
+_MAX_FINDINGS = 4
+
+BaseURL = Annotated[
+    str, typer.Option(metavar="URL", help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")
+]
+APIKey = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY",
+        help="A key that may use everything; better given as the variable, which others cannot read.",
+        envvar="SPEECHLAB_API_KEY",
+        show_envvar=True,
+    ),
+]
+WsBaseURL = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report: JUnit XML if it ends in .xml, else JSON."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(metavar="WHICH", help="Statements and checks to try, such as 20-46,115,43-chunked."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Leave out what is slow or costs many calls.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Let advisory statements decide as well.")]
+Listed = Annotated[bool, typer.Option("--list", help="List the checks and make no call.")]
+VoiceId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice to try with.")]
+QVoiceId = Annotated[str | None, typer.Option(metavar="ID", help='Id of a voice of "provider Q".')]
+RestrictedKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use that voice.")]
+NoAsrKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use recognition.")]
+ExpiredKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that has expired.")]
+LegacyKey = Annotated[
+    str | None, typer.Option(metavar="KEY", help="A key of a form that is not accepted any more.")
+]
+TextLimit = Annotated[
+    int, typer.Option(metavar="N", help="Most characters of a text to speak, at least 100.", min=100)
+]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Patience with a reply, at least 1.", min=1)]
 
 
 def conform(
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")
-    ] = "",
-    api_key: Annotated[
-        str,
-        typer.Option(
-            metavar="KEY",
-            help="A key that may use everything; better given as the variable, which others cannot read.",
-            envvar="SPEECHLAB_API_KEY",
-            show_envvar=True,
-        ),
-    ] = "",
-    ws_base_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a report: JUnit XML if it ends in .xml, else JSON."),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(metavar="WHICH", help="Statements and checks to try, such as 20-46,115,43-chunked."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out what is slow or costs many calls.")
-    ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Let advisory statements decide as well.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the checks and make no call.")] = False,
-    voice: Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice to try with.")] = None,
-    q_voice: Annotated[str | None, typer.Option(metavar="ID", help='Id of a voice of "provider Q".')] = None,
-    restricted_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A key that may not use that voice.")
-    ] = None,
-    no_asr_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A key that may not use recognition.")
-    ] = None,
-    expired_key: Annotated[str | None, typer.Option(metavar="KEY", help="A key that has expired.")] = None,
-    legacy_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A key of a form that is not accepted any more.")
-    ] = None,
-    text_limit: Annotated[
-        int, typer.Option(metavar="N", help="Most characters of a text to speak, at least 100.", min=100)
-    ] = 5_000,
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Patience with a reply, at least 1.", min=1)
-    ] = 120.0,
+    base_url: BaseURL = "",
+    api_key: APIKey = "",
+    ws_base_url: WsBaseURL = None,
+    report: ReportFile = None,
+    only: Only = None,
+    quick: Quick = False,
+    strict: Strict = False,
+    listed: Listed = False,
+    voice: VoiceId = None,
+    q_voice: QVoiceId = None,
+    restricted_key: RestrictedKey = None,
+    no_asr_key: NoAsrKey = None,
+    expired_key: ExpiredKey = None,
+    legacy_key: LegacyKey = None,
+    text_limit: TextLimit = 5_000,
+    timeout: Timeout = 120.0,
 ) -> None:
     """Try a deployment from outside, harming nothing, and say which statements of the contract hold.
 
     Status 0: all that is binding holds; 1: something does not; 2: it could not run.
     """
-    from speechlab.conform import ProbeOptions, chosen, run, write_report
+    from speechlab.conform import ProbeOptions, chosen, write_report
     from speechlab.errors import APIConnectionError, ConfigurationError
 
     try:
@@ -102,21 +111,25 @@ def conform(
             raise ConfigurationError(f"there is no folder {report.parent} for the report")
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
-        errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")
-        with errors.status("trying …") as status:
-            found = run(
-                options,
-                selected,
-                told=lambda check, n, all_: status.update(_progress(check, n, all_)),
-            )
+        found = _run(options, selected)
         if report is not None:
             write_report(found, report, strict=strict)
-    except (ValueError, OSError) as error:
-        raise ConfigurationError(str(error)) from error
-    except APIConnectionError as error:
+    except (ValueError, OSError, APIConnectionError) as error:
         raise ConfigurationError(str(error)) from error
     _show(found, report)
     raise typer.Exit(0 if found.passed(strict=strict) else 1)
+
+
+def _run(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:
+    from speechlab.conform import run
+
+    errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")
+    with errors.status("trying …") as status:
+        return run(
+            options,
+            selected,
+            told=lambda check, number, count: status.update(_progress(check, number, count)),
+        )
 
 
 def _progress(check: Check, number: int, of: int) -> Text:
@@ -165,11 +178,11 @@ def _evidence(outcome: CheckOutcome) -> None:
     for number in check.statements:
         statement = statements()[number]
         _indented(f"statement {number} (§{statement.section}): {statement.text}", style="dim")
-    for finding in outcome.findings[:_MOST_FINDINGS]:
+    for finding in outcome.findings[:_MAX_FINDINGS]:
         for name, text in (("expected", finding.expected), ("sent", finding.sent), ("came", finding.came)):
             if text:
-                _indented(f"{name}: {text[:_LONGEST]}")
-    more = len(outcome.findings) - _MOST_FINDINGS
+                _indented(f"{name}: {text[:_MAX_CHARACTERS]}")
+    more = len(outcome.findings) - _MAX_FINDINGS
     if more > 0:
         _indented(f"… and {more} more; --report has them all", style="dim")
 

@@ -1,4 +1,4 @@
-"""Who is let in, and what an error looks like (sections 2.8, 5 and 7.1)."""
+"""Checks of access and of the form of errors (sections 2.8, 5 and 7.1)."""
 
 from __future__ import annotations
 

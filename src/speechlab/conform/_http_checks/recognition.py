@@ -1,4 +1,4 @@
-"""What recognition accepts and gives back (sections 2.3, 2.4, 4.4 and 7.1)."""
+"""Checks of recognition: its requests and replies (sections 2.3, 2.4, 4.4 and 7.1)."""
 
 from __future__ import annotations
 

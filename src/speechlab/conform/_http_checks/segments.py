@@ -1,4 +1,4 @@
-"""Recognition with ``vad=segments`` (sections 2.3 and 2.4)."""
+"""Checks of recognition with ``vad=segments`` (sections 2.3 and 2.4)."""
 
 from __future__ import annotations
 

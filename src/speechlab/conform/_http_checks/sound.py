@@ -1,4 +1,4 @@
-"""What ``POST /tts`` gives back (section 4.1)."""
+"""Checks of the reply of ``POST /tts`` (section 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``POST /tts`` accepts (section 2.2)."""
+"""Checks of the request of ``POST /tts`` (section 2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation as server-sent events (section 2.7)."""
+"""Checks of translation as server-sent events (section 2.7)."""
 
 from __future__ import annotations
 

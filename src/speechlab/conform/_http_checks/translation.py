@@ -1,4 +1,4 @@
-"""Translation as one JSON response (sections 2.5, 2.6 and 4.5)."""
+"""Checks of translation as one JSON response (sections 2.5, 2.6 and 4.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue (sections 2.1 and 4.2)."""
+"""Checks of the catalogue (sections 2.1 and 4.2)."""
 
 from __future__ import annotations
 

@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class Evidence(Protocol):
-    """What was sent and what came, without keys."""
+    """A request and its reply as text, without keys."""
 
     @property
     def sent(self) -> str:
-        """What was sent."""
+        """The request."""
         ...
 
     @property
     def came(self) -> str:
-        """What came."""
+        """The reply."""
         ...
 
 
@@ -44,4 +44,4 @@ class Unmet(Exception):  # noqa: N818 - not an error of this program but a findi
 
 
 class Untried(Exception):  # noqa: N818 - neither is this
-    """What is needed to try it is not there; the message says what."""
+    """The check cannot be tried; the message says what it lacks."""

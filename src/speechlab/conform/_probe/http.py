@@ -29,7 +29,7 @@ def shortened(text: str, max_chars: int = 400) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a base URL leads."""
+    """Host, port and path of a base URL."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""Options of a run: where the deployment is, and what one may know about it beforehand."""
+"""Options of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Where the deployment is, and what one may know about it beforehand.
+    """Address of the deployment, keys for it, and what one may know about it beforehand.
 
     Attributes:
         base_url: Base of its HTTP paths.

@@ -1,4 +1,4 @@
-"""A realtime connection as a check wants it: any message, in any order, with a record of everything."""
+"""A realtime connection that sends any message in any order, and records everything."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        """What was sent, one message a line."""
+        """Messages sent, one a line."""
         return "\n".join(self.lines[-_MAX_LINES:])
 
     @property
     def came(self) -> str:
-        """What came, one message a line."""
+        """Messages received, one a line."""
         return "\n".join(self.came_lines[-_MAX_LINES:]) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Recordings to send, and a look at those that come."""
+"""Recordings to send, and the format and content of those that come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deployment that is tried: how to reach it, what it has, and what has been asked of it so far."""
+"""The deployment that is tried: its address, its voices, and the replies and findings so far."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Target:
     """A deployment under test.
 
     Args:
-        options: How to reach it.
+        options: Its address and keys.
     """
 
     def __init__(self, options: ProbeOptions) -> None:

@@ -1,4 +1,4 @@
-"""Messages and frames that are not what they should be (sections 3 and 7.2)."""
+"""Checks of malformed messages and frames (sections 3 and 7.2)."""
 
 from __future__ import annotations
 

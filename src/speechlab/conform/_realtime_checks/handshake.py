@@ -1,4 +1,4 @@
-"""Refusals before the upgrade (section 5, items 3 to 6)."""
+"""Checks of refusals before the upgrade (section 5, items 3 to 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``session.update`` (sections 3, 4.3 and 7.2)."""
+"""Checks of ``session.update`` (sections 3, 4.3 and 7.2)."""
 
 from __future__ import annotations
 

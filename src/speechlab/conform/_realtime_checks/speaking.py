@@ -1,4 +1,4 @@
-"""``tts.speak`` and what comes of it (sections 3, 4.3, 6 and 7.2)."""
+"""Checks of ``tts.speak`` and its events (sections 3, 4.3, 6 and 7.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a realtime session asks of whoever drives it: send, find, start, stop, record, close."""
+"""Actions that a realtime session asks of its driver: send, find, start, stop, record, close."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _always(_format: str, _sample_rate: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionVoice:
-    """What a session needs to know of a voice that was found.
+    """A voice that was found, as far as a session needs to know it.
 
     Attributes:
         id: Its canonical UUID.
@@ -53,7 +53,7 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisRecord:
-    """What one attempt that reached a backend cost; ``status`` is a ``UsageStatus`` or ``CANCELLED``."""
+    """Cost of one attempt that reached a backend; ``status`` is a ``UsageStatus`` or ``CANCELLED``."""
 
     request_id: str
     session_id: str

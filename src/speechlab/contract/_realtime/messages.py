@@ -200,7 +200,7 @@ class SynthesisUsage(ReplyModel):
 
 
 class Usage(ServiceMessage):
-    """What an attempt that reached a backend cost."""
+    """Cost of an attempt that reached a backend."""
 
     type: Literal["tts.usage"] = "tts.usage"
     request_id: str = ""

@@ -98,7 +98,7 @@ class RealtimeProtocol:
 
     @property
     def state(self) -> SessionState:
-        """Where the session is in the table of section 3."""
+        """State of the session in the table of section 3."""
         if self._closed:
             return SessionState.CLOSED
         if self._attempt is not None and self._attempt.reached:

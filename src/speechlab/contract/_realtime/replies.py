@@ -54,7 +54,7 @@ def audio_done(request_id: str, client_id: str | None, audio_bytes: int, chunks:
 
 
 def usage(record: SynthesisRecord) -> SendMessage:
-    """What an attempt cost."""
+    """The cost of an attempt."""
     return SendMessage(
         {
             "type": "tts.usage",

@@ -1,4 +1,4 @@
-"""What the fields of a ``session.update`` may be, and in which order they are looked at (section 4.3)."""
+"""Validation of a ``session.update``, field by field in a fixed order (section 4.3)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration:
 
 
 def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """What of a recording to hand to the recogniser: speech with a margin, without the long silences.
+    """Parts of a recording for the recogniser: speech with a margin, without the long silences.
 
     Args:
         speech: Sorted, not overlapping.

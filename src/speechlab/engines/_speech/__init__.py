@@ -1,1 +1,1 @@
-"""Synthesisers: readers, phonemes, voices."""
+"""Synthesisers, from the reading of a text to its samples."""

@@ -1,1 +1,1 @@
-"""Translators."""
+"""Translators: prompts, and language models that follow them."""

@@ -1,4 +1,4 @@
-"""What is said to a language model to make it translate, and the handling of terms that must survive.
+"""Prompts that make a language model translate, and placeholders for terms that must survive.
 
 Two ways: a base model continues a list of examples; a model that follows instructions gets them through its chat
 template. Terms to keep are replaced by placeholders (KW1, KW2, ...), which small models copy more faithfully than
