@@ -12,7 +12,6 @@ import pytest
 
 import speechlab.engines
 from speechlab.engines import ModelStore, Synthesiser, add, addable, catalogue, check, create, status
-from speechlab.engines._registry import CONFIG_VARIABLE
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
 
 DOC = Path(__file__).parents[2] / "docs" / "engines.md"
@@ -65,7 +64,7 @@ def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
     path.write_text(
         f'[engines.mine]\nengine = "llama"\nmodel = "{(tmp_path / "model.gguf").as_posix()}"\nthreads = 1\n'
     )
-    monkeypatch.setenv(CONFIG_VARIABLE, str(path))
+    monkeypatch.setenv("SPEECHLAB_ENGINES", str(path))
     entry = catalogue()["mine"]
     assert (entry.kind, entry.models, entry.weights_licence) == ("translator", (), "not stated")
     assert create("mine").model == "local/model"

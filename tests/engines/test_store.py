@@ -14,7 +14,6 @@ import pytest
 
 from speechlab.engines import ModelStore
 from speechlab.engines._weights.specs import SPECS, ModelFile, ModelSpec, Part
-from speechlab.engines._weights.store import CACHE_VARIABLE, cache_folder
 from speechlab.errors import ModelError
 
 HALVES = (b"first half " * 1000, b"second half " * 1000)
@@ -188,22 +187,22 @@ def test_a_write_that_does_not_fit_says_how_much_is_needed_and_where(tag, tmp_pa
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
 def test_a_folder_that_cannot_be_written_names_the_variable(tag, tmp_path):
     (tmp_path / "cache").mkdir(mode=0o500)
-    with pytest.raises(ModelError, match=CACHE_VARIABLE):
+    with pytest.raises(ModelError, match="SPEECHLAB_CACHE_DIR"):
         ModelStore(tmp_path / "cache").ensure(spec(tag))
 
 
 def test_a_file_in_place_of_the_cache_folder_names_the_variable(tag, tmp_path):
     (tmp_path / "cache").write_text("not a folder")
-    with pytest.raises(ModelError, match=CACHE_VARIABLE):
+    with pytest.raises(ModelError, match="SPEECHLAB_CACHE_DIR"):
         ModelStore(tmp_path / "cache").ensure(spec(tag))
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    assert cache_folder() == tmp_path / "models"
+    monkeypatch.setenv("SPEECHLAB_CACHE_DIR", str(tmp_path))
     assert ModelStore().root == tmp_path / "models"
-    monkeypatch.delenv(CACHE_VARIABLE)
-    assert cache_folder().parts[-2:] == ("speechlab", "models") or "speechlab" in cache_folder().parts
+    assert ModelStore().root == tmp_path / "models"
+    monkeypatch.delenv("SPEECHLAB_CACHE_DIR")
+    assert ModelStore().root.parts[-2:] == ("speechlab", "models") or "speechlab" in ModelStore().root.parts
 
 
 def test_removing_a_model_tells_how_much_it_freed(tag, store):

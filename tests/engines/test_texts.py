@@ -11,7 +11,7 @@ from speechlab.engines import TranslationJob
 from speechlab.engines._chunks import Piece
 from speechlab.engines._speech.phonemes import split_scripts
 from speechlab.engines._speech.synthesis import speak_pieces, trim
-from speechlab.engines._translation.llama import _pieces, _tidy
+from speechlab.engines._translation.pieces import pieces, tidy
 from speechlab.engines._translation.prompts import Terms, chat_messages, few_shot_prompt
 
 
@@ -68,16 +68,16 @@ def test_prompts_hold_the_text_the_languages_and_the_context():
 
 @given(st.text(alphabet="あ。 \n\r\tab.!、", max_size=80))
 def test_pieces_keep_every_line_break_and_every_word(text):
-    pieces = list(_pieces(text, by_sentence=True, target="ja"))
-    copied = "".join(piece for piece, _ in pieces)
+    cut = list(pieces(text, by_sentence=True, target="ja"))
+    copied = "".join(piece for piece, _ in cut)
     assert "".join(copied.split()) == "".join(text.split())
     assert [char for char in copied if char in "\r\n"] == [char for char in text if char in "\r\n"]
-    assert not any("\n" in piece for piece, translatable in pieces if translatable)
+    assert not any("\n" in piece for piece, translatable in cut if translatable)
 
 
 @given(st.lists(st.text(alphabet="a  \n", max_size=4)))
-def test_tidy_is_strip_of_the_whole(pieces):
-    assert "".join(_tidy(iter(pieces))) == "".join(pieces).strip()
+def test_tidy_is_strip_of_the_whole(parts):
+    assert "".join(tidy(iter(parts))) == "".join(parts).strip()
 
 
 def test_trim_leaves_speech_a_margin_and_no_click():

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
-from speechlab.engines._chunks import cut_long, split_sentences, weight
 from speechlab.engines._protocols import TranslationDelta
+from speechlab.engines._translation.pieces import pieces, tidy
 from speechlab.engines._translation.prompts import (
     NAMES,
     Terms,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from speechlab.engines._weights.specs import ModelSpec
 
 _JOIN_TIMEOUT_S = 60.0
-_PIECE_LIMIT = 150.0
 # Stands where a text would; no text begins with it.
 _NOWHERE = "§"
 
@@ -139,9 +138,7 @@ class LlamaEngine:
         counts = [0, 0]
         terms = Terms(job.keywords, job.text)
         lost: dict[str, None] = {}
-        for text, translatable in _pieces(
-            job.text, by_sentence=self._prompt == "few-shot", target=job.target
-        ):
+        for text, translatable in pieces(job.text, by_sentence=self._prompt == "few-shot", target=job.target):
             if not translatable:
                 yield TranslationDelta(text)
                 continue
@@ -151,7 +148,7 @@ class LlamaEngine:
                 lost.update(dict.fromkeys(word for word in wanted if word not in whole))
                 yield TranslationDelta(whole)
             else:
-                for delta in _tidy(self._generate(text, job, (), counts)):
+                for delta in tidy(self._generate(text, job, (), counts)):
                     yield TranslationDelta(self._script(delta, job.target))
         yield TranslationDelta("", counts[0], counts[1], tuple(lost))
 
@@ -163,7 +160,7 @@ class LlamaEngine:
         marks = tuple(terms.hide(word) for word in wanted)
         best, kept = "", -1
         for source, copied in ((hidden, marks), (text, tuple(wanted))):
-            raw = "".join(_tidy(self._generate(source, job, copied, counts)))
+            raw = "".join(tidy(self._generate(source, job, copied, counts)))
             shown = terms.show(self._script(raw, job.target))
             score = sum(word in shown for word in wanted)
             if score > kept:
@@ -287,54 +284,3 @@ def _stream(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dic
     finally:
         stop.set()
         thread.join(_JOIN_TIMEOUT_S)
-
-
-def _pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
-    """Cut a text into pieces to translate (True) and pieces to copy (False): line breaks, blank lines, joints."""
-    joint = " " if target == "en" else ""
-    for line in text.splitlines(keepends=True):
-        body = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-        inner = body.strip()
-        start = body.index(inner) if inner else 0
-        if not any(char.isalnum() for char in inner):
-            yield line, False
-            continue
-        if start:
-            yield body[:start], False
-        first = True
-        for sentence in _sentences(inner, by_sentence=by_sentence):
-            if not any(char.isalnum() for char in sentence):
-                yield sentence, False
-                continue
-            if not first and joint:
-                yield joint, False
-            first = False
-            yield sentence, True
-        rest = line[start + len(inner) :]
-        if rest:
-            yield rest, False
-
-
-def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
-    group = ""
-    for sentence in split_sentences(line):
-        for part in cut_long(sentence, _PIECE_LIMIT):
-            if group and (by_sentence or weight(group + part) > 120):
-                yield group.strip()
-                group = ""
-            group += part
-    if group.strip():
-        yield group.strip()
-
-
-def _tidy(pieces: Iterator[str]) -> Iterator[str]:
-    """Drop white space around the whole, holding back what might be its end."""
-    held = ""
-    begun = False
-    for piece in pieces:
-        text = held + piece if begun else (held + piece).lstrip()
-        kept = text.rstrip()
-        held = text[len(kept) :]
-        if kept:
-            begun = True
-            yield kept
