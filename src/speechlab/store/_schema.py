@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from speechlab._sqlite import transaction
+
 
 def _first_tables(db: sqlite3.Connection) -> None:
     db.execute(
@@ -91,8 +93,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a database to the newest form; several processes may try at once."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         db.execute(
             "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL) STRICT"
         )
@@ -101,7 +102,3 @@ def migrate(db: sqlite3.Connection) -> None:
             if name not in done:
                 step(db)
                 db.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 from platformdirs import user_data_path
 
+from speechlab._sqlite import open_database, transaction
 from speechlab.errors import StoreError
 from speechlab.store._blobs import BlobFolder, store_error
 from speechlab.store._replies import ReplyTable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 STORE_FILE = "store.sqlite"
 """The file by which a folder is known for a store."""
-_BUSY_TIMEOUT_S = 30.0
+_BUSY_S = 30.0
 _KEYS_AT_ONCE = 500
 _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
 
@@ -99,14 +100,7 @@ class Store(RunTable, ReplyTable):
         except OSError as error:
             raise store_error(error, self.path) from error
         with self._translated():
-            self._db = sqlite3.connect(
-                self.path / STORE_FILE,
-                timeout=_BUSY_TIMEOUT_S,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db = open_database(self.path / STORE_FILE, busy_s=_BUSY_S)
             self._db.execute("PRAGMA foreign_keys=ON")
             migrate(self._db)
 
@@ -278,18 +272,12 @@ class Store(RunTable, ReplyTable):
             if self._depth:
                 yield
                 return
-            self._db.execute("BEGIN IMMEDIATE")
-            self._depth += 1
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                # a full disk may have ended the transaction already
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            finally:
-                self._depth -= 1
+            with transaction(self._db):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_data_path
 
+from speechlab._sqlite import open_database, transaction
 from speechlab.errors import StoreError
 from speechlab.service._logs import log
 
@@ -145,10 +146,8 @@ class Database:
         self._db.close()
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        db = open_database(self._path, busy_s=_BUSY_S)
         db.row_factory = sqlite3.Row
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
         return db
 
     def _write_all(self) -> None:
@@ -195,32 +194,22 @@ class Database:
 
 
 def _write_rows(db: sqlite3.Connection, rows: list[tuple[str, Sequence[Any]]]) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         for sql, parameters in rows:
             db.execute(sql, parameters)
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def _migrate(db: sqlite3.Connection) -> None:
     newest = len(_MIGRATIONS)
     if db.execute("PRAGMA user_version").fetchone()[0] == newest:
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         # Read again: another process may have been quicker.
         version = _known_version(db)
         for script in _MIGRATIONS[version:]:
             for statement in script.split(";"):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {newest}")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def _known_version(db: sqlite3.Connection) -> int:
