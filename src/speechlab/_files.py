@@ -1,7 +1,8 @@
-"""Files that are there as a whole or not at all."""
+"""Files: written as a whole or not at all, and compared with what they should be."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -9,6 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file of any size, in lower-case hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

@@ -59,7 +59,8 @@ class Reader(HTMLParser):
 def test_the_public_names_are_pinned():
     assert display.__all__ == sorted(display.__all__)
     assert set(display.__all__) == {
-        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join", "table",
+        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join", "percent",
+        "table",
     }  # fmt: skip
 
 
@@ -183,3 +184,11 @@ def test_a_document_is_whole_and_fetches_nothing():
     assert "http://" not in page
     assert "https://" not in page
     assert "url(" not in page
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0.1234, "12.3%"), (1, "100.0%"), (float("nan"), "–"), (None, "–"), ("0.5", "–"), (True, "–")],
+)
+def test_percentages(rate, text):
+    assert display.percent(rate) == text

@@ -40,11 +40,6 @@ def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table
     return table
 
 
-def percent(rate: object) -> str:
-    """Write a fraction as a percentage; a missing one as a dash."""
-    return f"{rate:.1%}" if isinstance(rate, float | int) and rate == rate else "–"
-
-
 def number(value: object, digits: int = 2) -> str:
     """Write a number; a missing one as a dash."""
     return f"{value:.{digits}f}" if isinstance(value, float | int) and value == value else "–"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from speechlab._files import file_sha256
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
         "purpose, pin the new hash in speechlab/datasets/_registry.py and raise the version there"
     )
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = file_sha256(path)
     except FileNotFoundError:
         raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {again}") from None
     if found != expected:

@@ -151,6 +151,11 @@ def diff(
     return element("span", join(separator, parts), lang=lang, dir="auto")
 
 
+def percent(rate: object) -> str:
+    """A fraction as a percentage with one decimal, and a missing one as a dash."""
+    return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"
+
+
 class _Column:
     """How the cells of one column look: numbers to the right, floats with equally many decimals."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.audio import AudioClip
-from speechlab.display import Html, data_url, element, join, table
+from speechlab.display import Html, data_url, element, join, percent, table
 from speechlab.errors import AudioError
-from speechlab.evaluate._report import percent
 from speechlab.metrics import alignment_html
 
 if TYPE_CHECKING:

@@ -85,8 +85,3 @@ def combined_page(title: str, reports: Sequence[Report]) -> str:
         facts |= report.facts()
     footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
     return document(title, *parts, footer=footer)
-
-
-def percent(rate: object) -> str:
-    """Write a fraction as a percentage with one decimal, and a missing one as a dash."""
-    return f"{rate * 100:.1f}%" if isinstance(rate, float | int) and rate == rate else "–"

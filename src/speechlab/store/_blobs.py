@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab._files import whole_file
+from speechlab._files import file_sha256, whole_file
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class BlobFolder:
     def verify(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file is there and still holds what its name says."""
         try:
-            return hashlib.sha256(self.path(sha256, suffix).read_bytes()).hexdigest() == sha256
+            return file_sha256(self.path(sha256, suffix)) == sha256
         except OSError:
             return False
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from speechlab.cli._console import console, errors, number, percent, plain_table, stages
+from speechlab.cli._console import console, errors, number, plain_table, stages
+from speechlab.display import percent
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._files import whole_file
+from speechlab._files import file_sha256, whole_file
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._weights.store import write_guarded
 from speechlab.errors import ModelError
@@ -90,7 +90,7 @@ def verify_voices(store: ModelStore) -> list[str]:
     """
     damaged = []
     for known, path in installed_voices(store):
-        if hashlib.sha256(path.read_bytes()).hexdigest() != VOICE_SHA256[known.name]:
+        if file_sha256(path) != VOICE_SHA256[known.name]:
             damaged.append(known.name)
             path.unlink(missing_ok=True)
     return damaged

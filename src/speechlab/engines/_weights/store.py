@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._files import whole_file
+from speechlab._files import file_sha256, whole_file
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:
@@ -45,12 +45,6 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("speechlab", appauthor=False)) / "models"
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, lower-case hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager
