@@ -35,9 +35,9 @@ window.FakeModel = class {
 """
 
 
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory):
-    """The system's Chromium, with a profile of its own."""
+@pytest.fixture(scope="module")
+def chromium():
+    """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         reason = "needs Chromium: apt-get install chromium"

@@ -33,15 +33,15 @@ display(preview)
 preview.begin("synthesize")
 preview.update([Outcome("error", error_text="<img src=x onerror=alert(1)>", latency_s=0.5)], Counts(1, 2, 1, 0, 1.0))
 """
-RUN = """async () => {
+READY = """async () => {
   const app = window.jupyterapp;
   await app.restored;
   const widget = app.shell.currentWidget;
   await widget.context.ready;
   await widget.sessionContext.ready;
   await widget.sessionContext.session.kernel.info;
-  await app.commands.execute("notebook:run-all-cells");
 }"""
+RUN = "async () => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 ASK = """async (code) => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
   const future = kernel.requestExecute({ code: "", user_expressions: { asked: code } });
@@ -88,7 +88,11 @@ def jupyterlab(tmp_path_factory):
         yield url, root / "work"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=90)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 @pytest.fixture
@@ -111,6 +115,7 @@ def test_the_player_lives_in_jupyterlab(jupyterlab, lab_page):
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, folder / "live.ipynb")
     open_notebook(lab_page, url, "live.ipynb")
+    lab_page.evaluate(READY)
     lab_page.evaluate(RUN)
     segment = lab_page.get_by_role("button", name="<img src=x onerror=alert(1)>")
     segment.wait_for()
@@ -150,6 +155,7 @@ def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(jup
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, folder / "preview.ipynb")
     open_notebook(lab_page, url, "preview.ipynb")
+    lab_page.evaluate(READY)
     lab_page.evaluate(RUN)
     lab_page.locator(".speechlab-preview").get_by_text("1 of 2 calls").first.wait_for()
     lab_page.evaluate(ASK, "preview.end()")
@@ -160,7 +166,8 @@ def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(jup
     lab_page.goto("about:blank")
     (folder / "stranger2.ipynb").write_text((folder / "preview.ipynb").read_text())  # nobody trusts this one
     for name in ("preview.ipynb", "stranger2.ipynb"):
-        lab_page.goto(f"{url}/lab/tree/{name}?token=test&reset")
+        open_notebook(lab_page, url, name)
+        lab_page.evaluate(READY)  # a server that is told to end while a kernel starts waits for ever
         output.get_by_text("1 of 2 calls · 1 error · 0 cached · 1.0 calls/s · stopped after 1 s").wait_for()
         assert output.get_by_text("<img src=x onerror=alert(1)>").count() == 1
         assert output.locator("img").count() == 0
