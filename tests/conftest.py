@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+pytest.register_assert_rewrite("support")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory):

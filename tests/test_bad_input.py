@@ -6,13 +6,12 @@ service. Both answers are looked at.
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 import speechlab as sl
 from speechlab.contract import encode_audio_field
 from speechlab.service import ServiceConfig, running
+from support.sockets import nobody
 
 pytestmark = pytest.mark.engines
 
@@ -111,13 +110,13 @@ def test_a_wrong_key(live_service):
 
 
 def test_nobody_listens():
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    with sl.Client(base_url=url, api_key="sl:any", max_retries=0) as lab:
+    with (
+        nobody() as address,
+        sl.Client(base_url=f"http://{address}", api_key="sl:any", max_retries=0) as lab,
+    ):
         with pytest.raises(sl.APIConnectionError, match="check base_url") as caught:
             lab.voices()
-        assert url in str(caught.value)
+        assert address in str(caught.value)
 
 
 def test_no_such_host():

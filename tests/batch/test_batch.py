@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import soundfile
-from tests.batch.conftest import kept
 
 from speechlab import batch
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
+from support.stores import kept
 
 pytestmark = pytest.mark.engines
 

@@ -9,11 +9,11 @@ import time
 
 import pandas as pd
 import pytest
-from tests.batch.conftest import kept
 
 from speechlab import batch
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
+from support.stores import kept
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.batch.conftest import kept
 
 from speechlab import batch
 from speechlab.client import Client
 from speechlab.service import Database, Ledger, ServiceConfig, running
 from speechlab.store import Store
+from support.stores import kept
 
 pytestmark = pytest.mark.engines
 

@@ -14,12 +14,12 @@ import time
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tests.batch.conftest import kept
 
 from speechlab import batch
 from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
+from support.stores import kept
 
 EN_JA = {"source_lang": "en", "target_lang": "ja"}
 

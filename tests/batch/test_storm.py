@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from tests.batch.conftest import in_the_way
 
 from speechlab import batch
 from speechlab.client import Client
 from speechlab.store import Store
+from support.translator import in_the_way
 
 EN_JA = {"source_lang": "en", "target_lang": "ja", "progress": False}
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,8 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+
+from support.sockets import nobody
 
 pytestmark = pytest.mark.engines
 
@@ -98,14 +99,11 @@ def test_quickstart_with_a_wrong_key(tmp_path, live_service):
 
 
 def test_quickstart_without_a_service(tmp_path):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    done = speechlab(
-        "quickstart", "--out", tmp_path / "out", SPEECHLAB_BASE_URL=url, SPEECHLAB_API_KEY="sl:any"
-    )
+    with nobody() as address:
+        place = {"SPEECHLAB_BASE_URL": f"http://{address}", "SPEECHLAB_API_KEY": "sl:any"}
+        done = speechlab("quickstart", "--out", tmp_path / "out", **place)
     assert done.returncode == 1
-    assert url in done.stderr
+    assert address in done.stderr
     assert "Traceback" not in done.stderr
 
 

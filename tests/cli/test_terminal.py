@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sockets import free_port
+
 pexpect = pytest.importorskip("pexpect", reason="terminals of this kind are those of Unix")
 
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
@@ -225,10 +227,7 @@ def test_interrupting_any_command_says_so():
 
 @pytest.mark.timeout(180)
 def test_interrupting_jupyterlab_lets_it_ask_and_end(tmp_path):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    more = ("--", "--allow-root", "--ServerApp.token=test", f"--port={port}")
+    more = ("--", "--allow-root", "--ServerApp.token=test", f"--port={free_port()}")
     folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     lab = Terminal("lab", tmp_path / "work", "--no-browser", *more, cwd=tmp_path, **folders)
     lab.until("is running at")

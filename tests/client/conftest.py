@@ -1,14 +1,9 @@
-"""A server that misbehaves on purpose: it sends exactly the bytes that a test scripts, when it scripts them."""
+"""A server that misbehaves on purpose, and a client of it whose time passes only by sleeping."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import socket
-import struct
 import threading
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,132 +11,9 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client
-
-RESET, CLOSE = "reset", "close"
-KEY = "sl:canary-7f3a91c2e5d84b60"
-VOICE = {
-    "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
-    "description": "Calm, Japanese",
-    "language": "ja",
-    "gender": "Female",
-    "formats": ["wav", "mp3", "pcm", "ogg", "flac"],
-    "sample_rates": [16000, 24000],
-    "streaming": True,
-}
-VOICE_ID = VOICE["id"]
-
-
-def reply(status=200, body=b"", content_type="application/json", **headers):
-    """A whole HTTP reply, as bytes."""
-    if isinstance(body, (dict, list)):
-        body = json.dumps(body).encode()
-    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
-    if content_type:
-        lines.append(f"Content-Type: {content_type}")
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def chunked(*pieces, content_type="audio/wav", end=True):
-    """The steps of a chunked HTTP reply: bytes are chunks, everything else is a step as it is."""
-    steps = [f"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\nContent-Type: {content_type}\r\n\r\n".encode()]
-    for piece in pieces:
-        steps.append(b"%x\r\n%s\r\n" % (len(piece), piece) if isinstance(piece, bytes) else piece)
-    if end:
-        steps.append(b"0\r\n\r\n")
-    return steps
-
-
-def events(*data, end=b"data: [DONE]\n\n"):
-    """A stream of events with this data."""
-    return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in data) + end
-
-
-def delta(text, **fields):
-    return {"id": "trans_1", "choices": [{"index": 0, "delta": {"content": text}}], **fields}
-
-
-@dataclass
-class Request:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-
-@dataclass
-class FaultServer:
-    """Answers each request with the next script; the last one is repeated."""
-
-    scripts: list = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    closed_early: threading.Event = field(default_factory=threading.Event)
-    port: int = 0
-    active: int = 0
-    most_active: int = 0
-
-    @property
-    def base_url(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    def script(self, *scripts):
-        self.scripts[:] = scripts
-        self.requests.clear()
-
-    async def handle(self, reader, writer):
-        try:
-            while await self._one(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError):
-            self.closed_early.set()
-        except asyncio.CancelledError:
-            pass
-        finally:
-            with contextlib.suppress(Exception):
-                writer.close()
-
-    async def _one(self, reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        first, *lines = head.split("\r\n")
-        method, path, _ = first.split(" ")
-        headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines if x)}
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
-        request = Request(method, path, headers, body)
-        self.requests.append(request)
-        self.active += 1
-        self.most_active = max(self.most_active, self.active)
-        try:
-            steps = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
-            if callable(steps):
-                steps = steps(request)
-            return await self._play(steps if isinstance(steps, list) else [steps], reader, writer)
-        finally:
-            self.active -= 1
-
-    async def _play(self, steps, reader, writer):
-        for step in steps:
-            if isinstance(step, bytes):
-                writer.write(step)
-                await writer.drain()
-            elif isinstance(step, float):
-                gone = asyncio.ensure_future(reader.read(1))
-                done, _ = await asyncio.wait({gone}, timeout=step)
-                if done:
-                    self.closed_early.set()
-                    return False
-                gone.cancel()
-            elif step == RESET:
-                sock = writer.get_extra_info("socket")
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                writer.transport.abort()
-                return False
-            elif step == CLOSE:
-                return False
-        return True
+from support.clock import FakeClock, Half
+from support.http_server import CLOSE, RESET, FaultServer, chunked, delta, events, reply
+from support.samples import KEY, VOICE, VOICE_ID
 
 
 @pytest.fixture(scope="session")
@@ -173,32 +45,6 @@ def server(_server_loop):
         await asyncio.sleep(0)
 
     asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
-
-
-class FakeClock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self):
-        self.now = 1000.0
-        self.slept = []
-
-    def monotonic(self):
-        return self.now
-
-    def time(self):
-        return 1_800_000_000.0 + self.now
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
-
-
-class Half:
-    """Jitter that is always in the middle."""
-
-    def uniform(self, a, b):
-        return (a + b) / 2
 
 
 @pytest.fixture(scope="session")

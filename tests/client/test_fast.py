@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
 import sys
 
 import pytest
@@ -17,6 +16,7 @@ from speechlab.errors import (
     MissingDependencyError,
     StreamTruncatedError,
 )
+from support.sockets import nobody
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 
@@ -79,11 +79,9 @@ def test_an_answer_that_does_not_come_is_a_timeout(server, http):
 
 
 def test_nobody_there_is_no_timeout(http):
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
     with (
-        Client(f"http://127.0.0.1:{port}", transport="aiohttp", max_retries=0) as lab,
+        nobody() as address,
+        Client(f"http://{address}", transport="aiohttp", max_retries=0) as lab,
         pytest.raises(APIConnectionError, match="check base_url") as caught,
     ):
         translate(lab)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import socket
 import time
 
 import pytest
@@ -22,6 +21,7 @@ from speechlab.errors import (
     ServerError,
     StreamTruncatedError,
 )
+from support.sockets import nobody
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 
@@ -136,11 +136,9 @@ def test_connections_that_keep_breaking_may_have_cost_something(server, lab, htt
 
 
 def test_nobody_listens(http, clock):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
     with (
-        Client(address, api_key=http.KEY, clock=clock) as lab,
+        nobody() as address,
+        Client(f"http://{address}", api_key=http.KEY, clock=clock) as lab,
         pytest.raises(APIConnectionError, match="check base_url") as caught,
     ):
         translate(lab)

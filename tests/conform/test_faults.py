@@ -8,8 +8,7 @@ import json
 import pytest
 
 from speechlab.conform import Verdict, as_json, checks
-
-from .conftest import BINARY, CLOSE, TEXT, Fault, Reply
+from support.proxy import BINARY, CLOSE, TEXT, Fault, Reply
 
 pytestmark = pytest.mark.engines
 

@@ -1,9 +1,7 @@
 """Paired significance, against NIST's sc_stats and against what chance does."""
 
-import importlib.util
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,13 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics import compare, compare_all, score
 from speechlab.metrics._rates.compare import holm
 from speechlab.metrics._statistics.mapsswe import mapsswe, segments
-
-_spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
-nist = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(nist)
-_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
-adversarial = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(adversarial)
+from support import adversarial, nist
 
 
 def corrupt(said, rate, random_, words):

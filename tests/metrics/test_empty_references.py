@@ -1,8 +1,5 @@
 """One policy for references without any token, in every function that divides by their length."""
 
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -19,10 +16,7 @@ from speechlab.metrics import (
     summarize,
     translation_score,
 )
-
-_spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
-nist = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(nist)
+from support import nist
 
 # Two tokens of reference, three insertions: 3 / max(2, 1); alone the second pair is 2 / 1, the third 0 / 1.
 SAID = ["一 二", "", "!", ""]

@@ -1,10 +1,8 @@
 """Error rates against jiwer, to the last digit, and the policies of our own."""
 
-import importlib.util
 import math
 import pickle
 import random
-from pathlib import Path
 
 import jiwer
 import numpy as np
@@ -15,10 +13,7 @@ from hypothesis import strategies as st
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import alignment_html, alignment_text, error_rate
 from speechlab.text import normalizer
-
-_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
-adversarial = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(adversarial)
+from support import adversarial
 
 ODD = [*adversarial.WORDS, "\x00"]
 SENTENCE = st.lists(st.sampled_from(ODD), max_size=12).map(" ".join)

@@ -1,8 +1,6 @@
 """Counts against NIST's sclite itself."""
 
-import importlib.util
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,13 +9,7 @@ from hypothesis import strategies as st
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate
 from speechlab.metrics._alignment.sclite import sclite_blocks
-
-_spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
-nist = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(nist)
-_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
-adversarial = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(adversarial)
+from support import adversarial, nist
 
 ODD = adversarial.WORDS
 

@@ -1,21 +1,13 @@
 """Transcripts with sclite's markings, against sclite itself."""
 
-import importlib.util
 import random
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import confusions, error_rate, score, summarize
-
-_spec = importlib.util.spec_from_file_location("nist", Path(__file__).with_name("nist.py"))
-nist = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(nist)
-_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
-adversarial = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(adversarial)
+from support import adversarial, nist
 
 # Without those that hold one of sclite's own signs.
 ODD_WORDS = [word for word in adversarial.WORDS if not set("{}();/*@\\") & set(word)]

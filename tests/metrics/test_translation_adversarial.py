@@ -1,11 +1,9 @@
 """BLEU and chrF on text that breaks scorers: sacrebleu's to the last digit, by all tokenisers that fetch nothing."""
 
-import importlib.util
 import itertools
 import logging
 import random
 from importlib.util import find_spec
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,10 +13,7 @@ from hypothesis import strategies as st
 
 from speechlab.errors import MissingDependencyError
 from speechlab.metrics import score_translations, translation_score
-
-_spec = importlib.util.spec_from_file_location("adversarial", Path(__file__).with_name("adversarial.py"))
-adversarial = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(adversarial)
+from support import adversarial
 
 TOKENIZERS = ["13a", "char", "intl", "none", "zh", *(["ja-mecab"] if find_spec("MeCab") else [])]
 TEXT = st.lists(

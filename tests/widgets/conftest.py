@@ -8,31 +8,9 @@ from pathlib import Path
 
 import pytest
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--autoplay-policy=no-user-gesture-required",
-]
-ORIGIN = "http://page.test"
-WIDGETS = Path(__file__).parents[2] / "src" / "speechlab" / "widgets"
+from support.browser import FAKE_MODEL, FLAGS, Page
 
-FAKE_MODEL = """
-window.FakeModel = class {
-  constructor(state) { this.state = state; this.listeners = []; this.saved = []; this.pending = {}; }
-  get(name) { return this.state[name]; }
-  set(name, value) { this.state[name] = value; this.pending[name] = value; this.emit(`change:${name}`); }
-  save_changes() { this.saved.push(this.pending); this.pending = {}; }
-  on(name, listener) { this.listeners.push([name, listener]); }
-  off(name, listener) { this.listeners = this.listeners.filter(([n, l]) => n !== name || l !== listener); }
-  emit(name, ...values) { for (const [n, l] of [...this.listeners]) if (n === name) l(...values); }
-};
-"""
+WIDGETS = Path(__file__).parents[2] / "src" / "speechlab" / "widgets"
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +28,6 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
-
-
-class Page:
-    """A page that can load only what a test gave it, and that remembers every attempt at more."""
-
-    def __init__(self, page):
-        self.page = page
-        self.files = {}
-        self.refused = []
-        self.errors = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.route("**/*", self._serve)
-
-    def _serve(self, route):
-        path = route.request.url.removeprefix(ORIGIN)
-        if path in self.files:
-            content_type, body = self.files[path]
-            route.fulfill(content_type=content_type, body=body)
-        else:
-            self.refused.append(route.request.url)
-            route.abort()
-
-    def show(self, html):
-        self.files["/"] = ("text/html; charset=utf-8", html)
-        self.files["/favicon.ico"] = ("image/x-icon", b"")
-        self.page.goto(f"{ORIGIN}/")
-        return self.page
 
 
 @pytest.fixture(params=["light"])

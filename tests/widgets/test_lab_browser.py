@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ import urllib.request
 
 import nbformat
 import pytest
+
+from support.sockets import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -59,9 +60,7 @@ def jupyterlab(tmp_path_factory):
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
     (root / "work").mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
     environment = {f"JUPYTER_{name}_DIR": str(root / folder) for name, folder in folders.items()}
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.token=test"]

@@ -1,0 +1,38 @@
+"""Sockets without a protocol."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+
+
+def read_all(connection: socket.socket) -> bytes:
+    data = b""
+    while chunk := connection.recv(65_536):
+        data += chunk
+    return data
+
+
+def read_until(connection: socket.socket, mark: bytes, limit: int = 1_000_000) -> bytes:
+    data = b""
+    while mark not in data and len(data) < limit:
+        chunk = connection.recv(4096)
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
+@contextmanager
+def nobody():
+    """An address at which nobody listens, and nobody can begin to as long as the block lasts."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def free_port() -> int:
+    """A port that a process may take at once; nobody had it a moment ago."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

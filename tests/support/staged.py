@@ -1,0 +1,152 @@
+"""A service whose engines fail on purpose, for what no real engine does when asked."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, TranslationDelta
+from speechlab.errors import EngineError, InvalidRequestError, ModelError
+from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from support.clients import KEY, Http
+
+CANARY = "kanarienvogel"
+
+
+@dataclass
+class StagedVoice:
+    """A synthesiser that does what the test needs: waits, fails, counts."""
+
+    model: str = "staged-1"
+    sample_rate: int = 24_000
+    piece_s: float = 0.5
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    closed: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
+    voices: tuple[EngineVoice, ...] = tuple(
+        EngineVoice(name, ("en",), "Neutral", f"staged to be {name}")
+        for name in ("plain", "gated", "broken", "breaks-later", "no-model", "bug", "endless", "picky")
+    )
+
+    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        self.calls.append({"text": text, "voice": voice, "temperature": temperature})
+        if voice == "no-model":
+            raise ModelError(f"the weights at /home/{CANARY}/model.bin are damaged; reinstall them")
+        if voice == "bug":
+            raise KeyError(text)
+        if voice == "picky":
+            raise InvalidRequestError("this voice does not read such a text", parameter="text", rule="2.2")
+        return self._pieces(voice)
+
+    def _pieces(self, voice: str) -> Any:
+        piece = np.full(round(self.sample_rate * self.piece_s), 0.1, dtype=np.float32)
+        try:
+            if voice == "broken":
+                raise EngineError("the engine failed before its first sound")
+            yield piece
+            if voice == "gated":
+                assert self.gate.wait(20)
+            if voice == "breaks-later":
+                raise EngineError("the engine failed after its first sound")
+            while voice == "endless":
+                yield piece
+            yield piece
+        finally:
+            self.closed += 1
+
+
+@dataclass
+class StagedRecogniser:
+    """A recogniser that records how it was asked; a loud first sample stands for a failure."""
+
+    model: str = "staged-ears"
+    languages: tuple[str, ...] = ("ja", "en", "zh")
+    calls: list[tuple[np.ndarray, Any]] = field(default_factory=list)
+    fault: Exception | None = None
+
+    def recognise(self, samples: np.ndarray, options: Any) -> Recognition:
+        self.calls.append((samples, options))
+        if self.fault is not None:
+            raise self.fault
+        duration = len(samples) / 16_000
+        pieces = (RecognitionSegment(0.0, duration, "heard"),) if options.vad == "segments" else ()
+        return Recognition("heard", options.language or "en", 0.5, pieces)
+
+
+@dataclass
+class StagedTranslator:
+    """A translator that echoes, so that what goes through the service can be followed."""
+
+    model: str = "staged/echo"
+    languages: tuple[str, ...] = ("ja", "en", "zh")
+    jobs: list[Any] = field(default_factory=list)
+    closed: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def translate(self, job: Any) -> Any:
+        self.jobs.append(job)
+        try:
+            if job.text.startswith("broken"):
+                raise EngineError("the engine failed before its first word")
+            yield TranslationDelta("«")
+            if job.text.startswith("gated"):
+                assert self.gate.wait(20)
+            if job.text.startswith("breaks later"):
+                raise EngineError("the engine failed after its first word")
+            yield TranslationDelta(job.text)
+            yield TranslationDelta("»", len(job.text), 3)
+        finally:
+            self.closed += 1
+
+
+NO_ENGINES = {
+    name: {"enabled": False}
+    for name in ("kokoro", "q", "hibari", "openjtalk", "whisper", "gemma", "qwen", "llama")
+}
+
+
+@dataclass
+class Staged:
+    """A service whose engines are staged."""
+
+    http: Http
+    speaker: StagedVoice
+    q: StagedVoice
+    ears: StagedRecogniser
+    translator: StagedTranslator
+
+    def voice(self, name: str, provider: str = "staged") -> str:
+        return voice_uuid(provider, name)
+
+
+@contextmanager
+def staged_service(*, with_engines: bool = True, **settings: Any):
+    speaker, q, ears, translator = StagedVoice(), StagedVoice(), StagedRecogniser(), StagedTranslator()
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY,),
+        engines=NO_ENGINES,
+        recogniser="ears" if with_engines else "",
+        translator="echo" if with_engines else "",
+        extra_engines=()
+        if not with_engines
+        else (
+            ServedEngine("staged", "synthesiser", lambda: speaker, Provider("staged", heavy=False)),
+            ServedEngine("q", "synthesiser", lambda: q, heavy=False),
+            ServedEngine(
+                "mono-rate", "synthesiser", lambda: q, Provider("mono-rate", sample_rates=(24_000,))
+            ),
+            ServedEngine("silent", "synthesiser", StagedVoice, Provider("silent", streamable=frozenset())),
+            ServedEngine("ears", "recogniser", lambda: ears, heavy=False),
+            ServedEngine("echo", "translator", lambda: translator, heavy=False),
+        ),
+        **settings,
+    )
+    with running(config) as service:
+        yield Staged(Http(service.base_url), speaker, q, ears, translator)
+        speaker.gate.set()
+        translator.gate.set()
