@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.engines._chunks import chunk_text, split_sentences, split_to_limit, weight
@@ -41,10 +41,10 @@ def test_split_to_limit_is_a_partition(text, limit):
     assert all(0 < len(part) <= limit for part in parts)
 
 
-@settings(deadline=2000)
-@given(st.sampled_from(["あ", "a", "a ", "あ、", "1", "\n", "。"]))
-def test_long_texts_are_cut_in_reasonable_time(unit):
-    text = unit * 5000
+@pytest.mark.timeout(100)  # in linear time it takes a moment; otherwise longer than anybody waits
+@pytest.mark.parametrize("unit", ["あ", "a", "a ", "あ、", "1", "\n", "。"])
+def test_long_texts_are_cut_in_linear_time(unit):
+    text = unit * 100_000
     assert "".join(piece.text for piece in chunk_text(text)) == text
 
 

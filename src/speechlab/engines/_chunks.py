@@ -103,12 +103,12 @@ def split_sentences(text: str) -> list[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         end = match.end()
+        if end <= start:
+            continue
         if match.group().startswith(".") and _ABBREVIATION.search(text[start:end]):
             continue
         while end < len(text) and text[end].isspace():
             end += 1
-        if end <= start:
-            continue
         found.append(text[start:end])
         start = end
     if start < len(text):
