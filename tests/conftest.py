@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
 
 pytest.register_assert_rewrite("support")
+
+# A machine that is busy with other tests makes an example slow; that is no fault of the example.
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,8 +32,9 @@ def _own_folders(tmp_path_factory):
 def live_service():
     """The embedded service with its real engines, as a process of its own."""
     from speechlab.service import ServiceConfig, running
+    from support.clients import KEY
 
-    with running(ServiceConfig(port=0), process=True) as service:
+    with running(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service:
         yield service
 
 

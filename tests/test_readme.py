@@ -32,7 +32,7 @@ lab.close()
         check=False,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=280,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

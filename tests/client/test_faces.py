@@ -210,7 +210,7 @@ def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
 def test_an_interrupt_cancels_the_call_and_leaves_the_client_usable(server, lab, http):
-    server.script([20.0], http.reply(body=TRANSLATED))
+    server.script([40.0], http.reply(body=TRANSLATED))
     main = threading.main_thread().ident
 
     def interrupt():
@@ -224,7 +224,7 @@ def test_an_interrupt_cancels_the_call_and_leaves_the_client_usable(server, lab,
     with pytest.raises(KeyboardInterrupt):
         lab.translate("a", source_lang="ja", target_lang="en")
     thread.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # of forty
     assert server.closed_early.wait(5)
     assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
 
@@ -253,7 +253,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def test_a_script_that_ends_without_closing_ends_quietly(server, http):
-    server.script(http.reply(body=TRANSLATED), [20.0])
+    server.script(http.reply(body=TRANSLATED), [60.0])
     code = f"""
 import threading
 from speechlab.client import Client
@@ -266,7 +266,7 @@ import time; time.sleep(0.3)
     done = subprocess.run(
         [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
     )
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 40  # of sixty
     assert "Error" not in done.stderr.replace("CancelledError", "")
 
 

@@ -160,17 +160,17 @@ def test_a_head_that_never_comes(server, http):
         pytest.raises(APITimeoutError, match="timeout=") as caught,
     ):
         translate(lab)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # of thirty
     assert caught.value.possibly_metered
     assert caught.value.attempts == len(server.requests) == 1
 
 
 def test_a_body_that_trickles_for_ever(server, http):
-    server.script([b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n", *[b"x", 0.1] * 100])
+    server.script([b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n", *[b"x", 0.1] * 300])
     began = time.monotonic()
     with Client(server.base_url, api_key=http.KEY, timeout=0.5) as lab, pytest.raises(APITimeoutError):
         translate(lab)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # of thirty
 
 
 def test_a_head_that_comes_slowly(server, lab, http):

@@ -99,7 +99,7 @@ with ThreadPoolExecutor(4) as pool:
 
 
 def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell, kernel, server, http):
-    server.script([20.0], http.reply(body=TRANSLATED))
+    server.script([40.0], http.reply(body=TRANSLATED))
 
     def interrupt():
         while not server.requests:
@@ -109,7 +109,7 @@ def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell
     began = time.monotonic()
     assert cell(ASK, meanwhile=interrupt) == "KeyboardInterrupt"
     assert server.closed_early.wait(5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20  # of forty
     assert cell(f"print({ASK}.text)") == "Hello"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from speechlab.errors import MissingDependencyError
-from speechlab.service import ServiceConfig, running, voice_uuid
+from speechlab.service import voice_uuid
 from support.clients import KEY, Http, Reply, form_body, talking
 from support.clock import eventually
 from support.sockets import read_all, read_until
@@ -15,10 +15,9 @@ from support.staged import CANARY, staged_service
 
 
 @pytest.fixture(scope="session")
-def live():
+def live(live_service):
     """The service as a user has it, with all its engines, in its own process."""
-    with running(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service:
-        yield Http(service.base_url)
+    return Http(live_service.base_url, live_service.api_key)
 
 
 @pytest.fixture

