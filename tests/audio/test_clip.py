@@ -29,9 +29,9 @@ def tone(seconds=1.0, rate=RATE):
 
 def test_the_public_names_are_pinned():
     assert audio.__all__ == [
-        "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "StreamEncoder", "StreamResampler", "concatenate",
-        "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "stream_encoder", "streams", "trim_silence",
-        "waveform_png",
+        "OPEN_ENDED_SIZE", "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "StreamEncoder", "StreamResampler",
+        "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "stream_encoder", "streams",
+        "trim_silence", "wav_chunks", "waveform_png",
     ]  # fmt: skip
 
 
