@@ -2,7 +2,8 @@
 
 It takes the vocabulary from ``contract`` and speaks HTTP and WebSockets by the byte, for a client would hide what is
 looked at here. It is neither a client, nor a load test, nor a judge of how good speech is; it never does harm.
-Used by ``speechlab conform`` and by the tests of the embedded service, of which it knows nothing.
+Used by ``speechlab conform`` and by the tests of the embedded service, of which it knows nothing. It could be shipped
+alone: beside the contract it needs ``errors``, and ``audio`` to decode the sound that comes.
 """
 
 from __future__ import annotations

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import Recogniser, Synthesiser, Translator
 
-    Engine = Synthesiser | Recogniser | Translator
-
 ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 """Environment variable that names the TOML file of the user's engines."""

@@ -16,7 +16,8 @@ from speechlab.errors import SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ELSEWHERE = "SPEECHLAB_SERVICE_RECOGNISER_URL"
+_RECOGNISER_URL = "SPEECHLAB_SERVICE_RECOGNISER_URL"
+_RECOGNISER_KEY = "SPEECHLAB_SERVICE_RECOGNISER_API_KEY"
 _LOW_SPACE_BYTES = 2_000_000_000
 
 
@@ -27,7 +28,7 @@ def doctor() -> None:
         ("engines", _engines),
         ("model cache", _cache),
         ("service", _service),
-        *((("recogniser", _recogniser),) if os.environ.get(_ELSEWHERE) else ()),
+        *((("recogniser", _recogniser),) if os.environ.get(_RECOGNISER_URL) else ()),
     )
     table = plain_table("speechlab doctor", "", "what", "result")
     bad = False
@@ -81,5 +82,5 @@ def _recogniser() -> str:
     from speechlab.service import load_config
 
     config, _ = load_config()
-    key = "with a key" if config.recogniser_api_key else f"without a key ({_ELSEWHERE[:-3]}API_KEY)"
+    key = "with a key" if config.recogniser_api_key else f"without a key ({_RECOGNISER_KEY})"
     return f"recordings go to {config.recogniser_url}, {key}"

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 _NEEDED_BYTES = 50_000_000
 _SENTENCES = 3
-_MANY_VOICES = (
-    12  # three sentences with more than these would take longer than anybody waits for a first look
-)
+_MANY_VOICES = 12
+"""Three sentences with more voices would take longer than anybody waits for a first look."""
 
 
 def quickstart(

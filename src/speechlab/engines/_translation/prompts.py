@@ -53,7 +53,6 @@ class Terms:
         self._marks = {f"{prefix}{number}": word for number, word in enumerate(ordered, start=1)}
         patterns = [_bounded(word) for word in ordered]
         self._finder = re.compile("|".join(patterns)) if patterns else None
-        self.example_mark = f"{prefix}1"
 
     def used_in(self, text: str) -> tuple[str, ...]:
         """The terms that occur in a text, each once."""
