@@ -50,10 +50,10 @@ def lab(
         *(() if browser else ("--no-browser",)),
         *(arguments or ()),
     ]
-    raise typer.Exit(_ended([*command, found[0].name], folder))
+    raise typer.Exit(_wait_for([*command, found[0].name], folder))
 
 
-def _ended(command: list[str], folder: Path) -> int:
+def _wait_for(command: list[str], folder: Path) -> int:
     """Wait for the end of JupyterLab; gives its exit code."""
     with subprocess.Popen(command, cwd=folder) as server:
         while True:

@@ -34,13 +34,13 @@ def login(
         raise ConfigurationError(f"name the service with --base-url, or set {BASE_URL_VARIABLE}")
     # whatever cannot work is said before anybody types a key
     Client(where, api_key="none-yet", mode="live").close()
-    ring = _ring()
+    ring = _keyring_name()
     place = plain_url(where)
     if forget:
         remember_key(place, None)
         errors.print(f"[green]✓[/] the keyring holds no key for {place} any more")
         return
-    key = _asked()
+    key = _ask_for_key()
     key.check()
     if check:
         with Client(where, api_key=key, mode="live") as lab:
@@ -50,7 +50,7 @@ def login(
     errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {place}")
 
 
-def _asked() -> Secret:
+def _ask_for_key() -> Secret:
     from speechlab.client import Secret
 
     if not sys.stdin.isatty():
@@ -62,7 +62,7 @@ def _asked() -> Secret:
         raise typer.Exit(130) from None
 
 
-def _ring() -> str:
+def _keyring_name() -> str:
     """Return the name of the keyring that is used here.
 
     Raises:

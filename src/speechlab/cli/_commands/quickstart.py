@@ -46,7 +46,7 @@ def quickstart(
     is already computed.
     """
     started = time.perf_counter()
-    _room_for(out)
+    _check_space(out)
     try:
         speech, translated = _work(out, sentences)
     except KeyboardInterrupt:
@@ -85,7 +85,7 @@ def _work(out: Path, sentences: int | None) -> tuple[SpeechReport, TranslationRe
     return speech, translated
 
 
-def _room_for(out: Path) -> None:
+def _check_space(out: Path) -> None:
     """Fail before the work, not after it, where the results could not be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)

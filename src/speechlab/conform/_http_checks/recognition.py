@@ -27,7 +27,7 @@ check = partial(any_check, first=Target.need_recognition)
 """Makes a check that is tried only where there is recognition."""
 
 
-def said(t: Target, reply: Exchange, message: str) -> None:
+def refused_with(t: Target, reply: Exchange, message: str) -> None:
     """Note a finding unless a refusal is a 400 with exactly this message."""
     if t.require(reply.status == 400, f"400 with error {message!r}", reply):
         body = reply.json()
@@ -36,10 +36,10 @@ def said(t: Target, reply: Exchange, message: str) -> None:
 
 def accepted(t: Target, **fields: Any) -> None:
     """Note a finding if fields are refused; the audio is at fault on purpose, so that nothing is metered."""
-    said(t, t.recognise(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
+    refused_with(t, t.recognise(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
-def heard(t: Target) -> Exchange:
+def recognised(t: Target) -> Exchange:
     """Recognise speech of the service itself, once in a run."""
     return t.kept("heard", lambda: t.recognise(speech(t).encode("wav")))
 
@@ -62,37 +62,37 @@ def default_form(t: Target, reply: Exchange) -> dict[str, Any]:
 
 @check("happy", 54, 78, title="recognition takes JSON and gives text, language and confidence", metered=2)
 def _happy(t: Target) -> None:
-    default_form(t, heard(t))
+    default_form(t, recognised(t))
 
 
 @check("no-audio", 55, title="audio missing or empty: No audio data provided")
 def _no_audio(t: Target) -> None:
-    said(t, t.recognise(), NO_AUDIO)
-    said(t, t.recognise(""), NO_AUDIO)
+    refused_with(t, t.recognise(), NO_AUDIO)
+    refused_with(t, t.recognise(""), NO_AUDIO)
 
 
 @check("null-audio", 55, title="null audio is no audio", advisory=True)
 def _null_audio(t: Target) -> None:
-    said(t, t.recognise(None), NO_AUDIO)
+    refused_with(t, t.recognise(None), NO_AUDIO)
 
 
 @check("no-base64", 56, title="audio that is not base64: Invalid base64 audio data")
 def _no_base64(t: Target) -> None:
     for value in ("@@@@", "not base64!", "あいう"):
-        said(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognise(value), INVALID_BASE64)
 
 
 @check("no-string", 56, title="audio that is no string is no base64", advisory=True)
 def _no_string(t: Target) -> None:
     for value in (5, ["QUJD"], {"a": 1}, True):
-        said(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognise(value), INVALID_BASE64)
 
 
 @check("raw-base64", 57, title="no data URI, URL-safe alphabet, line ends or missing padding", advisory=True)
 def _raw_base64(t: Target) -> None:
     good = base64.b64encode(NOT_AUDIO).decode()
     for value in (f"data:audio/wav;base64,{good}", "--__", good[:40] + "\n" + good[40:], " " + good, "QUI"):
-        said(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognise(value), INVALID_BASE64)
 
 
 @check("no-format", 58, title="neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")
@@ -100,7 +100,7 @@ def _no_format(t: Target) -> None:
     aiff = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
     avi = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
     for data in (NOT_AUDIO, aiff, avi, b".snd" + bytes(100), bytes(200)):
-        said(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
 
 
 @check("no-cousin", 58, 59, title="W64, RF64 and ADTS are refused as well", advisory=True)
@@ -110,7 +110,7 @@ def _no_cousin(t: Target) -> None:
         b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
         b"\xff\xf1P\x80" * 50,
     ):
-        said(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
 
 
 @check("formats", 59, 60, title="OGG, FLAC and MP3 are told by their header", metered=4, quick=False)
@@ -125,12 +125,12 @@ def _formats(t: Target) -> None:
 @check("damaged", 61, title="a right header and nothing decodable behind it is 400", advisory=True)
 def _damaged(t: Target) -> None:
     for data in (b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60):
-        said(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
 
 
 @check("no-samples", 62, title="a file without samples is no audio", advisory=True)
 def _no_samples(t: Target) -> None:
-    said(t, t.recognise(no_samples()), NO_AUDIO)
+    refused_with(t, t.recognise(no_samples()), NO_AUDIO)
 
 
 @check("invalid", 64, title="invalid JSON, language and VAD settings are 400")
@@ -156,7 +156,7 @@ def _session_id(t: Target) -> None:
 
 @check("order", 65, title="JSON, audio, other fields, base64, header: in this order", advisory=True)
 def _order(t: Target) -> None:
-    said(t, t.recognise("", top_p=7), NO_AUDIO)
+    refused_with(t, t.recognise("", top_p=7), NO_AUDIO)
     reply = t.recognise("@@@@", top_p=7)
     t.require(reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is told first", reply)
 
@@ -166,8 +166,8 @@ def _order(t: Target) -> None:
 )
 def _language(t: Target) -> None:
     known = {str(each) for each in Language}
-    body = default_form(t, heard(t))
-    t.require(body.get("language") in known, "ja, en or zh is found", heard(t))
+    body = default_form(t, recognised(t))
+    t.require(body.get("language") in known, "ja, en or zh is found", recognised(t))
     reply = t.recognise(speech(t).encode("wav"), language="en")
     t.require(default_form(t, reply).get("language") == "en", "the language that was specified", reply)
 
@@ -280,7 +280,7 @@ def _legacy(t: Target) -> None:
 
 @check("legacy-empty", 84, title="messages without audio: No audio data provided", advisory=True)
 def _legacy_empty(t: Target) -> None:
-    said(t, t.recognise(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
+    refused_with(t, t.recognise(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
 
 
 @check("legacy-both", 85, title="audio wins over messages", advisory=True)
@@ -288,4 +288,6 @@ def _legacy_both(t: Target) -> None:
     data = base64.b64encode(silence()).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     fields = {"audio": "@@@@", "messages": _messages(part)}
-    said(t, t.post(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}'), INVALID_BASE64)
+    refused_with(
+        t, t.post(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}'), INVALID_BASE64
+    )

@@ -36,14 +36,14 @@ def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
     return found
 
 
-def _late(t: Target) -> Exchange:
+def _recognised_late(t: Target) -> Exchange:
     """Recognise speech that begins after three seconds of silence."""
     return t.kept("late", lambda: t.recognise(with_silence(speech(t), _ONSET_S), vad="segments"))
 
 
 @check("form", 78, 79, title="vad=segments gives language, confidence and segments, and no text", metered=2)
 def _form(t: Target) -> None:
-    reply = _late(t)
+    reply = _recognised_late(t)
     found = _segments(t, reply)
     t.require(found, "there is a segment where there is speech", reply)
     body = reply.json()
@@ -53,7 +53,7 @@ def _form(t: Target) -> None:
 
 @check("sorted", 79, title="segments are in order, apart, and within the recording", advisory=True, metered=2)
 def _sorted(t: Target) -> None:
-    reply, end = _late(t), 0.0
+    reply, end = _recognised_late(t), 0.0
     for each in _segments(t, reply):
         t.require(each["start"] >= end, "segments are in order and do not overlap", reply)
         end = each["end"]
@@ -68,7 +68,7 @@ def _sorted(t: Target) -> None:
     "pre-roll", 80, title="the first segment begins 1.5 s before speech by default", metered=3, quick=False
 )
 def _pre_roll(t: Target) -> None:
-    reply = _late(t)
+    reply = _recognised_late(t)
     found = _segments(t, reply)
     t.insist(found, "there is a segment where there is speech", reply)
     # The padding of segments and of speech may add to the pre-roll, and voices begin with a breath.

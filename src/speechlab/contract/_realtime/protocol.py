@@ -39,7 +39,7 @@ from speechlab.contract._realtime.replies import (
     tts_error,
     usage,
 )
-from speechlab.contract._realtime.settings import configured, correlation_id, invalid, shown
+from speechlab.contract._realtime.settings import checked_settings, correlation_id, invalid, quoted
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError
 
@@ -168,7 +168,7 @@ class RealtimeProtocol:
         client_id, session = self._update
         self._update = None
         try:
-            self._config = configured(session, voice)
+            self._config = checked_settings(session, voice)
         except InvalidRequestError as error:
             return [refusal(error, client_id)]
         return [session_created(self.session_id, self.service, self._config)]
@@ -297,7 +297,7 @@ class RealtimeProtocol:
         if identity is None:
             raise invalid(
                 RealtimeCode.UNKNOWN_VOICE_ID,
-                f"session.voice_id {shown(voice_id)} is not a UUID; take one from GET /tts/voices",
+                f"session.voice_id {quoted(voice_id)} is not a UUID; take one from GET /tts/voices",
             )
         self._update = client_id, session
         return FindVoice(identity)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from speechlab.contract._realtime.actions import SessionVoice
 
 
-def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
+def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
     """Check settings in the order voice, access, format, streaming, rate, transport, temperature.
 
     Args:
@@ -26,7 +26,7 @@ def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionCo
         InvalidRequestError: A setting cannot be; ``code`` is the one of section 7.2.
     """
     if voice is None:
-        said = f"there is no voice {shown(session['voice_id'])}; take one from GET /tts/voices"
+        said = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
         raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, said)
     if not voice.allowed:
         raise invalid(
@@ -34,12 +34,12 @@ def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionCo
         )
     name = session.get("format")
     if not isinstance(name, str) or name not in set(AudioFormat):
-        said = f"session.format is {shown(name)}; the formats are {', '.join(AudioFormat)}"
+        said = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
         raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, said)
     voice.rules.check(format=name, stream=True)
     rate = session.get("sample_rate")
     if rate is not None and type(rate) is not int:
-        said = f"session.sample_rate is {shown(rate)}, and must be an integer, in Hz"
+        said = f"session.sample_rate is {quoted(rate)}, and must be an integer, in Hz"
         raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, said)
     effective = voice.rules.check(format=name, sample_rate=rate or 0, stream=True)
     if not voice.streams(name, effective):
@@ -47,7 +47,7 @@ def configured(session: dict[str, Any], voice: SessionVoice | None) -> SessionCo
         raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, said)
     transport = session.get("audio_transport")
     if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
-        said = f"session.audio_transport is {shown(transport)}; there are {', '.join(AudioTransport)}"
+        said = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
         raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, said)
     wanted = _temperature(session.get("temperature"))
     return SessionConfig(
@@ -70,7 +70,7 @@ def _temperature(value: object) -> float | None:
         and value >= 0
     ):
         return float(value)
-    said = f"session.temperature is {shown(value)}, and must be a number of at least 0"
+    said = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
     raise invalid(RealtimeCode.INVALID_MESSAGE, said)
 
 
@@ -84,7 +84,7 @@ def correlation_id(value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value:
         raise invalid(
-            RealtimeCode.INVALID_ID, f"id is {shown(value)}, and must be a string that is not empty"
+            RealtimeCode.INVALID_ID, f"id is {quoted(value)}, and must be a string that is not empty"
         )
     if len(value) > CORRELATION_ID_MAX_CHARS:
         said = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
@@ -92,7 +92,7 @@ def correlation_id(value: object) -> str | None:
     return value
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as it is quoted in an error."""
     return "missing" if value is None else repr(value)[:60]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _JOIN_TIMEOUT_S = 60.0
 # Stands where a text would; no text begins with it.
-_NOWHERE = "§"
+_NO_TEXT = "§"
 
 
 class LlamaEngine:
@@ -81,7 +81,7 @@ class LlamaEngine:
         self._simplified = simplified
         self._server: Any = None
         self._converter: Any = None
-        self._settled = ""
+        self._primed = ""
 
     @property
     def model(self) -> str:
@@ -115,7 +115,7 @@ class LlamaEngine:
     def close(self) -> None:
         """Let go of the model; the next use loads it again."""
         self._server = None
-        self._settled = ""
+        self._primed = ""
 
     def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         """Translate, token by token (see the protocol).
@@ -144,7 +144,7 @@ class LlamaEngine:
                 continue
             wanted = terms.used_in(text)
             if wanted:
-                whole = self._keeping(text, wanted, terms, job, counts)
+                whole = self._with_terms(text, wanted, terms, job, counts)
                 lost.update(dict.fromkeys(word for word in wanted if word not in whole))
                 yield TranslationDelta(whole)
             else:
@@ -152,7 +152,7 @@ class LlamaEngine:
                     yield TranslationDelta(self._script(delta, job.target))
         yield TranslationDelta("", counts[0], counts[1], tuple(lost))
 
-    def _keeping(
+    def _with_terms(
         self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
     ) -> str:
         """Translate a piece that has terms: with placeholders first, and with the terms themselves if that fails."""
@@ -181,11 +181,11 @@ class LlamaEngine:
                 "max_tokens": token_budget(text),
                 "stream_options": {"include_usage": True},
             }
-            self._settle({"messages": chat_messages(_NOWHERE, job, marks), "max_tokens": 1})
+            self._prime({"messages": chat_messages(_NO_TEXT, job, marks), "max_tokens": 1})
         else:
             prompt = few_shot_prompt(text, job, marks[0] if marks else None)
             request |= {"prompt": prompt, "n_predict": token_budget(text)}
-            self._settle({"prompt": few_shot_prefix(job) + _NOWHERE, "n_predict": 1})
+            self._prime({"prompt": few_shot_prefix(job) + _NO_TEXT, "n_predict": 1})
         for chunk in _stream(self._server, request, chat=chat):
             usage = chunk.get("usage")
             if usage:
@@ -196,7 +196,7 @@ class LlamaEngine:
                 if piece:
                     yield piece
 
-    def _settle(self, request: dict[str, Any]) -> None:
+    def _prime(self, request: dict[str, Any]) -> None:
         """Bring the model's memory into one state before each piece: the instructions, and nothing else.
 
         The library reuses as much of the last prompt as the next one shares. That saves most of the time, but how
@@ -206,10 +206,10 @@ class LlamaEngine:
         """
         key = repr(request)
         chat = self._prompt == "chat"
-        reuse = {"temperature": 0.0, "cache_prompt": key == self._settled, "stream": True}
+        reuse = {"temperature": 0.0, "cache_prompt": key == self._primed, "stream": True}
         for _ in _stream(self._server, request | reuse, chat=chat):
             pass
-        self._settled = key
+        self._primed = key
 
     def _script(self, text: str, target: str) -> str:
         if target != "zh" or not self._simplified:
