@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab._arguments import is_missing, is_number, is_whole_number, no_column
+from speechlab._arguments import is_missing, is_number, is_whole_number, no_column, plain_number
 
 
 @pytest.mark.parametrize("cell", [None, float("nan"), np.float32("nan"), np.float64("nan"), pd.NA, pd.NaT])
@@ -29,6 +29,14 @@ def test_numbers(value):
 def test_what_is_no_number(value):
     assert not is_number(value)
     assert not is_whole_number(value)
+
+
+@pytest.mark.parametrize("value", [np.int64(3), np.float32(0.5), -0.0, 7, True, None, "3"])
+def test_numbers_become_pythons_own(value):
+    plain = plain_number(value)
+    assert type(plain) in {int, float, bool, str, type(None)}
+    assert plain == value
+    assert str(plain) != "-0.0"
 
 
 def test_a_missing_column_is_told_with_those_that_are_there():

@@ -39,6 +39,17 @@ def is_whole_number(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def plain_number(value: Any) -> Any:
+    """A number of NumPy's as Python's own, and -0.0 as 0.0, which is written otherwise and is the same.
+
+    Anything but a number comes back as it is.
+    """
+    if not is_number(value):
+        return value
+    number = value.item() if hasattr(value, "item") else value
+    return 0.0 if isinstance(number, float) and number == 0 else number
+
+
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
     """Text for columns that a table does not have: which they are, and which it has.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing, no_column
+from speechlab._arguments import is_missing, no_column, plain_number
 from speechlab.batch._plan.cells import text_cell
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
@@ -119,9 +118,7 @@ def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters
             )
             raise InvalidRequestError(message, parameter=name)
         else:
-            # NumPy's numbers come out of tables; a check of types would refuse them
-            plain = value.item() if isinstance(value, Integral | Real) and hasattr(value, "item") else value
-            same[name] = _listed(name, plain)
+            same[name] = _listed(name, plain_number(value))
     return Parameters(same, columns)
 
 

@@ -11,11 +11,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import wraps
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import orjson
 
+from speechlab._arguments import plain_number
 from speechlab.client._operations.call import Call, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError
@@ -155,7 +155,7 @@ def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequestError: A text holds half of a surrogate pair, as damaged files and cut strings do.
     """
-    plain = {name: _plain(value) for name, value in fields.items()}
+    plain = {name: plain_number(value) for name, value in fields.items()}
     for name, value in plain.items():
         for text in value if isinstance(value, (list, tuple)) else [value]:
             try:
@@ -164,16 +164,6 @@ def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
                 message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
                 raise InvalidRequestError(message, parameter=name, rule="2") from None
     return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (Integral, Real)):
-        return value
-    # NumPy's scalars come out of tables; a check of types would refuse them.
-    number = value.item() if hasattr(value, "item") else value
-    return (
-        0.0 if isinstance(number, float) and number == 0 else number
-    )  # -0.0 is written otherwise, and is the same
 
 
 def words(name: str, value: object, *, rule: str) -> list[Any]:
