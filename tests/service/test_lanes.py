@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from speechlab.service._engines.lanes import Lane, Threads
+from speechlab.service._engines.lanes import EngineLane, Threads
 from speechlab.service._faults import Fault
 from speechlab.service._providers import ServedEngine
 
@@ -21,9 +21,9 @@ def make(
     concurrency: int = 4,
     queue_limit: int = 8,
     is_heavy: bool = False,
-) -> Lane:
+) -> EngineLane:
     entry = ServedEngine("one", "synthesiser", object, heavy=is_heavy)
-    return Lane(
+    return EngineLane(
         entry, Threads(), heavy or asyncio.Semaphore(1), concurrency=concurrency, queue_limit=queue_limit
     )
 
@@ -117,7 +117,7 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
             with lock:
                 running -= 1
 
-        async def use(lane: Lane, task) -> None:
+        async def use(lane: EngineLane, task) -> None:
             async with lane.admit("tts") as admission:
                 await lane.call(admission, task)
 

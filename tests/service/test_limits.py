@@ -11,7 +11,7 @@ from speechlab.contract import RealtimeCode
 from speechlab.errors import ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, load_config
 from speechlab.service._accounts.counters import Metrics
-from speechlab.service._accounts.limits import RateLimiter, Refusal
+from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._accounts.metering import Metering
 
 
@@ -30,7 +30,7 @@ def test_no_minute_ever_holds_more_than_the_limit():
         try:
             limiter.admit("key", "a")()
             admitted.append(clock.now)
-        except Refusal as refusal:
+        except NotAdmitted as refusal:
             oldest = admitted[-3]
             assert refusal.retry_after_s == pytest.approx(oldest + 60 - clock.now)
             assert refusal.realtime_code is RealtimeCode.RATE_LIMITED
@@ -46,7 +46,7 @@ def test_a_retry_after_the_time_named_is_let_in():
     limiter.admit("service", "tts")
     limiter.admit("service", "asr")
     clock.now = 12.5
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(NotAdmitted) as caught:
         limiter.admit("service", "tts")
     assert caught.value.realtime_code is RealtimeCode.SERVICE_RATE_LIMITED
     clock.now += caught.value.retry_after_s
@@ -57,12 +57,12 @@ def test_places_are_given_back_once():
     limiter = RateLimiter(ServiceConfig(key_concurrent=1, service_concurrent={"asr": 1}))
     for scope, name in (("key", "a"), ("service", "asr")):
         leave = limiter.admit(scope, name)
-        with pytest.raises(Refusal):
+        with pytest.raises(NotAdmitted):
             limiter.admit(scope, name)
         leave()
         leave()
         limiter.admit(scope, name)
-        with pytest.raises(Refusal):
+        with pytest.raises(NotAdmitted):
             limiter.admit(scope, name)
 
 
@@ -75,7 +75,7 @@ def test_s152_a_limiter_that_fails_lets_nobody_in():
     metering.limiter = Broken()
     codes = {}
     for scope in ("key", "service"):
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(NotAdmitted) as caught:
             metering.admit(scope, "x")
         codes[scope] = caught.value.realtime_code
         assert caught.value.fault("tts").status == 503

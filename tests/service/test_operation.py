@@ -18,7 +18,7 @@ from starlette.routing import Route, WebSocketRoute
 from speechlab.contract import ERRORS, REALTIME_PATH, SERVICE_MESSAGES, RealtimeCode
 from speechlab.engines import EngineVoice
 from speechlab.service import Database, ServedEngine, ServiceConfig, create_app, running
-from speechlab.service._engines.lanes import Lane, Threads
+from speechlab.service._engines.lanes import EngineLane, Threads
 from speechlab.service._providers import Provider
 
 ROOT = Path(__file__).parents[2]
@@ -222,7 +222,7 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use(tools):
 def test_an_engine_in_use_is_not_let_go():
     async def main() -> None:
         engine = Large()
-        lane = Lane(
+        lane = EngineLane(
             ServedEngine("one", "synthesiser", lambda: engine, heavy=True),
             Threads(),
             asyncio.Semaphore(1),

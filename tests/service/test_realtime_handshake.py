@@ -284,7 +284,7 @@ def test_117_when_connections_or_keys_cannot_be_checked_nobody_is_let_in():
     for name in ("connections", "keyring"):
 
         def change(service, name=name):
-            setattr(service.realtime if name == "connections" else service, name, Broken())
+            setattr(service.in_flight if name == "connections" else service, name, Broken())
 
         status, body = ask(config, change)
         assert (status, body["name"], body["code"]) == (503, "ws_connection_quota_unavailable", 115)

@@ -15,13 +15,13 @@ from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRA
 from speechlab.errors import ConfigurationError
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
-from speechlab.service._gate.handshake import RealtimeDoor
+from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._routes.health import METRICS_PATH, READY_PATH, metrics, ready
 from speechlab.service._routes.realtime import realtime
 from speechlab.service._routes.recognition import recognise
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import Service
+from speechlab.service._state import ServiceState
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,7 +42,7 @@ def create_app(config: ServiceConfig) -> Starlette:
     """
     if not config.api_keys:
         raise ConfigurationError("the service needs an API key: set api_keys, for example to (make_key(),)")
-    service = Service(config)
+    service = ServiceState(config)
     app = Starlette(
         routes=[
             Route("/healthz", _alive, methods=["GET"]),
@@ -57,7 +57,7 @@ def create_app(config: ServiceConfig) -> Starlette:
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
         middleware=[
-            Middleware(RealtimeDoor, service=service, allowed_hosts=_allowed_hosts(config)),
+            Middleware(HandshakeGuard, service=service, allowed_hosts=_allowed_hosts(config)),
             Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config)),
         ],
         exception_handlers={HTTPException: _no_such_route},

@@ -1,4 +1,4 @@
-"""How the service is set up: file, then environment, then arguments; later ones win."""
+"""Settings of the service, from a file, the environment and arguments; later ones win."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ _PYTHON_ONLY = frozenset({"extra_engines"})
 SECRETS = frozenset({"api_keys", "recogniser_api_key"})
 """Settings that are shown nowhere."""
 
+_LISTS = frozenset({"api_keys", "allowed_hosts", "ws_origins"})
 _OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
 
 ServiceName = Literal["tts", "asr", "translate"]
@@ -60,24 +61,24 @@ class ServiceConfig(BaseModel):
         recogniser_timeout_s: How long it may take for one recording.
         recogniser_concurrency: How many recordings are there at the same moment; the others wait here.
         translator: Name of the engine that translates by default; empty for none.
-        tts_text_limit: Most code points of a text to speak.
+        tts_text_limit: Maximum of code points of a text to speak.
         single_rate_override: Accept ``sample_rate`` on a voice with one rate, if it is that rate.
-        tts_body_bytes: Largest body of ``POST /tts``.
-        asr_body_bytes: Largest body of a recognition request, base64 included.
-        form_body_bytes: Largest form of a translation request.
-        audio_seconds: Longest recording.
-        audio_decoded_bytes: Largest recording once decoded, as 32-bit floats.
-        audio_channels: Most channels of a recording.
+        tts_body_bytes: Maximum size of the body of ``POST /tts``.
+        asr_body_bytes: The same for a recognition request, base64 included.
+        form_body_bytes: The same for the form of a translation request.
+        audio_seconds: Maximum length of a recording.
+        audio_decoded_bytes: Maximum size of a recording once decoded, as 32-bit floats.
+        audio_channels: Maximum of channels of a recording.
         heavy_slots: How many of the heavy engines (large models) may compute at the same moment.
         tts_concurrency: How many texts one voice engine speaks in turns; the others wait. One whose reader is slow
             does not count meanwhile.
-        queue_limit: How many requests one engine takes, those that wait included; more are answered 429.
+        queue_limit: Maximum of requests that one engine takes, those that wait included; more are answered 429.
         key_requests_per_minute: How many operations (speech, recognition, translation) a key may begin within any
             sixty seconds; 0 for no limit, as in the three that follow.
         key_concurrent: How many operations of a key may run at the same moment.
         service_requests_per_minute: The same for all keys together, by service: ``{"tts": 60, "asr": 20}``.
         service_concurrent: The same for the operations of a service that run at the same moment.
-        unload_idle_s: A large model is let go when nobody has used it for so long; 0 keeps all.
+        unload_idle_s: A large model that nobody has used for so long is unloaded; 0 keeps all.
         header_timeout_s: How long the head of a request may take.
         header_bytes: How long it may be.
         body_timeout_s: How long a body may pause, and how long its first 80 KiB may take; the rest has to come
@@ -91,7 +92,7 @@ class ServiceConfig(BaseModel):
         read_memory_bytes: How much memory it may take, beside the dictionaries.
         vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
         ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
-        ws_connections: Realtime connections that a key may have at the same moment.
+        ws_connections: Maximum of realtime connections of a key at the same moment.
         ws_idle_s: A realtime connection whose session is not configured ends after so long without a message.
         ws_session_s: How long a realtime connection may last; what runs then is finished. 0 for no end.
         ws_ping_s: Time between pings, and for the answer to one.
@@ -263,26 +264,40 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    single_keys: list[str] = []
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if name == "api_key":
-            found["api_keys"] = (*found.get("api_keys", ()), text)
-        elif name == "api_keys":
-            found["api_keys"] = (*_listed(text), *found.get("api_keys", ()))
-        elif name in {"allowed_hosts", "ws_origins"}:
-            found[name] = _listed(text)
-        elif name in _OBJECTS:
-            found[name] = _json_object(variable, text)
+            single_keys.append(text)
         elif name in setting_names():
-            found[name] = text
+            found[name] = _from_text(name, text, variable)
         else:
             names = ", ".join(setting.upper() for setting in setting_names())
             warnings.append(
                 f"unknown environment variable {variable} is ignored; after the prefix come {names}"
             )
+    if single_keys:
+        found["api_keys"] = (*found.get("api_keys", ()), *single_keys)
     return found
+
+
+def _from_text(name: str, text: str, source: str) -> Any:
+    """Read the text of an environment variable or an argument: lists have commas, and objects are JSON."""
+    if name in _LISTS:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if name not in _OBJECTS:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        example = '{"whisper": {"model": "/models/ct2"}}' if name == "engines" else '{"tts": 60}'
+        message = f"{source} must be a JSON object, such as {example}"
+        raise ConfigurationError(message)
+    return value
 
 
 def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -290,22 +305,6 @@ def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     for name, options in second.items():
         both[name] = {**both.get(name, {}), **options}
     return both
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _json_object(variable: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        example = '{"whisper": {"model": "/models/ct2"}}' if variable.endswith("ENGINES") else '{"tts": 60}'
-        message = f"{variable} must be a JSON object, such as {example}"
-        raise ConfigurationError(message)
-    return value
 
 
 def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
@@ -325,8 +324,7 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
             near = get_close_matches(name, setting_names(), 1)
             hint = f"; did you mean {near[0]}?" if near else "; docs/service.md lists the settings"
             raise ConfigurationError(f"--set {option!r} must look like queue_limit=8{hint}")
-        read = _from_environment({ENVIRONMENT_PREFIX + name.upper(): text}, [])
-        found.update(read or {name: text})  # an empty variable says nothing, an empty argument does
+        found[name] = _from_text(name, text, f"--set {name}")
     if made := merged_engines(engines):
         found["engines"] = _merged(found.get("engines", {}), made)
     return found

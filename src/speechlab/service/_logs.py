@@ -53,7 +53,7 @@ class JsonLines(logging.Formatter):
 
 
 def to_stderr() -> None:
-    """Send the service's log to stderr, and what uvicorn has to complain about with it."""
+    """Send the service's log to stderr, with the critical messages of uvicorn."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name, level in (("speechlab", logging.INFO), ("uvicorn", logging.CRITICAL)):

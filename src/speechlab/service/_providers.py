@@ -1,4 +1,4 @@
-"""Providers: what the service promises for the voices of each engine, and which engines there are."""
+"""Providers, which say what the voices of an engine can do; and the engines that a service offers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALL_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What holds for all voices of a provider (sections 2.1 and 2.2).
+    """Formats, rates and defaults of all voices of a provider (sections 2.1 and 2.2).
 
     Attributes:
         name: Name of the provider; with the voice's name it makes the voice's UUID.

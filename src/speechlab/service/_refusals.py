@@ -25,7 +25,7 @@ _STAGES = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - a reply, which most often is the client's fault
+class HandshakeRefused(Exception):  # noqa: N818 - a reply, which most often is the client's fault
     """A handshake that ends with an HTTP reply.
 
     Attributes:
@@ -40,7 +40,7 @@ class Refused(Exception):  # noqa: N818 - a reply, which most often is the clien
         self._message = message
 
     @classmethod
-    def not_upgraded(cls, what: str = _NOT_UPGRADED) -> Refused:
+    def not_upgraded(cls, what: str = _NOT_UPGRADED) -> HandshakeRefused:
         """The refusal of a request that is no handshake."""
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 

@@ -1,4 +1,4 @@
-"""What all endpoints of one service share, and how they reach it."""
+"""The state of one running service, shared by all its endpoints."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from speechlab._platform import package_version
-from speechlab.service._accounts.connections import RealtimeHub
 from speechlab.service._accounts.counters import Metrics
 from speechlab.service._accounts.database import Database
+from speechlab.service._accounts.in_flight import InFlight
 from speechlab.service._accounts.keyring import Keyring
 from speechlab.service._accounts.ledger import Ledger
 from speechlab.service._accounts.metering import Metering
@@ -34,27 +34,26 @@ PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves who makes the request."""
 USE = "speechlab.use"
 """Key of the ASGI scope under which an endpoint leaves its operation; the guard ends it with the request."""
-
 ABORT = "speechlab.websocket.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
 
-class Service:
+class ServiceState:
     """The parts of a running service.
 
     Attributes:
         config: Its settings.
-        database: What it keeps, or None.
-        keyring: Who is let in.
+        database: Its keys and usage on disk, or None.
+        keyring: The keys that are let in.
         metrics: Its counters.
-        metering: What every operation passes.
-        engines: What does the work.
-        realtime: Its realtime connections.
-        readiness: Whether it can work.
-        decoders: Where recordings are decoded.
-        upkeep: What it does beside answering.
+        metering: The limits and the ledger, which every operation passes.
+        engines: Its engines.
+        in_flight: Its connections and requests under way.
+        readiness: The check of ``GET /readyz``.
+        decoders: Processes that decode recordings.
+        upkeep: Periodic work.
         identity: Version and a digest of what decides results: the engines and their settings. Clients keep
-            results under it, so that those of other models are never taken for theirs.
+            results under it, so that results of other models are never confused with them.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -64,13 +63,13 @@ class Service:
         self.metrics = Metrics()
         self.metering = Metering(config, self.metrics, Ledger(self.database) if self.database else None)
         self.engines = Engines(config)
-        self.realtime = RealtimeHub(config.ws_connections)
-        self.readiness = Readiness(self.engines, self.database, lambda: self.realtime.draining)
+        self.in_flight = InFlight(config.ws_connections)
+        self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)
         self.decoders = Decoders(config)
         self.upkeep = Upkeep(self.engines, self.decoders, self.database, config.unload_idle_s)
-        names = {"engines", "recogniser", "translator"} | (
-            {"recogniser_url"} if config.recogniser_url else set()
-        )
+        names = {"engines", "recogniser", "translator"}
+        if config.recogniser_url:
+            names.add("recogniser_url")
         deciding = config.model_dump(mode="json", include=names)
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{package_version()} {digest[:16]}"
@@ -89,13 +88,13 @@ class Service:
             self.database.close()
 
 
-def service_of(request: Request) -> Service:
+def service_of(request: Request) -> ServiceState:
     """Return the service that a request came to."""
-    return cast(Service, request.app.state.service)
+    return cast(ServiceState, request.app.state.service)
 
 
 def principal_of(request: Request) -> Principal:
-    """Return who makes a request; the guard has let them in."""
+    """Return the owner of a request's key, as the guard found it."""
     return cast(Principal, request.scope[PRINCIPAL])
 
 
@@ -103,7 +102,7 @@ def begin_use(request: Request, operation: str) -> Use:
     """Begin the operation of a request, and pass the limits of its key.
 
     Raises:
-        Refusal: It is over one.
+        NotAdmitted: It is over one of them.
     """
     use = service_of(request).metering.use(operation, principal_of(request))
     request.scope[USE] = use
@@ -112,6 +111,6 @@ def begin_use(request: Request, operation: str) -> Use:
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:
-    """Return what drops the connection of a scope; does nothing where the server offers no such thing."""
+    """Return a function that drops the connection of a scope, or does nothing where the server cannot."""
     found = scope.get("extensions", {}).get(ABORT, {}).get("call")
     return cast("Callable[[], None]", found) if found is not None else lambda: None

@@ -25,7 +25,7 @@ class Family:
     Args:
         name: Its name, with its unit.
         kind: ``"counter"``, ``"gauge"`` or ``"histogram"``.
-        text: What it is.
+        text: Its description.
     """
 
     def __init__(self, name: str, kind: str, text: str) -> None:

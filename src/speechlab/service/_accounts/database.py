@@ -1,8 +1,8 @@
-"""The service's own SQLite file: opening it, and writing to it without holding up anybody.
+"""The service's SQLite file, and a thread that writes to it.
 
 Keys and usage live in ``service.sqlite`` of the data folder, in WAL mode, so that the command line may read and
-change them while the service runs. What a request leaves behind is written by one thread, many rows to a
-transaction: the event loop never waits for a disk or for somebody else's lock.
+change them while the service runs. Usage is written by one thread, many rows to a transaction: the event loop never
+waits for a disk or for another process's lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FILE = "service.sqlite"
 _BUSY_S = 10.0
 _RETRY_S = 0.5
-_MOST_WAITING = 100_000
+_MAX_WAITING = 100_000
 _MIGRATIONS = (
     """
     CREATE TABLE keys (
@@ -105,7 +105,7 @@ class Database:
         return self._waiting.qsize()
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """Run a query; in WAL mode nobody's writing holds it up.
+        """Run a query; in WAL mode no writer blocks it.
 
         Raises:
             StoreError: The file cannot be read.
@@ -124,7 +124,7 @@ class Database:
 
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
         """Hand a statement to the writing thread; returns at once."""
-        if self._waiting.qsize() >= _MOST_WAITING:
+        if self._waiting.qsize() >= _MAX_WAITING:
             # A disk that stays full must not take the memory as well.
             self.lost += 1
             return
@@ -171,7 +171,7 @@ class Database:
                         time.sleep(_RETRY_S)
 
     def _taken(self) -> tuple[list[tuple[str, Sequence[Any]]], bool]:
-        """Wait for a row, and take all that are there; whether these are the last."""
+        """Wait for a row, and take all that are there; also whether these are the last."""
         rows = []
         item = self._waiting.get()
         while item is not None:

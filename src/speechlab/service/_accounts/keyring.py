@@ -37,7 +37,7 @@ class Keyring:
         """Find the key's owner, in constant time; None for an unknown token.
 
         Raises:
-            StoreError: The data folder cannot be read; nobody must be let in then.
+            StoreError: The data folder cannot be read; nobody may be let in.
         """
         digest = self._digest(token)
         found = None
@@ -48,13 +48,13 @@ class Keyring:
             return self._access.find(token)
         return found
 
-    def again(self, principal: Principal) -> Principal | None:
-        """Return what somebody who was let in may use by now, or None if their key opens nothing any more.
+    def recheck(self, principal: Principal) -> Principal | None:
+        """Return what the owner of a key may use now, or None if the key has expired or was revoked.
 
-        For conversations, which outlive a look at the key.
+        For conversations, which last longer than one check.
 
         Raises:
-            StoreError: The data folder cannot be read; nobody must be let in then.
+            StoreError: The data folder cannot be read; nobody may be let in.
         """
         if any(known == principal for _, known in self._known):
             return principal  # keys of the settings last as long as the process

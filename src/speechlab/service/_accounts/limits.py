@@ -1,7 +1,7 @@
 """Rate limits: requests a minute and at the same moment, of each key and of each service. Off by default.
 
-A minute is a moving window: a limit of ten means that no sixty seconds ever hold more than ten. Refused requests do
-not count, so that trying too often does not keep anybody out.
+A minute is a moving window: a limit of ten means that no sixty seconds hold more than ten. A request
+that is refused does not count, so a client that tries too often is not shut out for it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-Scope = Literal["key", "service"]
+LimitScope = Literal["key", "service"]
 
 _WINDOW_S = 60.0
 _CONCURRENT_RETRY_S = 1.0
 
 
-class Refusal(Exception):  # noqa: N818 - a reply, not a failure of ours
-    """A request that a limit refuses, or that nobody can tell whether it is within the limits.
+class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of ours
+    """A request over a limit, or one for which the limits could not be checked.
 
     Attributes:
-        scope: Whose limit it is.
-        retry_after_s: Seconds after which it may be let in.
+        scope: The owner of the limit.
+        retry_after_s: Seconds after which it may be admitted.
         available: False if the limiter itself failed, which refuses everything (fail closed).
     """
 
-    def __init__(self, scope: Scope, reason: str, *, retry_after_s: float, available: bool = True) -> None:
+    def __init__(
+        self, scope: LimitScope, reason: str, *, retry_after_s: float, available: bool = True
+    ) -> None:
         super().__init__(reason)
         self.scope = scope
         self.reason = reason
@@ -58,20 +60,20 @@ class Refusal(Exception):  # noqa: N818 - a reply, not a failure of ours
 
 
 class Limiter(Protocol):
-    """What decides; a real one, or one that a test makes fail."""
+    """Decides who is admitted: :class:`RateLimiter`, or one that a test makes fail."""
 
-    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
-        """Let a request in.
+    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+        """Admit a request.
 
         Args:
-            scope: Whose limit.
-            name: Which key or service.
+            scope: The owner of the limit.
+            name: Its name: a key id or a service.
 
         Returns:
             To be called once when the request is over.
 
         Raises:
-            Refusal: It is over a limit.
+            NotAdmitted: It is over a limit.
         """
         ...
 
@@ -88,15 +90,15 @@ class RateLimiter:
         self._clock = clock
         self._key_limits = (config.key_requests_per_minute, config.key_concurrent)
         self._rates: dict[str, int] = {
-            str(name): most for name, most in config.service_requests_per_minute.items()
+            str(name): limit for name, limit in config.service_requests_per_minute.items()
         }
         self._concurrent: dict[str, int] = {
-            str(name): most for name, most in config.service_concurrent.items()
+            str(name): limit for name, limit in config.service_concurrent.items()
         }
-        self._windows: dict[tuple[Scope, str], _Window] = {}
+        self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
-    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
-        """Let a request in, or raise :class:`Refusal`; see the protocol."""
+    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+        """Admit a request; see the protocol."""
         if scope == "key":
             per_minute, concurrent = self._key_limits
             whose = "this key"
@@ -111,11 +113,11 @@ class RateLimiter:
             window.times.popleft()
         if concurrent and window.running >= concurrent:
             reason = f"{whose} has {concurrent} requests running, which is its limit; wait for one of them"
-            raise Refusal(scope, reason, retry_after_s=_CONCURRENT_RETRY_S)
+            raise NotAdmitted(scope, reason, retry_after_s=_CONCURRENT_RETRY_S)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
             reason = f"{whose} may make {per_minute} requests a minute; try again in {math.ceil(wait)} s"
-            raise Refusal(scope, reason, retry_after_s=wait)
+            raise NotAdmitted(scope, reason, retry_after_s=wait)
         if per_minute:
             window.times.append(now)
         return window.enter()

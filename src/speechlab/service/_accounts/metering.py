@@ -1,4 +1,4 @@
-"""What every operation passes on its way to an engine, over HTTP and over WebSockets: limits first, the ledger last.
+"""Metering of operations, over HTTP and WebSockets: limits before the engine, the ledger after it.
 
 An operation is rejected without a trace, or it reaches an engine and leaves exactly one row, however it ends.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._accounts.ledger import UsageRow
-from speechlab.service._accounts.limits import RateLimiter, Refusal
+from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.counters import Metrics
     from speechlab.service._accounts.ledger import Ledger, Status
-    from speechlab.service._accounts.limits import Limiter, Scope
+    from speechlab.service._accounts.limits import Limiter, LimitScope
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 
@@ -64,7 +64,7 @@ class Use:
         """Pass the limits of the key.
 
         Raises:
-            Refusal: It is over one, or the limiter failed.
+            NotAdmitted: It is over one, or the limiter failed.
         """
         self._leave.append(self._metering.admit("key", self._key_id))
 
@@ -77,7 +77,7 @@ class Use:
             input_bytes: Bytes of its text in UTF-8, or of its recording.
 
         Raises:
-            Refusal: It is over one, or the limiter failed.
+            NotAdmitted: It is over one, or the limiter failed.
         """
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
         self._leave.append(self._metering.admit("service", self.operation))
@@ -130,7 +130,7 @@ class Metering:
     """Limits, ledger and counters of a service.
 
     Attributes:
-        limiter: What decides who is let in; tests put one there that fails.
+        limiter: Decides who is admitted; tests put one there that fails.
 
     Args:
         config: The limits.
@@ -153,22 +153,22 @@ class Metering:
         """
         return Use(self, operation, principal, transport)
 
-    def admit(self, scope: Scope, name: str) -> Callable[[], None]:
-        """Ask the limiter; a limiter that fails lets nobody in.
+    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+        """Ask the limiter; one that fails admits nobody.
 
         Raises:
-            Refusal: Over a limit, or the limiter failed.
+            NotAdmitted: Over a limit, or the limiter failed.
         """
         try:
             return self.limiter.admit(scope, name)
-        except Refusal as refusal:
+        except NotAdmitted as refusal:
             self._metrics.refused(scope)
             raise refusal from None
         except Exception as error:
             self._metrics.refused(scope)
             log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
-            raise Refusal(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
+            raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
 
     def record(self, row: UsageRow) -> None:
         """Count an operation that reached a backend."""

@@ -1,4 +1,4 @@
-"""Keys that are kept: made once and shown once, stored as digests, limited, revoked, and let expire.
+"""API keys of a data folder: created and shown once, stored as digests, with rights, expiry and revocation.
 
 A key is a random body; what is stored is its HMAC-SHA256 under a secret of this data folder, so that neither the
 database nor a copy of it opens anything.
@@ -35,12 +35,12 @@ _LAST_USE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What is known of a key; not the key.
+    """A key as it is stored, without the key itself.
 
     Attributes:
-        key_id: Its name in logs, metrics and the ledger.
-        prefix: How it begins, so that its owner recognises it.
-        name: What its maker called it.
+        key_id: Its id in logs, metrics and the ledger.
+        prefix: Its first characters, so that its owner recognises it.
+        name: The name given at its creation.
         created: Unix time in seconds.
         expires: Unix time in seconds, or None for never.
         last_used: Unix time in seconds, or None for not yet.
@@ -79,7 +79,7 @@ class Access:
         self._database = database
         self._clock = clock
         self._secret = _secret_of(database.folder / "secret")
-        self._noted: dict[str, float] = {}
+        self._last_uses: dict[str, float] = {}
 
     def create(
         self,
@@ -92,13 +92,13 @@ class Access:
         """Make a key.
 
         Args:
-            name: For people, 1 to 80 characters.
+            name: 1 to 80 characters.
             expires_in_s: Seconds until it expires, or None for never.
             providers: Providers whose voices it may use, or None for all.
             recognition: Whether it may use recognition.
 
         Returns:
-            What is stored, and the key, which nobody can read again.
+            The stored key, and the key itself, which cannot be read again.
 
         Raises:
             InvalidRequestError: The name or the expiry cannot be.
@@ -140,7 +140,7 @@ class Access:
         return [_stored(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
 
     def get(self, which: str) -> StoredKey:
-        """Find a key by its id, its name, or how it begins.
+        """Find a key by its id, its name or its first characters.
 
         Raises:
             InvalidRequestError: There is none, or there are several.
@@ -157,7 +157,7 @@ class Access:
         raise InvalidRequestError(f"{len(found)} keys have this name; say which by its id: {ids}")
 
     def revoke(self, which: str) -> StoredKey:
-        """Close a key for good, at once; what it used stays in the ledger.
+        """Revoke a key for good, at once; its usage stays in the ledger.
 
         Raises:
             InvalidRequestError: See :meth:`get`.
@@ -194,14 +194,14 @@ class Access:
         return any(key.is_open(self._clock()) for key in self.all_keys())
 
     def find(self, token: str) -> Principal | None:
-        """Return whose token this is, or None if it is no key, expired or revoked.
+        """Find the owner of a token; None if it is unknown, expired or revoked.
 
         Raises:
-            StoreError: The database cannot be read; nobody must be let in then.
+            StoreError: The database cannot be read; nobody may be let in.
         """
         digest = self._digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
-        # The index finds by digest, of which nobody outside can choose a part; the comparison decides.
+        # The index finds by digest, no part of which a client can choose; the comparison decides.
         if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
             return None
         known, now = _stored(rows[0]), self._clock()
@@ -211,10 +211,10 @@ class Access:
         return Principal(known.key_id, known.providers, known.recognition)
 
     def again(self, key_id: str) -> Principal | None:
-        """Return what a key may use by now, or None if it has expired or was revoked since it was found.
+        """Return what a key may use now, or None if it has expired or was revoked.
 
         Raises:
-            StoreError: The database cannot be read; nobody must be let in then.
+            StoreError: The database cannot be read; nobody may be let in.
         """
         rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
         known, now = (_stored(rows[0]) if rows else None), self._clock()
@@ -224,8 +224,8 @@ class Access:
         return Principal(known.key_id, known.providers, known.recognition)
 
     def _note_use(self, key_id: str, now: float) -> None:
-        if now - self._noted.get(key_id, float("-inf")) >= _LAST_USE_S:
-            self._noted[key_id] = now
+        if now - self._last_uses.get(key_id, float("-inf")) >= _LAST_USE_S:
+            self._last_uses[key_id] = now
             self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, key_id))
 
     def _digest(self, key: str) -> bytes:

@@ -1,1 +1,1 @@
-"""Engines in service: one queue for each, and the voices they speak with."""
+"""The engines, a queue for each, and an operation's turn at one."""

@@ -1,9 +1,8 @@
-"""A recogniser that lives elsewhere: another deployment of the contract, to which recordings are forwarded.
+"""A remote recogniser: another deployment of the contract, to which recordings are forwarded.
 
-The service stays the router. It lets in, limits, counts and checks as ever; what it forwards is the request as it
-understood it, written anew, and what it hands back is the status and the body of the answer, good or bad. Of the
-headers only those that say something about the body go either way: no key of a client reaches the backend, and
-nothing that the backend says about its connection reaches a client.
+Keys, limits, metering and checks stay here. What is forwarded is the request as it was understood, written anew; what
+is returned is the status and the body of the answer, good or bad. Of the headers only those about the body pass: no
+key of a client reaches the backend, and nothing about the backend's connection reaches a client.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
 
 REMOTE = "remote"
-"""Name under which the backend stands where engines have theirs."""
+"""The backend's name, where engines have theirs."""
 
 _CONNECT_S = 5.0
 _KEEPALIVE_S = 5.0  # shorter than any server's, so that a connection is not lost just when it is used again
@@ -39,7 +38,7 @@ _PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-a
 
 @dataclass(frozen=True, slots=True)
 class BackendReply:
-    """What the backend answered.
+    """An answer of the backend.
 
     Attributes:
         status: 200, or 400 and above.
@@ -53,7 +52,7 @@ class BackendReply:
 
 
 class Unreachable(Fault):
-    """502: there is no answer of the backend that could be handed on.
+    """502: the backend gave no answer that could be returned.
 
     Attributes:
         reached: Whether the request may have got there.
@@ -67,7 +66,7 @@ class Unreachable(Fault):
 
 
 class Backend:
-    """The way to the recogniser of another deployment.
+    """The recogniser of another deployment.
 
     Args:
         config: Its address, its key, and how long it may take.
@@ -83,7 +82,7 @@ class Backend:
         self._timeout_s = config.recogniser_timeout_s
         self._http: httpx2.AsyncClient | None = None
         self._opening = threading.Lock()
-        # By this name a request is known that comes back to where it was.
+        # Recognises a request that comes back to this service, by its Via header.
         self._name = f"speechlab-{secrets.token_hex(8)}"
         self._last = "not asked yet"
 
@@ -114,7 +113,7 @@ class Backend:
             via: The ``Via`` header with which it came.
 
         Raises:
-            Unreachable: It gave no answer that could be handed on.
+            Unreachable: It gave no answer that could be returned.
         """
         if self._name in via:
             raise Unreachable("is this service itself; see the setting recogniser_url", reached=False)
@@ -185,7 +184,7 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
-    """Hand on transcripts and errors; anything else is no answer of a recogniser."""
+    """Accept transcripts and errors; anything else is no answer of a recogniser."""
     if status == 200:
         if not _is_object(body):
             raise Unreachable("answered 200 with something that is no JSON object", reached=True)

@@ -1,4 +1,4 @@
-"""The engines of one service: which are switched on, the lanes to them, and the voices that they have."""
+"""The engines of one service that are switched on, their lanes and their voices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.engines import catalogue, create, status
 from speechlab.errors import ConfigurationError
 from speechlab.service._engines.backend import REMOTE, Backend
-from speechlab.service._engines.lanes import Lane, Threads
+from speechlab.service._engines.lanes import EngineLane, Threads
 from speechlab.service._engines.voices import Catalogue
 from speechlab.service._providers import ServedEngine
 from speechlab.service._workers.reading import Readers
@@ -26,7 +26,7 @@ class Engines:
     """All engines of a service. Nothing is loaded before it is used.
 
     Attributes:
-        threads: Where blocking work runs.
+        threads: Threads for blocking work.
         synthesisers: Lanes by provider.
         recogniser: The lane of the recogniser, or None.
         readers: The processes that read texts, or None.
@@ -45,11 +45,11 @@ class Engines:
         self.threads = Threads()
         heavy = asyncio.Semaphore(config.heavy_slots)
 
-        def lane(entry: ServedEngine) -> Lane:
+        def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is heard.
             heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
             turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
-            return Lane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
+            return EngineLane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
 
         self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
         recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
@@ -61,7 +61,7 @@ class Engines:
         )
 
     def recogniser_text(self) -> str:
-        """What recognises, for people."""
+        """Name the recogniser, for people."""
         if self.backend is not None:
             return f"{REMOTE}: {self.backend.url}"
         return "none" if self.recogniser is None else self.recogniser.entry.name
@@ -111,7 +111,7 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
 def _check_options(name: str, options: dict[str, Any]) -> None:
     """Make the engine once, so that an option that it does not know is told at the start, not at the first request.
 
-    What else may be wrong with it (a package or a model that is missing) concerns only those who ask for it.
+    Other failures (a package or a model that is missing) are reported at its first use.
     """
     try:
         engine = create(name, **options)

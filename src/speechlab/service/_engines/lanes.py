@@ -35,9 +35,9 @@ _AHEAD = 4096
 
 
 class Threads:
-    """Threads on demand, which do not keep the process alive as those of an executor would.
+    """Threads on demand, which unlike those of an executor do not keep the process alive.
 
-    An engine can compute for a minute without looking up; a service that was told to stop does not wait for it.
+    An engine can compute for a minute without a break; a service that was told to stop does not wait for it.
     """
 
     def __init__(self) -> None:
@@ -150,8 +150,8 @@ class _End:
 _END = _End()
 
 
-class Lane:
-    """The way to one engine.
+class EngineLane:
+    """The queue of one engine.
 
     Args:
         entry: Which engine.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from speechlab.service._accounts.metering import Use
-    from speechlab.service._engines.lanes import Admission, Lane
+    from speechlab.service._engines.lanes import Admission, EngineLane
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Turn:
         reached: Whether the engine was asked; before that an operation leaves no row in the ledger.
     """
 
-    def __init__(self, lane: Lane, use: Use) -> None:
+    def __init__(self, lane: EngineLane, use: Use) -> None:
         self._lane = lane
         self._use = use
         self._stack = AsyncExitStack()
@@ -73,7 +73,7 @@ class Turn:
         return await self._lane.call(self._admission, task)
 
     def iterate(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
-        """Pull from a blocking iterator of the engine; see :meth:`Lane.iterate`. Closed with the turn."""
+        """Pull from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
         self._reach()
         pieces = self._lane.iterate(self._admission, make, whole=whole)
         self._stack.push_async_callback(pieces.aclose)

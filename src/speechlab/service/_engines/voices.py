@@ -1,4 +1,4 @@
-"""The voice catalogue: what the engines can speak, as the contract lists it (sections 2.1 and 4.2)."""
+"""The voice catalogue: the voices of all engines, as the contract lists them (sections 2.1 and 4.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from speechlab.contract import VoiceRules
     from speechlab.engines import EngineVoice
-    from speechlab.service._engines.lanes import Lane
+    from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._providers import Provider
 
 _NAMESPACE = uuid.UUID("6f0d1c1e-7c56-5b0e-9a53-3d0f1e6f2a01")
@@ -35,7 +35,7 @@ class CatalogueVoice:
     voice: EngineVoice
     provider: Provider
     rules: VoiceRules
-    lane: Lane
+    lane: EngineLane
 
     def entry(self) -> Voice:
         """The voice as the catalogue lists it."""
@@ -61,7 +61,7 @@ class Catalogue:
         single_rate_override: See the setting of that name.
     """
 
-    def __init__(self, lanes: Sequence[Lane], *, single_rate_override: bool = False) -> None:
+    def __init__(self, lanes: Sequence[EngineLane], *, single_rate_override: bool = False) -> None:
         self._lanes = lanes
         self._single_rate_override = single_rate_override
         self._voices: dict[str, CatalogueVoice] = {}

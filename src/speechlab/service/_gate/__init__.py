@@ -1,1 +1,1 @@
-"""The way in: keys, limits and handshakes are checked here."""
+"""Middleware that checks hosts, keys and handshakes before any route."""

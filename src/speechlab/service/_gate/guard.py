@@ -1,7 +1,6 @@
-"""The first thing that a request meets: host, key, and an error body for whatever goes wrong behind.
+"""The outer middleware for HTTP: checks host and key, and turns every failure behind it into an error body.
 
-Everything is denied unless a key opens it; liveness is the only exception. Who somebody is gets decided before the
-body is looked at.
+Everything but liveness needs a key, which is checked before the body is read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
-from speechlab.service._accounts.limits import Refusal
+from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Use
     from speechlab.service._keys import Principal
-    from speechlab.service._state import Service
+    from speechlab.service._state import ServiceState
 
 _OPEN = frozenset({"/healthz"})
-# Asked every few seconds by machines: logged for those who look for trouble only.
+# Polled every few seconds by machines, so logged at the debug level only.
 _QUIET = _OPEN | {"/readyz", "/metrics"}
 _STOPPING_RETRY_S = "10"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -48,13 +47,13 @@ class Guard:
     """ASGI middleware around everything.
 
     Args:
-        app: What is guarded.
-        service: Whose keys count.
-        allowed_hosts: Names accepted in ``Host``; empty for any. A page of a stranger, whose name was made to
-            point at this machine, sends its own name.
+        app: The application behind it.
+        service: The service.
+        allowed_hosts: Names accepted in ``Host``; empty for any. A malicious page whose name was made to resolve to
+            this machine sends its own name.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, allowed_hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, service: ServiceState, allowed_hosts: Sequence[str]) -> None:
         self._app = app
         self._service = service
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
@@ -64,7 +63,7 @@ class Guard:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            # Handshakes have been through a door of their own, which stands before this one.
+            # WebSocket handshakes were checked by HandshakeGuard, the middleware before this one.
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +88,7 @@ class Guard:
             if status:
                 raise
             await fault.response()(scope, receive, recorded)
-        except Refusal as refusal:
+        except NotAdmitted as refusal:
             await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
         except Gone:
             log("client left", request_id=request_id)
@@ -128,13 +127,13 @@ class Guard:
         if scope["path"] in _QUIET:
             await self._app(scope, receive, send)
             return
-        if self._service.realtime.draining:
+        if self._service.in_flight.draining:
             raise _stopping(scope)
-        with self._service.realtime.request():
+        with self._service.in_flight.request():
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
-                # The server ends what outlasts the drain, and who waits for it is told.
+                # The server cancels what outlasts the drain; its client is told.
                 raise _stopping(scope) from None
 
     def _check_host(self, scope: Scope) -> None:
@@ -149,7 +148,7 @@ class Guard:
         if len(given) == 1:
             scheme, _, rest = given[0].partition(" ")
             token = rest.strip(" ") if scheme.lower() == "bearer" else ""
-        # An unknown token is looked up as well, so that the time tells nothing about its form.
+        # A malformed token is looked up as well, so that the time tells nothing about its form.
         found = self._service.keyring.find(token)
         if found is None or not is_key_form(token):
             headers = {"WWW-Authenticate": "Bearer"}
@@ -160,7 +159,7 @@ class Guard:
 
 
 def host_allowed(scope: Scope, hosts: frozenset[str]) -> bool:
-    """Whether a request names only hosts that are served here; an empty set serves any."""
+    """Whether all hosts that a request names are served here; an empty set allows any."""
     named = Headers(scope=scope).getlist("host")
     return not hosts or all(_without_port(host.lower()) in hosts for host in named)
 
@@ -178,7 +177,7 @@ def _without_port(host: str) -> str:
 
 
 def _logged_path(scope: Scope) -> str:
-    # Paths that do not exist may be anything, a key typed into the wrong place included.
+    # An unknown path may be anything, even a key typed into the wrong place.
     return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _QUIET else "(other)"
 
 

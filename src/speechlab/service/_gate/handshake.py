@@ -1,4 +1,4 @@
-"""The way to the realtime endpoint: everything that is decided before the upgrade (section 5, item 6).
+"""Checks of a realtime handshake, made before the upgrade (section 5, item 6).
 
 A refusal is an HTTP reply with a structured body, whose ``name`` is the string code. The checks run in the order in
 which the contract lists the codes.
@@ -19,7 +19,7 @@ from speechlab.errors import StoreError
 from speechlab.service._gate.guard import host_allowed
 from speechlab.service._keys import KEY_PREFIX
 from speechlab.service._logs import error_fields, log
-from speechlab.service._refusals import Refused
+from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import PRINCIPAL
 
 if TYPE_CHECKING:
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from speechlab.service._keys import Principal
-    from speechlab.service._state import Service
+    from speechlab.service._state import ServiceState
 
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
-"""Keys as they were joined once, without the colon; still told apart, so that their owners know what to do."""
+"""Keys of the old form, without the colon; they have a code of their own, which tells their owners what to do."""
 
 
-class RealtimeDoor:
-    """ASGI middleware: lets handshakes in, or refuses them; everything else passes untouched.
+class HandshakeGuard:
+    """ASGI middleware that admits or refuses handshakes; everything else passes untouched.
 
     Args:
-        app: What is behind the door.
-        service: Whose keys and limits count.
+        app: The application behind it.
+        service: The service.
         allowed_hosts: Names accepted in ``Host``; empty for any.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, allowed_hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, service: ServiceState, allowed_hosts: Sequence[str]) -> None:
         self._app = app
         self._service = service
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
@@ -54,8 +54,8 @@ class RealtimeDoor:
         if scope["type"] == "websocket":
             await self._handshake(scope, receive, send)
         elif scope["type"] == "http" and scope["path"] == REALTIME_PATH:
-            refused, request_id = Refused.not_upgraded(), secrets.token_hex(8)
-            _note(refused, request_id, scope)
+            refused, request_id = HandshakeRefused.not_upgraded(), secrets.token_hex(8)
+            _log_refusal(refused, request_id, scope)
             headers = refused.headers(request_id) | {"Connection": "close"}
             await Response(refused.body(), refused.status, headers)(scope, receive, send)
         else:
@@ -65,10 +65,10 @@ class RealtimeDoor:
         started, request_id, status = time.monotonic(), secrets.token_hex(8), 101
         try:
             principal = self._check(scope)
-            leave = self._service.realtime.take_place(principal)
-        except Refused as refused:
+            leave = self._service.in_flight.admit_connection(principal)
+        except HandshakeRefused as refused:
             status = refused.status
-            _note(refused, request_id, scope)
+            _log_refusal(refused, request_id, scope)
             await refused.send(send, request_id)
             return
         finally:
@@ -92,15 +92,15 @@ class RealtimeDoor:
         headers = Headers(scope=scope)
         if not host_allowed(scope, self._hosts):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
-            raise Refused.not_upgraded(message)
+            raise HandshakeRefused.not_upgraded(message)
         principal = self._authenticate(headers.getlist("authorization"))
         origins = headers.getlist("origin")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
             message = "pages of this origin are not let in; see the setting ws_origins"
-            raise Refused(HandshakeCode.WS_ORIGIN_DENIED, message)
+            raise HandshakeRefused(HandshakeCode.WS_ORIGIN_DENIED, message)
         if scope["path"] != REALTIME_PATH:
             message = f"there is no WebSocket service at this path; there is one at {REALTIME_PATH}"
-            raise Refused(HandshakeCode.UNKNOWN_SERVICE, message)
+            raise HandshakeRefused(HandshakeCode.UNKNOWN_SERVICE, message)
         return principal
 
     def _authenticate(self, given: list[str]) -> Principal:
@@ -118,24 +118,24 @@ class RealtimeDoor:
                 code = HandshakeCode.LEGACY_API_KEY_REJECTED
             elif not (prefix and colon and body):
                 code = HandshakeCode.INVALID_TOKEN_FORMAT
-        # Looked up in any case, so that the time tells nothing about a token's form.
+        # A malformed token is looked up as well, so that the time tells nothing about its form.
         try:
             principal = self._service.keyring.find(token)
         except StoreError as error:
             log("keys cannot be read", level="error", **error_fields(error))
             message = "keys and connections cannot be checked now; try again later"
-            raise Refused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
+            raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
         if principal is None or code is not HandshakeCode.INVALID_TOKEN:
-            raise Refused(code, AUTHENTICATION_MESSAGE)
+            raise HandshakeRefused(code, AUTHENTICATION_MESSAGE)
         return principal
 
 
 def _known_path(scope: Scope) -> str:
-    # Any other path may be anything, a key typed into the wrong place included.
+    # An unknown path may be anything, even a key typed into the wrong place.
     return REALTIME_PATH if scope["path"] == REALTIME_PATH else "(other)"
 
 
-def _note(refused: Refused, request_id: str, scope: Scope) -> None:
+def _log_refusal(refused: HandshakeRefused, request_id: str, scope: Scope) -> None:
     log(
         "handshake refused",
         request_id=request_id,

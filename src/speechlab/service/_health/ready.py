@@ -1,7 +1,7 @@
-"""``GET /readyz``: whether an engine really answers, which a living process alone does not tell.
+"""The check of ``GET /readyz``: that an engine answers, which a living process alone does not prove.
 
-The question is put to a light engine, in its turn like any other piece of work, and asked again only when the last
-answer is a few seconds old. Large models are never loaded for it.
+A light engine speaks one word, queued like any other work; the answer holds for a few seconds. Large models are never
+loaded for it.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
-    from speechlab.service._engines.lanes import Lane
+    from speechlab.service._engines.lanes import EngineLane
 
 _FRESH_S = 3.0
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 _WORD = "Ready."
 _RETRY_AFTER = {"Retry-After": "5"}
 
 
 class Readiness:
-    """Asks, and remembers the answer for a moment.
+    """Checks that the service works, and keeps the answer for a moment.
 
     Args:
         engines: The engines of the service.
-        database: What it keeps, or None.
-        draining: Tells whether the service is stopping.
+        database: Its database, or None.
+        draining: Whether the service is stopping.
     """
 
     def __init__(self, engines: Engines, database: Database | None, draining: Callable[[], bool]) -> None:
         self._engines = engines
         self._database = database
         self._draining = draining
-        self._asking = asyncio.Lock()
-        self._asked_at = float("-inf")
+        self._checking = asyncio.Lock()
+        self._checked_at = float("-inf")
         self._trouble: str | None = None
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
-        """Return what is known about a service that is ready.
+        """Return the status of a service that is ready.
 
         Raises:
-            Fault: 503; the text says what is wrong.
+            Fault: 503 if it is not ready; the text says why.
         """
         if self._draining():
             raise Fault("ErrOverloaded", "the service is stopping", "router", "ready", headers=_RETRY_AFTER)
-        async with self._asking:
-            if time.monotonic() - self._asked_at > _FRESH_S:
+        async with self._checking:
+            if time.monotonic() - self._checked_at > _FRESH_S:
                 started = time.monotonic()
-                self._trouble = await self._ask()
-                self._asked_at = time.monotonic()
-                self._seconds = self._asked_at - started
+                self._trouble = await self._find_trouble()
+                self._checked_at = time.monotonic()
+                self._seconds = self._checked_at - started
         if self._trouble is not None:
             raise Fault("ErrOverloaded", self._trouble, "router", "ready", headers=_RETRY_AFTER)
         lane = self._lane()
@@ -69,21 +69,21 @@ class Readiness:
             "seconds": round(self._seconds, 3),
         }
         if self._engines.backend is not None:
-            # How it answered last is told, but is no reason not to be ready: speech and translation are.
+            # Its last answer is shown, but does not decide: speech and translation are ready without it.
             known["recogniser"] = self._engines.backend.status()
         return known
 
-    def _lane(self) -> Lane | None:
+    def _lane(self) -> EngineLane | None:
         lanes = self._engines.synthesisers.values()
         return next((lane for lane in lanes if not lane.entry.is_heavy), None)
 
-    async def _ask(self) -> str | None:
-        """Ask everything that has to answer; what is wrong, or None."""
+    async def _find_trouble(self) -> str | None:
+        """Check the database and an engine; returns what is wrong, or None."""
         if not self._engines.lanes:
             return "there is no engine here; see the setting engines"
         lane = self._lane()
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:
                     database = self._database
                     await self._engines.threads.run(lambda: database.read("SELECT count(*) FROM keys"))
@@ -92,7 +92,7 @@ class Readiness:
                 else:
                     await lane.call(Admission(), lambda: _speak(lane))
         except TimeoutError:
-            return f"no answer within {_PATIENCE_S:.0f} s; the service is overloaded or stuck"
+            return f"no answer within {_TIMEOUT_S:.0f} s; the service is overloaded or stuck"
         except SpeechLabError as error:
             log("not ready", level="error", **error_fields(error))
             return f"an engine or the data folder does not work: {detail(error)}"
@@ -102,7 +102,7 @@ class Readiness:
         return None
 
 
-def _speak(lane: Lane) -> None:
+def _speak(lane: EngineLane) -> None:
     engine = lane.engine()
     pieces = engine.synthesise(_WORD, engine.voices[0].name)
     try:

@@ -1,4 +1,4 @@
-"""What the service does beside answering: it lets go of idle models, and measures how late its event loop is."""
+"""Periodic work: unloads idle models, ends idle workers, and measures how late the event loop is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from speechlab.service._workers.decoding import Decoders
 
 _TICK_S = 0.25
-_LOOK_S = 15.0
+_CHECK_S = 15.0
 _M_ARENA_MAX = -8
 _ARENAS = 2
 
@@ -28,8 +28,8 @@ _ARENAS = 2
 def spare_memory() -> None:
     """Keep glibc from giving each thread a heap of its own; for a process of our own, before its threads begin.
 
-    Engines work in whichever thread is free, and what one leaves in its heap another cannot use: without this the
-    process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
+    Engines work in whichever thread is free, and memory freed in the heap of one is not used by another: without this
+    the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library, which has no such thing
@@ -42,8 +42,8 @@ class Upkeep:
     Args:
         engines: The engines of the service.
         decoders: The processes that decode.
-        database: What it keeps, or None.
-        unload_idle_s: Large models that nobody has used for so long are let go; 0 keeps them.
+        database: Its database, or None.
+        unload_idle_s: Large models that nobody has used for so long are unloaded; 0 keeps them.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Upkeep:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="speechlab-upkeep")
 
     def gauges(self) -> list[Family]:
-        """What is so at this moment, for the metrics. Blocks for a moment; for worker threads."""
+        """Measure the gauges of the metrics. Blocks for a moment; for worker threads."""
         waiting = Family("speechlab_engine_requests", "gauge", "Requests inside, waiting ones included.")
         loaded = Family("speechlab_engine_created", "gauge", "Whether the engine is there.")
         for lane in self._engines.lanes:
@@ -107,15 +107,15 @@ class Upkeep:
         return families
 
     async def _run(self) -> None:
-        looked = time.monotonic()
-        pause = min(_LOOK_S, self._idle_s / 2) if self._idle_s else _LOOK_S
+        checked = time.monotonic()
+        pause = min(_CHECK_S, self._idle_s / 2) if self._idle_s else _CHECK_S
         while True:
             asked = time.monotonic()
             await asyncio.sleep(min(_TICK_S, pause))
             now = time.monotonic()
             self._late_s = max(self._late_s, now - asked - min(_TICK_S, pause))
-            if self._idle_s and now - looked >= pause:
-                looked = now
+            if self._idle_s and now - checked >= pause:
+                checked = now
                 await self._unload()
                 await self._engines.threads.run(self._close_idle)
 

@@ -1,4 +1,4 @@
-"""Bodies of requests, read within limits and without surprises.
+"""Bodies of requests, read within limits of size and time.
 
 The framework's own readers answer bad JSON with a 500, drop the last field of a form that was cut short, and read
 invalid UTF-8 as Latin-1; hence these.
@@ -42,21 +42,21 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:19]) > limit:
         raise too_large
-    patience_s = cast("ServiceConfig", request.app.state.service.config).body_timeout_s
+    pause_s = cast("ServiceConfig", request.app.state.service.config).body_timeout_s
     body = bytearray()
     now = asyncio.get_running_loop().time
     started = now()
     try:
-        async with asyncio.timeout(patience_s) as patience:
+        async with asyncio.timeout(pause_s) as timeout:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limit:
                     raise too_large
                 # Neither a long pause nor a trickle without pauses.
-                enough = started + patience_s + len(body) / _SLOWEST_BYTES_S
-                patience.reschedule(min(now() + patience_s, enough))
+                enough = started + pause_s + len(body) / _SLOWEST_BYTES_S
+                timeout.reschedule(min(now() + pause_s, enough))
     except TimeoutError:
-        message = f"the body came too slowly; it may pause for {patience_s:g} seconds (body_timeout_s)"
+        message = f"the body came too slowly; it may pause for {pause_s:g} seconds (body_timeout_s)"
         headers = {"Connection": "close"}
         raise Fault("ErrRequestTimeout", message, service, "body", headers=headers) from None
     except ClientDisconnect:

@@ -1,4 +1,4 @@
-"""``GET /readyz`` and ``GET /metrics``, for whoever looks after the service."""
+"""``GET /readyz`` and ``GET /metrics``, for operators."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ METRICS_PATH = "/metrics"
 
 
 async def ready(request: Request) -> Response:
-    """Whether an engine answers."""
+    """Answer that the service is ready, or 503."""
     return JSONResponse(await service_of(request).readiness.check())
 
 
 async def metrics(request: Request) -> Response:
-    """The counters."""
+    """Answer with the counters."""
     service = service_of(request)
     gauges = await service.engines.threads.run(service.upkeep.gauges)
     return Response(service.metrics.text(gauges), media_type=CONTENT_TYPE)

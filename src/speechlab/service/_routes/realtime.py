@@ -1,7 +1,7 @@
-"""``/ws/tts/realtime`` (section 4.3): drives the session of ``contract`` with a socket and the engines.
+"""``/ws/tts/realtime`` (section 4.3): drives the protocol of ``contract`` with a socket and the engines.
 
-One task reads, another speaks. Both tell the session what happened and carry out what it returns; a lock that serves
-in the order of arrival keeps what goes out in the order of what was decided.
+One task receives, another speaks. Both report events to the protocol and perform the actions that it returns; a lock
+that serves in order of arrival sends messages in the order in which they were decided.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from speechlab.contract import (
     SynthesisRecord,
 )
 from speechlab.errors import StoreError
-from speechlab.service._accounts.limits import Refusal
+from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import error_fields, log
@@ -52,16 +52,16 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.metering import Use
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._keys import Principal
-    from speechlab.service._state import Service
+    from speechlab.service._state import ServiceState
 
 _STOPPING = "the service is stopping; try again later"
 
 
 async def realtime(socket: WebSocket) -> None:
-    """Hold one conversation; the door has let the client in."""
-    service = cast("Service", socket.app.state.service)
+    """Hold one conversation; the handshake was checked by :class:`HandshakeGuard`."""
+    service = cast("ServiceState", socket.app.state.service)
     conversation = Conversation(socket, service, cast("Principal", socket.scope[PRINCIPAL]))
-    with service.realtime.known(conversation):
+    with service.in_flight.conversation(conversation):
         await conversation.run()
 
 
@@ -70,11 +70,11 @@ class Conversation:
 
     Args:
         socket: The connection, not yet accepted.
-        service: Whose engines speak.
-        principal: Who is connected.
+        service: The service.
+        principal: The owner of the key.
     """
 
-    def __init__(self, socket: WebSocket, service: Service, principal: Principal) -> None:
+    def __init__(self, socket: WebSocket, service: ServiceState, principal: Principal) -> None:
         self._socket = socket
         self._service = service
         self._principal = principal
@@ -86,7 +86,7 @@ class Conversation:
         self._abort = abort_of(socket.scope)
         self._sending = asyncio.Lock()
         self._lost = False
-        self._hearing: asyncio.Timeout | None = None
+        self._receiving: asyncio.Timeout | None = None
         self._voice: CatalogueVoice | None = None
         self._use: Use | None = None
         self._speaking: asyncio.Task[None] | None = None
@@ -99,15 +99,15 @@ class Conversation:
             await self._socket.accept(headers=[(b"x-request-id", secrets.token_hex(8).encode())])
         except (OSError, WebSocketDisconnect):
             return  # the client left in the middle of the handshake
-        aging = asyncio.create_task(self._grow_old())
+        aging = asyncio.create_task(self._end_by_age())
         try:
-            if self._service.realtime.draining:
+            if self._service.in_flight.draining:
                 await self.drain()
             while self._session.state is not SessionState.CLOSED:
-                await self._hear()
+                await self._receive()
         finally:
             aging.cancel()
-            self._at_once(self._session.client_gone())
+            self._perform_now(self._session.client_gone())
             if self._speaking is not None:
                 self._speaking.cancel()
                 await asyncio.wait([self._speaking])
@@ -119,49 +119,49 @@ class Conversation:
                 seconds=round(time.monotonic() - started, 4),
             )
 
-    async def _grow_old(self) -> None:
+    async def _end_by_age(self) -> None:
         if self._service.config.ws_session_s:
             await asyncio.sleep(self._service.config.ws_session_s)
-            await self._do(self._session.grew_old())
+            await self._perform(self._session.grew_old())
 
     async def drain(self) -> None:
-        """Close now if nothing runs, and otherwise as soon as it is done."""
-        await self._do(self._session.drain())
+        """Close now if nothing runs, and otherwise when it is done."""
+        await self._perform(self._session.drain())
 
     async def give_up(self) -> None:
-        """Break off what runs, say so, and close."""
+        """Cancel what runs, say so, and close."""
         if self._speaking is not None:
             self._speaking.cancel()
         ended = self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING)
-        await self._do(ended)
+        await self._perform(ended)
 
-    # Reading
+    # Receiving
 
-    async def _hear(self) -> None:
-        patience = None if self._session.config else self._service.config.ws_idle_s
+    async def _receive(self) -> None:
+        idle_s = None if self._session.config else self._service.config.ws_idle_s
         try:
-            async with asyncio.timeout(patience) as self._hearing:
+            async with asyncio.timeout(idle_s) as self._receiving:
                 message = await self._socket.receive()
         except TimeoutError:
-            await self._do(self._session.left_unconfigured())
+            await self._perform(self._session.left_unconfigured())
             return
         finally:
-            self._hearing = None
+            self._receiving = None
         if message["type"] == "websocket.disconnect":
             self._lost = True
             self._close_code = self._close_code or message.get("code", 0)
             over_limit = message.get("code") == CloseCode.FRAME_TOO_LARGE
             ended = self._session.frame_over_read_limit() if over_limit else self._session.client_gone()
-            await self._do(ended)
+            await self._perform(ended)
         elif message.get("text") is None:
-            await self._do(self._session.binary_frame())
+            await self._perform(self._session.binary_frame())
         else:
-            await self._do(self._session.message(message["text"].encode()))
+            await self._perform(self._session.message(message["text"].encode()))
 
-    def _look_at_key(self) -> list[SessionAction] | None:
-        """Look at the key again, which may have changed since the handshake; what comes of it if it may nothing."""
+    def _recheck_key(self) -> list[SessionAction] | None:
+        """Re-check the key. Returns the actions that refuse the client, or None."""
         try:
-            principal = self._service.keyring.again(self._principal)
+            principal = self._service.keyring.recheck(self._principal)
         except StoreError as error:
             log("keys cannot be read", level="error", **error_fields(error))
             code, said = RealtimeCode.TTS_SERVICE_UNAVAILABLE, "keys cannot be checked now; try again later"
@@ -173,7 +173,7 @@ class Conversation:
         return None
 
     async def _find(self, voice_id: str) -> list[SessionAction]:
-        if (refused := self._look_at_key()) is not None:
+        if (refused := self._recheck_key()) is not None:
             return refused
         engines = self._service.engines
         if not engines.synthesisers:
@@ -202,7 +202,7 @@ class Conversation:
 
     def _ask_limiter(self, text: str) -> list[SessionAction]:
         assert self._voice is not None  # a text is accepted in a configured session only
-        if (refused := self._look_at_key()) is not None:
+        if (refused := self._recheck_key()) is not None:
             return refused
         provider = self._voice.provider.name
         use = self._service.metering.use("tts", self._principal, transport="websocket")
@@ -213,7 +213,7 @@ class Conversation:
                 said = "this key may no longer use the provider behind this voice"
                 return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
             use.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
-        except Refusal as refusal:
+        except NotAdmitted as refusal:
             use.close()
             return self._session.rejected(refusal.realtime_code, refusal.reason)
         self._use = use
@@ -228,12 +228,12 @@ class Conversation:
         audio_format = AudioFormat(config.format)
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            end = await self._say(utterance, use)
-            await self._do(end())
+            end = await self._synthesise(utterance, use)
+            await self._perform(end())
         finally:
             use.close()
 
-    async def _say(self, utterance: Utterance, use: Use) -> Callable[[], list[SessionAction]]:
+    async def _synthesise(self, utterance: Utterance, use: Use) -> Callable[[], list[SessionAction]]:
         """Speak, and return how to tell the session about the end."""
         lane = utterance.voice.lane
         try:
@@ -247,10 +247,10 @@ class Conversation:
         try:
             async with turn:
                 pieces = turn.iterate(partial(utterance.encoded, use))
-                await self._do(self._session.backend_started())
+                await self._perform(self._session.backend_started())
                 async for piece in pieces:
                     # The next piece is asked for when this one is on its way: a slow reader slows its synthesis.
-                    await self._do(self._session.audio(piece))
+                    await self._perform(self._session.audio(piece))
         except Fault as fault:
             ended = self._session.failed if turn.reached else self._session.backend_unavailable
             return partial(ended, fault.error)
@@ -263,31 +263,31 @@ class Conversation:
         use.status = cast("Status", record.status)
         use.close()
 
-    # Carrying out
+    # Performing
 
-    async def _do(self, actions: list[SessionAction]) -> None:
-        """Carry out what the session asks for; what is wrong with the connection is not raised but told to it."""
+    async def _perform(self, actions: list[SessionAction]) -> None:
+        """Perform the session's actions. Connection errors are reported to the session, not raised."""
         match actions:
             case [FindVoice(voice_id)]:
-                await self._do(await self._find(voice_id))
+                await self._perform(await self._find(voice_id))
                 return
             case [AskLimiter(text)]:
-                await self._do(self._ask_limiter(text))
+                await self._perform(self._ask_limiter(text))
                 return
-        outgoing = self._at_once(actions)
+        outgoing = self._perform_now(actions)
         if outgoing:
             async with self._sending:
                 for action in outgoing:
                     await self._send(action)
 
-    def _at_once(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
-        """Do what needs no waiting, and return the rest."""
+    def _perform_now(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
+        """Perform the actions that need no waiting, and return the others."""
         rest: list[SendMessage | SendAudio | CloseSession] = []
         for action in actions:
             match action:
                 case StartSynthesis():
                     self._speaking = asyncio.create_task(self._speak(action))
-                    self._speaking.add_done_callback(self._check_spoken)
+                    self._speaking.add_done_callback(self._check_speaking)
                 case CancelSynthesis():
                     assert self._speaking is not None
                     self._speaking.cancel()
@@ -310,33 +310,33 @@ class Conversation:
                     case CloseSession(code, reason):
                         self._close_code = code
                         await self._socket.close(code, reason)
-                        self._stop_hearing()
+                        self._stop_receiving()
         except TimeoutError:
             log("connection dropped: its reader took nothing", session=self._session.session_id)
-            self._at_once(self._session.reader_stalled())
-            self._leave()
+            self._perform_now(self._session.reader_stalled())
+            self._drop()
         except WebSocketDisconnect:
-            self._at_once(self._session.client_gone())
-            self._leave()
+            self._perform_now(self._session.client_gone())
+            self._drop()
 
-    def _check_spoken(self, task: asyncio.Task[None]) -> None:
+    def _check_speaking(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # A fault of ours: better no connection than one that says it is busy for ever.
+            # A fault of ours: without a connection the client can try again; with this one it would be busy for ever.
             log("internal error", level="error", session=self._session.session_id, **error_fields(error))
-            self._leave()
+            self._drop()
 
-    def _leave(self) -> None:
+    def _drop(self) -> None:
         self._lost = True
         self._abort()
-        self._stop_hearing()
+        self._stop_receiving()
 
-    def _stop_hearing(self) -> None:
-        # Called by whoever speaks or drains, while the other task waits for a message that no longer matters.
-        if self._hearing is not None:
-            self._hearing.reschedule(0)
+    def _stop_receiving(self) -> None:
+        # Called by the task that speaks or drains, while the other waits for a message that no longer matters.
+        if self._receiving is not None:
+            self._receiving.reschedule(0)
 
 
-def _find_voice(service: Service, voice_id: str) -> tuple[CatalogueVoice, str] | None:
+def _find_voice(service: ServiceState, voice_id: str) -> tuple[CatalogueVoice, str] | None:
     voice = service.engines.catalogue.find(voice_id)
     return None if voice is None else (voice, str(voice.lane.engine().model))

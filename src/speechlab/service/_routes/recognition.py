@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from speechlab.engines import Recognition
     from speechlab.service._accounts.metering import Use
     from speechlab.service._engines.backend import Backend
-    from speechlab.service._state import Service
+    from speechlab.service._state import ServiceState
 
 _ENGINE_RATE = 16_000
 
@@ -74,7 +74,7 @@ def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
     return wanted if keep else wanted.model_copy(update={"audio": ""}), data
 
 
-async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
+async def _recognise(service: ServiceState, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
     lane = service.engines.recogniser
     assert lane is not None
     async with Turn(lane, use) as turn:
@@ -91,7 +91,7 @@ async def _recognise(service: Service, wanted: RecognitionRequest, data: bytes, 
 
 
 async def _forward(
-    service: Service, backend: Backend, wanted: RecognitionRequest, via: str, use: Use
+    service: ServiceState, backend: Backend, wanted: RecognitionRequest, via: str, use: Use
 ) -> Response:
     lane, threads = service.engines.recogniser, service.engines.threads
     assert lane is not None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Use
     from speechlab.service._engines.voices import CatalogueVoice
-    from speechlab.service._state import Service
+    from speechlab.service._state import ServiceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ async def speak(request: Request) -> Response:
     return await until_gone(request, _stream(service, utterance, use))
 
 
-def _require_speech(service: Service) -> None:
+def _require_speech(service: ServiceState) -> None:
     if not service.engines.synthesisers:
         raise Fault("ErrServiceNotFound", "no text-to-speech engine is registered here", "tts")
 
 
-async def _accept(service: Service, wanted: SpeechRequest) -> Utterance:
+async def _accept(service: ServiceState, wanted: SpeechRequest) -> Utterance:
     catalogue = service.engines.catalogue
     voice = await service.engines.threads.run(lambda: catalogue.find(wanted.voice_id))
     if voice is None:
@@ -138,7 +138,7 @@ async def _accept(service: Service, wanted: SpeechRequest) -> Utterance:
     return Utterance(voice, wanted.text, wanted.format, rate, temperature)
 
 
-async def _whole(service: Service, utterance: Utterance, use: Use) -> Response:
+async def _whole(service: ServiceState, utterance: Utterance, use: Use) -> Response:
     async with Turn(utterance.voice.lane, use) as turn:
         spoken = [piece async for piece in turn.iterate(partial(utterance.pieces, use))]
         data = await service.engines.threads.run(lambda: utterance.joined(spoken))
@@ -151,7 +151,7 @@ async def _whole(service: Service, utterance: Utterance, use: Use) -> Response:
     return Response(data, headers=headers, media_type=CONTENT_TYPES[utterance.format])
 
 
-async def _stream(service: Service, utterance: Utterance, use: Use) -> Response:
+async def _stream(service: ServiceState, utterance: Utterance, use: Use) -> Response:
     pieces = _spoken(utterance, use)
     return StreamReply(
         await anext(pieces, b""),

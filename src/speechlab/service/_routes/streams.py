@@ -1,4 +1,4 @@
-"""Replies that are sent while they are being made, and work that ends when its client leaves."""
+"""Streamed replies, and work that is cancelled when its client leaves."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from speechlab.engines import TranslationDelta
     from speechlab.service._accounts.metering import Use
-    from speechlab.service._engines.lanes import Lane
-    from speechlab.service._state import Service
+    from speechlab.service._engines.lanes import EngineLane
+    from speechlab.service._state import ServiceState
 
 
 async def translate(request: Request) -> Response:
@@ -54,14 +54,14 @@ async def translate(request: Request) -> Response:
     return await until_gone(request, work)
 
 
-def _accept(service: Service, wanted: TranslationRequest) -> tuple[Lane, TranslationJob]:
+def _accept(service: ServiceState, wanted: TranslationRequest) -> tuple[EngineLane, TranslationJob]:
     lane = _chosen(service, wanted.model)
     source = _language(lane, "source_lang", wanted.source_lang)
     target = _language(lane, "target_lang", wanted.target_lang)
     return lane, TranslationJob(wanted.text, source, target, wanted.keywords, wanted.context)
 
 
-def _chosen(service: Service, model: str | None) -> Lane:
+def _chosen(service: ServiceState, model: str | None) -> EngineLane:
     lanes = service.engines.translators
     if model is None:
         return next(iter(lanes.values()))
@@ -73,7 +73,7 @@ def _chosen(service: Service, model: str | None) -> Lane:
     raise InvalidRequestError(message, parameter="model", rule="2.5")
 
 
-def _language(lane: Lane, parameter: str, value: str) -> str:
+def _language(lane: EngineLane, parameter: str, value: str) -> str:
     code = value.strip().replace("_", "-").partition("-")[0].lower()
     known = tuple(lane.engine().languages)
     if code not in known:
@@ -82,7 +82,7 @@ def _language(lane: Lane, parameter: str, value: str) -> str:
     return code
 
 
-async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
+async def _whole(lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
     async with Turn(lane, use) as turn:
         deltas = [_counted(delta, use) async for delta in turn.iterate(_translate(lane, job), whole=True)]
     reply = {
@@ -105,7 +105,7 @@ async def _whole(lane: Lane, wanted: TranslationRequest, job: TranslationJob, us
 
 
 async def _stream(
-    service: Service, lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+    service: ServiceState, lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use
 ) -> Response:
     events = _events(lane, wanted, job, use)
     return StreamReply(
@@ -118,7 +118,7 @@ async def _stream(
 
 
 async def _events(
-    lane: Lane, wanted: TranslationRequest, job: TranslationJob, use: Use
+    lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use
 ) -> AsyncGenerator[bytes]:
     """One event for each delta; the first, which also tells the source, comes with the engine's first."""
     common = {"id": _new_id(), "object": CHUNK_OBJECT}
@@ -145,7 +145,7 @@ async def _to_the_end(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield f"data: {STREAM_END}\n\n".encode()
 
 
-def _translate(lane: Lane, job: TranslationJob) -> Callable[[], Iterator[TranslationDelta]]:
+def _translate(lane: EngineLane, job: TranslationJob) -> Callable[[], Iterator[TranslationDelta]]:
     return lambda: lane.engine().translate(job)
 
 

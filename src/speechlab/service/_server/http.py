@@ -1,8 +1,8 @@
-"""uvicorn's HTTP protocol with an end to its patience: the head of a request has to come in time, and to be short.
+"""uvicorn's HTTP protocol with limits of the time and the length of a request's head.
 
-uvicorn waits for ever for a head that comes a byte at a time, or not at all; enough such connections take all files
-that a process may open. And it keeps a head however long it is, before anybody asked for a key. (Bodies have their
-own limits, where they are read.)
+uvicorn waits for ever for a head that comes a byte at a time, or not at all; enough such connections use up all files
+that a process may open. And it buffers a head of any length before a key is asked for. (Bodies have their own limits,
+where they are read.)
 """
 
 from __future__ import annotations
@@ -15,88 +15,88 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from speechlab.contract import REALTIME_PATH
 from speechlab.service._faults import Fault
-from speechlab.service._refusals import Refused
+from speechlab.service._refusals import HandshakeRefused
 
 if TYPE_CHECKING:
     import asyncio
 
 
-class PatientProtocol(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """One HTTP connection.
 
     Args:
-        header_timeout_s: How long the head of a request may take, counted from the connection or its first byte.
-        header_bytes: How long it may be: its URL and headers, and the headers after a body in chunks.
+        header_timeout_s: Time for the head of a request, counted from the connection or its first byte.
+        header_bytes: Maximum length of its URL and headers, including the headers after a body in chunks.
     """
 
     def __init__(self, *args: Any, header_timeout_s: float, header_bytes: int, **options: Any) -> None:
         super().__init__(*args, **options)
         self._header_timeout_s = header_timeout_s
         self._header_bytes = header_bytes
-        self._head_bytes = 0  # of the URL and the headers that are complete
-        self._partial_bytes = 0  # of a head that is not complete, its last line included
-        self._unread_bytes = 0  # since the parser told of something, such as of a header after a body
-        self._starts_with_next = 0  # what came of a request that begins where this data begins
+        self._head_bytes = 0  # complete headers and the URL
+        self._partial_bytes = 0  # the incomplete head, including its last line
+        self._unread_bytes = 0  # bytes since the last parser callback
+        self._starts_with_next = 0  # bytes of a request that begins with this data
         self._idle = True
         self._too_long = False
-        self._patience: asyncio.TimerHandle | None = None
-        self._begun = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Wait for the first request."""
+        """Start the timer of the first head."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
+        """Stop the timer."""
+        self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read, unless it is more of a head than there may be."""
+        """Parse, unless the head has become too long."""
         self._unread_bytes += len(data)
         self._partial_bytes += len(data)
         self._starts_with_next = len(data) if self._idle else 0
         super().data_received(data)
-        waiting = max(self._unread_bytes, self._partial_bytes if self._begun else 0)
+        waiting = max(self._unread_bytes, self._partial_bytes if self._in_head else 0)
         if waiting > self._header_bytes and not self.transport.is_closing():
             self._refuse_head()
 
     def on_url(self, url: bytes) -> None:
-        """A part of the URL came."""
+        """Count a part of the URL."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header came."""
+        """Count a header."""
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """A part of a body came."""
+        """Begin to count anew."""
         self._unread_bytes = 0
         super().on_body(body)
 
     def on_message_begin(self) -> None:
-        """The first byte of a request came."""
+        """Begin a head at its first byte."""
         super().on_message_begin()
         self._partial_bytes, self._starts_with_next = self._starts_with_next, 0
         self._head_bytes = self._unread_bytes = 0
         self._idle = False
-        self._begun = True
-        if self._patience is None:
-            self._wait()
+        self._in_head = True
+        if self._timer is None:
+            self._start_timer()
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
+        """End a request."""
         self._idle = True
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
-        """The head is complete; also that of a handshake, whose protocol takes over."""
-        self._begun = False
+        """End a head; also that of a handshake, whose protocol takes over."""
+        self._in_head = False
         self._unread_bytes = 0
-        self._stop_waiting()
+        self._stop_timer()
         super().on_headers_complete()
 
     def _should_upgrade(self) -> bool:
@@ -104,7 +104,7 @@ class PatientProtocol(HttpToolsProtocol):
         return self.parser.get_http_version() == "1.1" and super()._should_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, in the form of all other errors."""
+        """Answer what is not HTTP with the error body of all other errors."""
         if self._too_long:
             self._refuse_head()
         else:
@@ -120,24 +120,24 @@ class PatientProtocol(HttpToolsProtocol):
     def _refuse_head(self) -> None:
         message = f"the head of the request is longer than {self._header_bytes:,} bytes"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
-            refused = Refused.not_upgraded(message)
+            refused = HandshakeRefused.not_upgraded(message)
             self._write(refused.status, refused.body())
         else:
             self._answer(Fault("ErrHeadTooLarge", message, "router", "head"))
 
-    def _wait(self) -> None:
-        self._patience = self.loop.call_later(self._header_timeout_s, self._out_of_patience)
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(self._header_timeout_s, self._timed_out)
 
-    def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _out_of_patience(self) -> None:
-        self._patience = None
+    def _timed_out(self) -> None:
+        self._timer = None
         if self.transport.is_closing():
             return
-        if self._begun:
+        if self._in_head:
             message = f"the head of the request did not come within {self._header_timeout_s:g} seconds"
             self._answer(Fault("ErrRequestTimeout", message, "router", "head"))
         else:
@@ -147,7 +147,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._write(fault.status, orjson.dumps(fault.body()))
 
     def _write(self, status: int, body: bytes) -> None:
-        self._stop_waiting()
+        self._stop_timer()
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

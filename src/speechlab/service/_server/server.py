@@ -1,4 +1,4 @@
-"""The service as a process: binding, the ready line, signals, and leaving when nobody is left."""
+"""The service as a process: binding, the ready line, signals, and its end without users."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from speechlab.service._app import create_app
 from speechlab.service._health.upkeep import spare_memory
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
-from speechlab.service._server.http import PatientProtocol
+from speechlab.service._server.http import HttpProtocol
 from speechlab.service._server.users import UsersWatch
-from speechlab.service._server.websocket import RealtimeProtocol
+from speechlab.service._server.websocket import WebSocketProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,12 +84,12 @@ class Server(uvicorn.Server):
                 http=cast(
                     "Any",
                     partial(
-                        PatientProtocol,
+                        HttpProtocol,
                         header_timeout_s=config.header_timeout_s,
                         header_bytes=config.header_bytes,
                     ),
                 ),
-                ws=RealtimeProtocol,
+                ws=WebSocketProtocol,
                 ws_max_size=WS_READ_MAX_BYTES,
                 ws_ping_interval=config.ws_ping_s,
                 ws_ping_timeout=config.ws_ping_s,
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
         meanwhile, so that new connections learn why they are refused.
         """
         began = time.monotonic()
-        await self._service.realtime.drain(self._drain_s, lambda: self.force_exit)
+        await self._service.in_flight.drain(self._drain_s, lambda: self.force_exit)
         left = self._drain_s - (time.monotonic() - began)
         self.config.timeout_graceful_shutdown = max(1, round(left))
         await super().shutdown(sockets=sockets)
@@ -275,7 +275,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def check_users_dir(config: ServiceConfig) -> None:
-    """Refuse a users folder that is not there, which would look as if everybody had left.
+    """Refuse a users folder that does not exist, which would look as if there were no users.
 
     Raises:
         ConfigurationError: It is not a folder.

@@ -1,7 +1,7 @@
-"""Who still uses an embedded service: lock files, each held by a living process.
+"""Users of an embedded service, counted by their lock files.
 
-An operating system gives up the locks of a process however it ends, so that a user that was killed counts as gone
-just like one that left properly. The service tries to take each lock: what it gets, nobody holds.
+An operating system releases the locks of a process however it ends, so that a user that was killed counts as gone
+like one that left properly. The service tries to take each lock: one that it gets has no user.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PERIOD_S = 1.0
-# A file this young may belong to somebody who is about to lock it.
+# A file this young may belong to a process that is about to lock it.
 _GRACE_S = 3.0
 
 
@@ -53,7 +53,7 @@ def _is_held(path: Path) -> bool:
 
 
 class UsersWatch:
-    """Looks every second, and calls back when nobody has been there for a while.
+    """Counts the users every second, and calls back when there were none for a while.
 
     Args:
         folder: Folder of the lock files.

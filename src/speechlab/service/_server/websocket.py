@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol with the few things that it leaves to others.
+"""uvicorn's WebSocket protocol, completed for clients that are slow or malformed.
 
 Malformed handshakes are answered in the contract's form; a connection that is failed stays readable for a moment, so
 that the close frame is not overtaken by a reset; a client that reads slowly is not taken for dead; and an endpoint
@@ -19,7 +19,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 from speechlab.service._logs import log
-from speechlab.service._refusals import Refused
+from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _SLOWEST_BYTES_S = 2_000
-"""Nobody is expected to read slower than this: a quarter of mp3 at the pace of its playing."""
+"""The slowest reader that is waited for: a quarter of the rate at which mp3 plays."""
 
 
-class RealtimeProtocol(WebSocketsSansIOProtocol):
+class WebSocketProtocol(WebSocketsSansIOProtocol):
     """One WebSocket connection."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -41,7 +41,7 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
         self._failed = False
         self._sent = 0
         self._sent_at_ping = 0
-        self._surely_read = 0
+        self._read_for_sure = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the kernel from buffering megabytes for a client that does not read."""
@@ -79,7 +79,7 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
     def handle_pong(self, event: Frame) -> None:
         """Note that the client has read everything up to the ping."""
         if self.pending_ping_payload is not None and bytes(event.data) == self.pending_ping_payload:
-            self._surely_read = self._sent_at_ping
+            self._read_for_sure = self._sent_at_ping
         super().handle_pong(event)
 
     def send_keepalive_ping(self) -> None:
@@ -88,8 +88,8 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
         super().send_keepalive_ping()
         if self.pong_timer is not None and self.ping_timeout is not None:
             self.pong_timer.cancel()
-            patience = self.ping_timeout + (self._sent - self._surely_read) / _SLOWEST_BYTES_S
-            self.pong_timer = self.loop.call_later(patience, self.keepalive_timeout)
+            timeout_s = self.ping_timeout + (self._sent - self._read_for_sure) / _SLOWEST_BYTES_S
+            self.pong_timer = self.loop.call_later(timeout_s, self.keepalive_timeout)
 
     def keepalive_timeout(self) -> None:
         """End a connection whose client is gone, without waiting for what it will never read."""
@@ -123,7 +123,9 @@ class RealtimeProtocol(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     def _refuse(self, message: str | None) -> None:
-        refused = Refused.not_upgraded() if message is None else Refused.not_upgraded(message)
+        refused = (
+            HandshakeRefused.not_upgraded() if message is None else HandshakeRefused.not_upgraded(message)
+        )
         request_id, body = secrets.token_hex(8), refused.body()
         log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
         headers = Headers(refused.headers(request_id))

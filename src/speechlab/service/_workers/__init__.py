@@ -1,1 +1,1 @@
-"""Worker processes with limits, in which untrusted recordings and texts are read."""
+"""Worker processes with limits, in which untrusted recordings are decoded and texts are read."""

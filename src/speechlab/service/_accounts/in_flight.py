@@ -1,0 +1,175 @@
+"""Everything under way: realtime connections, counted by key, and HTTP requests; and how it ends with the service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from speechlab.contract import HandshakeCode
+from speechlab.service._logs import error_fields, log
+from speechlab.service._refusals import HandshakeRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from speechlab.service._keys import Principal
+
+_POLL_S = 0.05
+_FAREWELL_S = 1.0
+
+
+class ConnectionLimit(Protocol):
+    """Counts connections: :class:`ConnectionsPerKey`, or one that a test makes fail."""
+
+    def enter(self, key_id: str) -> bool:
+        """Count a connection of a key in; False if it has too many. May raise if it cannot tell."""
+        ...
+
+    def leave(self, key_id: str) -> None:
+        """Count a connection of a key out."""
+        ...
+
+
+class ConnectionsPerKey:
+    """Counts in this process; used from the event loop only.
+
+    Args:
+        max_per_key: Maximum of connections of one key at the same moment.
+    """
+
+    def __init__(self, max_per_key: int) -> None:
+        self._max = max_per_key
+        self._open: Counter[str] = Counter()
+
+    def enter(self, key_id: str) -> bool:
+        """Count in; see the protocol."""
+        if self._open[key_id] >= self._max:
+            return False
+        self._open[key_id] += 1
+        return True
+
+    def leave(self, key_id: str) -> None:
+        """Count out."""
+        self._open[key_id] -= 1
+        if not self._open[key_id]:
+            del self._open[key_id]
+
+
+class Draining(Protocol):
+    """A conversation that can be ended."""
+
+    async def drain(self) -> None:
+        """Close now if nothing runs, and otherwise as soon as it is done."""
+        ...
+
+    async def give_up(self) -> None:
+        """Break off what runs, say so, and close."""
+        ...
+
+
+class InFlight:
+    """Conversations and HTTP requests under way; used from the event loop only.
+
+    Attributes:
+        connections: Counts connections by key.
+        draining: Whether the service is stopping.
+
+    Args:
+        max_per_key: Maximum of connections of one key at the same moment.
+    """
+
+    def __init__(self, max_per_key: int) -> None:
+        self.connections: ConnectionLimit = ConnectionsPerKey(max_per_key)
+        self.draining = False
+        self._conversations: set[Draining] = set()
+        self._requests = 0
+        self._idle = asyncio.Event()
+
+    def admit_connection(self, principal: Principal) -> Callable[[], None]:
+        """Count a connection in.
+
+        Returns:
+            Counts it out again; any further call does nothing.
+
+        Raises:
+            HandshakeRefused: The key has too many, they cannot be counted, or the service is stopping.
+        """
+        key_id = principal.key_id
+        try:
+            entered = self.connections.enter(key_id)
+        except Exception as error:
+            log("connections cannot be counted", level="error", **error_fields(error))
+            message = "connections cannot be counted now; try again later"
+            raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
+        if not entered:
+            message = "this key has as many connections as it may have; close one of them first"
+            raise HandshakeRefused(HandshakeCode.WS_CONNECTION_LIMIT_EXCEEDED, message)
+        place = contextlib.ExitStack()
+        place.callback(self.connections.leave, key_id)
+        if self.draining:
+            place.close()
+            message = "the service is stopping and takes no new connections; try again later"
+            raise HandshakeRefused(HandshakeCode.WEBSOCKET_DRAINING, message)
+        return place.close
+
+    @contextlib.contextmanager
+    def conversation(self, conversation: Draining) -> Iterator[None]:
+        """Register a conversation for as long as the block lasts."""
+        self._conversations.add(conversation)
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._conversations.discard(conversation)
+            self._check_idle()
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """Register an HTTP request for as long as the block lasts."""
+        self._requests += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._check_idle()
+
+    async def drain(self, within_s: float, hurry: Callable[[], bool]) -> None:
+        """Refuse what is new, let what runs finish, and close all conversations.
+
+        Requests that take longer are left for the server to cancel.
+
+        Args:
+            within_s: Time for running syntheses and requests to finish.
+            hurry: Whether to stop waiting, as after a second interrupt.
+        """
+        self.draining = True
+        if not (self._conversations or self._requests):
+            return
+        log("draining", connections=len(self._conversations), requests=self._requests)
+        until = time.monotonic() + within_s
+        closing = [asyncio.create_task(conversation.drain()) for conversation in self._conversations]
+        while not hurry() and (left := until - time.monotonic()) > 0:
+            # A signal handler wakes no task, so hurry() has to be polled.
+            if await self._wait_idle(min(left, _POLL_S)):
+                break
+        late = list(self._conversations)
+        closing += [asyncio.create_task(conversation.give_up()) for conversation in late]
+        if late:
+            await self._wait_idle(_FAREWELL_S)
+        for task in closing:
+            task.cancel()
+        log("drained", broken_off=len(late) + self._requests)
+
+    def _check_idle(self) -> None:
+        if not (self._conversations or self._requests):
+            self._idle.set()
+
+    async def _wait_idle(self, within_s: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._idle.wait()
+        return self._idle.is_set()
