@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 from pathlib import Path
+from typing import TypeGuard
 
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
@@ -18,38 +19,29 @@ def text_cell(value: object, column: str) -> str:
         InvalidRequestError: It is empty, or something else.
     """
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            at = error.start
-        else:
-            return value
-        message = f"column {column!r} holds half a surrogate pair at position {at}; remove or mend it"
-    elif is_missing(value):
-        message = f"column {column!r} is empty in this row"
-    else:
+        return value
+    message = f"column {column!r} is empty in this row"
+    if not is_missing(value):
         message = (
             f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
         )
     raise InvalidRequestError(message, parameter=column)
 
 
-def is_path(source: object) -> bool:
+def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Return whether a cell names a file."""
     return isinstance(source, str | os.PathLike)
 
 
-def content_of(source: object, column: str) -> bytes:
-    """Return the bytes of a recording: of a path, of bytes, or of a clip.
+def recording_of(source: object, column: str) -> bytes | AudioClip:
+    """Return the recording in a cell: the bytes of a file, or the bytes or clip that it holds.
 
     Raises:
         AudioDecodeError: The file cannot be read.
         InvalidRequestError: The cell is empty, or holds something else.
     """
-    if isinstance(source, bytes):
+    if isinstance(source, bytes | AudioClip):
         return source
-    if isinstance(source, AudioClip):
-        return source.encode("flac")
     if not is_path(source) and not is_missing(source):
         message = (
             f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
@@ -72,15 +64,15 @@ def content_of(source: object, column: str) -> bytes:
     raise AudioDecodeError(message)
 
 
-def seconds_of(source: object, data: bytes) -> float:
+def seconds_of(recording: bytes | AudioClip) -> float:
     """Return the length of a recording in seconds, by its header; 0 where that does not tell."""
-    if isinstance(source, AudioClip):
-        return source.duration_s
+    if isinstance(recording, AudioClip):
+        return recording.duration_s
     import soundfile
 
     try:
-        found: float = soundfile.info(BytesIO(data)).duration
+        found: float = soundfile.info(BytesIO(recording)).duration
     except (soundfile.LibsndfileError, ValueError):
         return 0.0
     # a WAV that was streamed may say that it is days long
-    return found if 0 <= found < len(data) else 0.0
+    return found if 0 <= found < len(recording) else 0.0

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, cast
 
 from speechlab._arguments import no_column
-from speechlab.batch._plan.cells import content_of, is_path, seconds_of, text_cell
-from speechlab.batch._plan.step import Answer, Call, RowStep
-from speechlab.contract import (
-    DEFAULT_SAMPLE_RATE,
-    LIMITS,
-    AudioFormat,
-    RecognitionRequest,
-    SpeechRequest,
-    TranslationRequest,
-    VadMode,
-    Voice,
-    VoiceRules,
-    audio_digest,
-    request_key,
-)
+from speechlab.batch._plan.cells import is_path, recording_of, seconds_of, text_cell
+from speechlab.batch._plan.step import PlannedCall, RowStep
+from speechlab.client import Synthesize, Transcribe, Translate
+from speechlab.contract import AudioFormat, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.batch._plan.parameters import Column, Row
-    from speechlab.client import AsyncClient
+    from speechlab.batch._plan.parameters import Column
+    from speechlab.client import SpeechClip, Transcript, Translation
     from speechlab.store import Stored
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
-_STANDS_FOR_AUDIO = "UklGRg=="
-_STANDS_FOR_VOICE = "00000000-0000-0000-0000-000000000000"
-_FEW = 1_000
-_LABELS = frozenset({"session_id"})
-"""Options that name a call and cannot change what comes of it."""
+_ANY_VOICE = "00000000-0000-0000-0000-000000000000"
 
 
 class SynthesisParameters(TypedDict, total=False):
@@ -98,34 +86,24 @@ class SynthesisStep(RowStep):
     def _check(self, same: dict[str, Any]) -> None:
         if "voice" in same:
             self._find(same.pop("voice"), for_all=True)
-        self._request({"voice_id": _STANDS_FOR_VOICE, "text": "a", "format": "flac", **same})
+        _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
 
-    def _request(self, fields: dict[str, Any]) -> SpeechRequest:
-        if not isinstance(fields["format"], str) or fields["format"] not in _FORMATS:
+    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+        text = text_cell(cell, self._column)
+        voice = self._find(given.pop("voice"))
+        operation = self._operation(text, voice, **{"format": "flac", **given})
+        return self._planned(operation, characters=len(text))
+
+    @staticmethod
+    def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
+        kind = options["format"]
+        if not isinstance(kind, str) or kind not in _FORMATS:
             message = (
-                f"format {fields['format']!r} cannot be kept as a file that tells its own rate; use one of "
+                f"format {kind!r} cannot be kept as a file that tells its own rate; use one of "
                 f"{', '.join(sorted(_FORMATS))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
-        return SpeechRequest.parse(fields)
-
-    def call(self, row: Row) -> Call:
-        text = text_cell(row[self._column], self._column)
-        asked = self._parameters.of(row)
-        voice = self._find(asked.pop("voice"))
-        asked["format"] = asked["format"] or "flac"
-        request = self._request({"voice_id": voice.id, "text": text, **asked})
-        rate = VoiceRules.of(voice).check(format=request.format, sample_rate=request.sample_rate)
-        parameters = {
-            "voice_id": voice.id,
-            "text": text,
-            "format": str(request.format),
-            "sample_rate": rate or DEFAULT_SAMPLE_RATE,
-            "temperature": request.temperature,
-        }
-        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
-        # a voice with a single rate refuses to be told even that one
-        return Call(key, parameters, (voice, request.sample_rate or None), characters=len(text))
+        return Synthesize(text, voice=voice, **options)
 
     def _find(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):
@@ -144,23 +122,9 @@ class SynthesisStep(RowStep):
                 raise
             raise InvalidRequestError(f"{shown}; and {error}", parameter="voice") from None
 
-    async def send(self, call: Call, lab: AsyncClient) -> Answer:
-        voice, rate = call.payload
-        asked = call.parameters
-        clip = await lab.synthesize(
-            asked["text"],
-            voice=voice,
-            format=asked["format"],
-            sample_rate=rate,
-            temperature=asked["temperature"],
-        )
-        response = {
-            "duration_s": clip.duration_s,
-            "sample_rate": clip.sample_rate,
-            "processing_s": clip.timing.processing_s,
-        }
-        files = {"audio": (clip.encoded, f".{asked['format']}")}
-        return Answer(response, clip.timing, files, audio_s=clip.duration_s)
+    @staticmethod
+    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004
+        return {"audio_s": result.duration_s}
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
@@ -187,52 +151,36 @@ class TranscriptionStep(RowStep):
     content = ("hypothesis", "hypothesis_language", "confidence")
 
     def _check(self, same: dict[str, Any]) -> None:
-        self._asked: dict[str, dict[str, Any]] = {}
-        self._filled({**same, "vad": VadMode.SEGMENTS})  # without segments, some are not looked at
-        self._filled(same)
+        # without segments, some options are not looked at
+        for options in ({**same, "vad": VadMode.SEGMENTS}, same):
+            _ = Transcribe(b"", **options).options
 
-    def _filled(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options, defaults filled in, without what cannot change a result."""
-        known = repr(options)
-        if known not in self._asked:
-            request = RecognitionRequest.parse({"audio": _STANDS_FOR_AUDIO, **options})
-            if len(self._asked) > _FEW:
-                self._asked.clear()
-            self._asked[known] = request.model_dump(mode="json", exclude=set(_LABELS))
-        return self._asked[known]
+    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+        audio = recording_of(cell, self._column)
+        call = self._planned(Transcribe(audio, **given), audio_s=seconds_of(audio))
+        if isinstance(cell, bytes):
+            return call
+        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
+        return replace(call, operation=Transcribe(cell, **given))
 
-    def call(self, row: Row) -> Call:
-        source = row[self._column]
-        options = {name: value for name, value in self._parameters.of(row).items() if value is not None}
-        filled = self._filled(options)
-        data = content_of(source, self._column)
-        parameters = {**filled, "audio": audio_digest(data)}
-        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
-        # a file is read again only when it is sent, so that a long table does not lie in memory as audio
-        payload = (source if is_path(source) else data, options)
-        return Call(key, parameters, payload, audio_s=seconds_of(source, data))
+    async def _ready(self, call: PlannedCall) -> Transcribe:
+        operation = cast("Transcribe", call.operation)
+        if not is_path(operation.audio):
+            return operation
+        return await asyncio.to_thread(self._read_again, operation, operation.audio, call)
 
-    async def send(self, call: Call, lab: AsyncClient) -> Answer:
-        import asyncio
+    def _read_again(
+        self, operation: Transcribe, path: str | os.PathLike[str], call: PlannedCall
+    ) -> Transcribe:
+        again = replace(operation, audio=recording_of(path, self._column))
+        if again.parameters != call.parameters:
+            message = f"{os.fspath(path)} was changed since the batch was planned; plan it again"
+            raise AudioDecodeError(message)
+        return again
 
-        source, options = call.payload
-        data: bytes = source
-        if is_path(source):
-            data = await asyncio.to_thread(content_of, source, self._column)
-            if audio_digest(data) != call.parameters["audio"]:
-                raise AudioDecodeError(f"{source} was changed since the batch was planned; plan it again")
-        transcript = await lab.transcribe(data, **options)
-        response: dict[str, Any] = {
-            "text": transcript.text,
-            "language": transcript.language,
-            "confidence": transcript.confidence,
-            "processing_s": transcript.timing.processing_s,
-        }
-        if transcript.pieces is not None:
-            response["segments"] = [
-                {"start": piece.start, "end": piece.end, "text": piece.text} for piece in transcript.pieces
-            ]
-        return Answer(response, transcript.timing, audio_s=call.audio_s)
+    @staticmethod
+    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004
+        return {"audio_s": call.audio_s}
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
@@ -265,31 +213,15 @@ class TranslationStep(RowStep):
     content = ("translation", "model")
 
     def _check(self, same: dict[str, Any]) -> None:
-        self._request({"text": "a", "source_lang": "ja", "target_lang": "en", **same})
+        _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
+
+    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+        text = text_cell(cell, self._column)
+        return self._planned(Translate(text, **given), characters=len(text))
 
     @staticmethod
-    def _request(fields: dict[str, Any]) -> TranslationRequest:
-        terms = tuple(fields.get("keywords") or ())
-        return TranslationRequest.parse({**fields, "keywords": terms}, limits=LIMITS)
-
-    def call(self, row: Row) -> Call:
-        text = text_cell(row[self._column], self._column)
-        asked = self._request({"text": text, **self._parameters.of(row)})
-        parameters = asked.model_dump(mode="json", exclude={"stream"})
-        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
-        return Call(key, parameters, characters=len(asked.text))
-
-    async def send(self, call: Call, lab: AsyncClient) -> Answer:
-        translation = await lab.translate(**call.parameters)
-        usage = translation.usage
-        response = {
-            "text": translation.text,
-            "model": translation.model,
-            "prompt_tokens": usage.prompt_tokens if usage else None,
-            "completion_tokens": usage.completion_tokens if usage else None,
-            "processing_s": translation.timing.processing_s,
-        }
-        return Answer(response, translation.timing, tokens=usage.total_tokens or 0 if usage else 0)
+    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004
+        return {"tokens": result.usage.total_tokens or 0 if result.usage else 0}
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:

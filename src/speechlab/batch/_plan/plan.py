@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.source import TableSource
-    from speechlab.batch._plan.step import Call, RowStep
+    from speechlab.batch._plan.step import PlannedCall, RowStep
     from speechlab.store import Stored
 
 
@@ -34,12 +34,12 @@ class Chunk:
     """
 
     frame: pd.DataFrame
-    calls: dict[str, Call]
+    calls: dict[str, PlannedCall]
     rows: list[str | SpeechLabError]
     found: dict[str, Stored] = field(default_factory=dict, repr=False)
 
     @property
-    def pending(self) -> list[Call]:
+    def pending(self) -> list[PlannedCall]:
         """The calls to make."""
         return [call for key, call in self.calls.items() if key not in self.found]
 
@@ -122,7 +122,7 @@ class Plan:
         return self._whole[0]
 
     @property
-    def calls(self) -> dict[str, Call]:
+    def calls(self) -> dict[str, PlannedCall]:
         """Requests by key, for a table in memory."""
         return self._one().calls
 
@@ -192,7 +192,7 @@ def check_columns(frame: pd.DataFrame, step: RowStep, prefix: str) -> None:
 
 def make_chunk(frame: pd.DataFrame, step: RowStep, store: Store) -> Chunk:
     """Build the requests of some rows."""
-    calls: dict[str, Call] = {}
+    calls: dict[str, PlannedCall] = {}
     rows: list[str | SpeechLabError] = []
     for record in _records(frame, step):
         try:

@@ -16,14 +16,33 @@ if TYPE_CHECKING:
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.batch._plan.parameters import Row
-    from speechlab.client import AsyncClient, Timing, VoiceCatalogue
-    from speechlab.contract import Operation
+    from speechlab.client import AsyncClient, Operation, Timing, VoiceCatalogue
+    from speechlab.contract import Operation as OperationName
     from speechlab.store import Stored
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back.
+class PlannedCall:
+    """A call that is to be made for a row, or for several that ask the same.
+
+    Attributes:
+        key: Key of the result.
+        operation: What is asked; a recording is named by its path, and not held.
+        parameters: All that can change the result; kept with it.
+        characters: Length of the text, in code points.
+        audio_s: Length of the recording in seconds, as far as its header tells.
+    """
+
+    key: str
+    operation: Operation[Any] = field(repr=False)
+    parameters: dict[str, Any]
+    characters: int = 0
+    audio_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a call, as it is kept.
 
     Attributes:
         response: Values for the store.
@@ -35,28 +54,9 @@ class Answer:
 
     response: dict[str, Any]
     timing: Timing
-    files: dict[str, tuple[bytes, str]] = field(default_factory=dict)
+    files: dict[str, tuple[bytes, str]]
     audio_s: float = 0.0
     tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request to make, for one row or several that ask the same.
-
-    Attributes:
-        key: Key of the request.
-        parameters: All that can change the result; kept with it.
-        payload: What the step needs besides to make the call.
-        characters: Length of the text, in code points.
-        audio_s: Length of the recording in seconds, as far as its header tells.
-    """
-
-    key: str
-    parameters: dict[str, Any]
-    payload: Any = field(default=None, repr=False)
-    characters: int = 0
-    audio_s: float = 0.0
 
 
 class RowStep(ABC):
@@ -83,7 +83,7 @@ class RowStep(ABC):
         InvalidRequestError: A parameter is not allowed, or the table lacks a column.
     """
 
-    operation: ClassVar[Operation]
+    operation: ClassVar[OperationName]
     parameters: ClassVar[type]
     works_on: ClassVar[str]
     wants_voices: ClassVar[bool] = False
@@ -122,21 +122,43 @@ class RowStep(ABC):
     def _check(self, same: dict[str, Any]) -> None:
         """Refuse a parameter of all rows that no row could have."""
 
-    @abstractmethod
-    def call(self, row: Row) -> Call:
-        """Return the request of a row.
+    def call(self, row: Row) -> PlannedCall:
+        """Return the call for a row.
 
         Raises:
-            SpeechLabError: The row has no valid request.
+            SpeechLabError: The row cannot be asked.
         """
+        given = {name: value for name, value in self._parameters.of(row).items() if value is not None}
+        return self._call(row[self._column], given)
 
     @abstractmethod
-    async def send(self, call: Call, lab: AsyncClient) -> Answer:
+    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+        """The call for a text or recording with these parameters."""
+
+    def _planned(self, operation: Operation[Any], **amounts: Any) -> PlannedCall:
+        """The call that an operation becomes; asking for its parameters checks it."""
+        key = operation.key(self._service, self._repeat)
+        return PlannedCall(key, operation, operation.parameters, **amounts)
+
+    async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call.
 
         Raises:
             SpeechLabError: It failed.
         """
+        operation = await self._ready(call)
+        result = await lab.perform(operation)
+        amounts = self._amounts(call, result)
+        return CallResult(operation.kept(result), result.timing, operation.files(result), **amounts)
+
+    async def _ready(self, call: PlannedCall) -> Operation[Any]:
+        """The operation of a call, with all that sending it takes."""
+        return call.operation
+
+    @staticmethod
+    @abstractmethod
+    def _amounts(call: PlannedCall, result: Any) -> dict[str, Any]:
+        """The seconds of audio and the tokens of a result."""
 
     @staticmethod
     @abstractmethod

@@ -23,7 +23,7 @@ from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.batch._plan.step import Answer, Call, RowStep
+    from speechlab.batch._plan.step import CallResult, PlannedCall, RowStep
     from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Send
     from speechlab.client import AsyncClient
@@ -36,7 +36,7 @@ _FETCH_S = 30.0
 _LOST_S = 1.0
 
 
-Waiting = tuple["Call", "asyncio.Future[Answer]", int]
+Waiting = tuple["PlannedCall", "asyncio.Future[CallResult]", int]
 """A call, who waits for it, and how often a worker was lost with it."""
 
 
@@ -80,9 +80,9 @@ class _Crew:
         self._looked = 0.0
         self._turn = asyncio.Event()
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: PlannedCall) -> CallResult:
         """Have a worker make a call."""
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, done, 0))
         self._turn.set()
         return await done
@@ -201,15 +201,15 @@ class _Crew:
 
     def _settle(self, fetched: asyncio.Future[list[Any]], chunk: list[Waiting]) -> None:
         if fetched.cancelled() or fetched.exception() is not None:
-            self._again(chunk, "its answers did not arrive")
+            self._again(chunk, "its results did not arrive")
             return
-        for (_, done, _), answer in zip(chunk, fetched.result(), strict=True):
+        for (_, done, _), result in zip(chunk, fetched.result(), strict=True):
             if done.done():
                 continue
-            if isinstance(answer, SpeechLabError):
-                done.set_exception(answer)
+            if isinstance(result, SpeechLabError):
+                done.set_exception(result)
             else:
-                done.set_result(answer)
+                done.set_result(result)
 
 
 def _fault(future: Any) -> str:
@@ -225,7 +225,9 @@ _clients: dict[tuple[bytes, int], AsyncClient] = {}
 """One client for each service and event loop of a worker's process."""
 
 
-async def work(described: bytes, step: RowStep, calls: list[Call], pacer: Any, pacer_at: str) -> list[Any]:
+async def work(
+    described: bytes, step: RowStep, calls: list[PlannedCall], pacer: Any, pacer_at: str
+) -> list[Any]:
     """Make some calls; runs on a worker.
 
     Args:
@@ -236,7 +238,7 @@ async def work(described: bytes, step: RowStep, calls: list[Call], pacer: Any, p
         pacer_at: Address of the worker that has it.
 
     Returns:
-        For each call its answer, or its error.
+        For each call its result, or its error.
 
     Raises:
         ConnectionError: The actor was lost with its worker; no call was made.
@@ -246,7 +248,7 @@ async def work(described: bytes, step: RowStep, calls: list[Call], pacer: Any, p
         _clients[known] = pickle.loads(described)  # noqa: S301 - from the run that this work belongs to
     waits = [0.0] * len(calls) if pacer is None else await _reserved(pacer, pacer_at, len(calls))
 
-    async def one(call: Call, wait_s: float) -> Any:
+    async def one(call: PlannedCall, wait_s: float) -> Any:
         await asyncio.sleep(wait_s)
         try:
             return await step.send(call, _clients[known])

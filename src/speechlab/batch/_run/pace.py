@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from speechlab.batch._plan.step import Answer, Call
+    from speechlab.batch._plan.step import CallResult, PlannedCall
     from speechlab.batch._run.window import Send
 
 
@@ -36,7 +36,7 @@ def paced(send: Send, rate: float | None) -> Send:
         return send
     pace = Pace(rate)
 
-    async def wait_and_send(call: Call) -> Answer:
+    async def wait_and_send(call: PlannedCall) -> CallResult:
         await asyncio.sleep(pace.reserve()[0])
         return await send(call)
 

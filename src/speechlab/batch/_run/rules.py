@@ -12,7 +12,7 @@ from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.step import Call
+    from speechlab.batch._plan.step import PlannedCall
 
 _FEW = 20
 """Calls after which a share of errors begins to mean something."""
@@ -92,7 +92,7 @@ class Rules:
         self._failed = 0
         self._spoken = 0
 
-    def admit(self, call: Call) -> float | None:
+    def admit(self, call: PlannedCall) -> float | None:
         """Reserve what a call will take.
 
         Returns:
@@ -118,7 +118,7 @@ class Rules:
     def _rate(self) -> float:
         return self.audio_s / self._spoken if self._spoken and self.audio_s else _S_PER_CHARACTER
 
-    def ended(self, call: Call, outcome: Outcome, reserved_s: float) -> None:
+    def ended(self, call: PlannedCall, outcome: Outcome, reserved_s: float) -> None:
         """Learn how a call ended."""
         self._reserved_s -= reserved_s
         self.audio_s += outcome.audio_s

@@ -16,13 +16,13 @@ from speechlab.store import Attempt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from speechlab.batch._plan.step import Answer, Call
+    from speechlab.batch._plan.step import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
     from speechlab.client import CallEvent
     from speechlab.store import Store, Stored
 
-Send = Callable[["Call"], Awaitable["Answer"]]
+Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 _LARGE = 200_000
 _MAX_WAITING = 4
 """Calls begun, at most, for each that may be under way; the others wait before they are sent again."""
@@ -39,22 +39,22 @@ class Writer:
 
     def __init__(self, store: Store, operation: str) -> None:
         self._store, self._operation = store, operation
-        self._waiting: list[tuple[Call, Answer, Attempt, asyncio.Future[Stored]]] = []
+        self._waiting: list[tuple[PlannedCall, CallResult, Attempt, asyncio.Future[Stored]]] = []
 
-    async def keep(self, call: Call, answer: Answer, attempt: Attempt) -> Stored:
+    async def keep(self, call: PlannedCall, result: CallResult, attempt: Attempt) -> Stored:
         """Write a result.
 
         Raises:
             StoreError: It cannot be written.
         """
-        for data, suffix in answer.files.values():
+        for data, suffix in result.files.values():
             if len(data) > _LARGE:  # beside the loop; the writer then finds it there
                 await asyncio.to_thread(self._store.blobs.add, data, suffix)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Stored] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._flush)
-        self._waiting.append((call, answer, attempt, done))
+        self._waiting.append((call, result, attempt, done))
         return await done
 
     def _flush(self) -> None:
@@ -66,11 +66,11 @@ class Writer:
                         call.key,
                         operation=self._operation,
                         request=call.parameters,
-                        response=answer.response,
-                        files=answer.files,
+                        response=result.response,
+                        files=result.files,
                         attempt=attempt,
                     )
-                    for call, answer, attempt, _ in batch
+                    for call, result, attempt, _ in batch
                 ]
         except Exception as error:  # noqa: BLE001 - each of those that wait has to hear of it
             for *_, done in batch:
@@ -119,13 +119,13 @@ class Window:
         self._writer = Writer(store, operation)
         self._width = width
         self.outcomes: dict[str, Outcome] = {}
-        self._feed: Iterator[Call] = iter(())
+        self._feed: Iterator[PlannedCall] = iter(())
         self._context = copy_context()
         self._tasks: set[asyncio.Task[None]] = set()
         self._active = 0
         self._lent = 0
 
-    async def run(self, calls: Iterable[Call]) -> None:
+    async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
 
         Raises:
@@ -177,7 +177,7 @@ class Window:
         for worker in self._tasks:
             worker.cancel()
 
-    async def _work(self, call: Call | None) -> None:
+    async def _work(self, call: PlannedCall | None) -> None:
         place = _WindowPlace(self)
         _place.set(place)
         try:
@@ -196,17 +196,17 @@ class Window:
             self.lend(place, lent=False)
             self._active -= 1
 
-    async def _make(self, call: Call) -> Outcome:
+    async def _make(self, call: PlannedCall) -> Outcome:
         started, clock = time.time(), time.perf_counter()
         try:
-            answer = await self._send(call)
+            result = await self._send(call)
         except (AuthenticationError, StoreError):
             raise
         except SpeechLabError as error:
             return self._failed(call, error, started, time.perf_counter() - clock)
-        timing = answer.timing
+        timing = result.timing
         attempt = Attempt(call.key, started, timing.latency_s, "ok", 200)
-        stored = await self._writer.keep(call, answer, attempt)
+        stored = await self._writer.keep(call, result, attempt)
         return Outcome(
             "ok",
             stored,
@@ -214,11 +214,11 @@ class Window:
             latency_s=timing.latency_s,
             first_byte_s=timing.first_byte_s,
             characters=call.characters,
-            audio_s=answer.audio_s,
-            tokens=answer.tokens,
+            audio_s=result.audio_s,
+            tokens=result.tokens,
         )
 
-    def _failed(self, call: Call, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
+    def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
         status = getattr(error, "status", None) or None
         facts: tuple[Any, ...] = (status, type(error).__name__, str(error))
         self._store.add_attempt(Attempt(call.key, started, latency_s, "error", *facts))
