@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pd.api.extensions.register_dataframe_accessor("speech")
 class SpeechAccessor:
-    """Batches over this table; holds nothing but the table, for pandas makes a new one at each access."""
+    """Batches over a table; holds only the table, because pandas makes a new accessor at each access."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame

@@ -1,4 +1,4 @@
-"""The keyword arguments of the functions: by type for checkers, by signature for notebooks, and sorted."""
+"""Keyword arguments of the functions: listed by type for checkers, shown in signatures, and sorted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
 
 
 def explicit(options: type) -> Callable[[F], F]:
-    """Show the keyword arguments that a function's ``**options`` stands for: to ``help``, and to a tab.
+    """Show the keyword arguments behind a function's ``**options``: in ``help``, and to completion by tab.
 
     Args:
         options: The TypedDict that lists them.

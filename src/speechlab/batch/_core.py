@@ -1,4 +1,7 @@
-"""The one way of working: plan a table, run the plan, join its table. The caller's way of waiting is handed in."""
+"""The work of a batch, written once: plan a table, run the plan, join its table.
+
+How the caller waits, by blocking or by ``await``, is handed in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the results of a batch are kept, and how its table is read."""
+"""Stores of batches, and the options of where results are kept and how tables are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEEPING_DEFAULTS: KeepingOptions = {"store": None, "prefix": "", "chunk_rows": C
 
 
 def keeping_options(given: KeepingOptions) -> KeepingOptions:
-    """Check these options, and add those that are not given.
+    """Check the options, and add the defaults of those not given.
 
     Raises:
         InvalidRequestError: One is not allowed.
@@ -59,7 +59,7 @@ def check_store(store: object) -> None:
 
 @contextmanager
 def opened(store: StoreLike) -> Iterator[Store]:
-    """Open a store for a while; one that was open already stays so.
+    """Open a store for a while; one that is open already stays open.
 
     Raises:
         InvalidRequestError: It is none.

@@ -1,4 +1,4 @@
-"""The functions of batches, each for ``await`` and as a function that blocks: plan, run, and both with the table."""
+"""The public functions: plan, run, and both with the table; each to be awaited, and as one that blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @explicit(SynthesisPlanOptions)
 async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    """Find out what speaking each row's text takes, without doing it; see :func:`synthesize` for the arguments."""
+    """Plan to speak each row's text, without doing it; see :func:`synthesize` for the arguments."""
     return await awaited(plan_table, lab, SynthesisStep, source, options)
 
 
@@ -43,7 +43,7 @@ def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOp
 async def aplan_transcription(
     source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
 ) -> Plan:
-    """Find out what transcribing each row's recording takes, without doing it; see :func:`transcribe`."""
+    """Plan to transcribe each row's recording, without doing it; see :func:`transcribe` for the arguments."""
     return await awaited(plan_table, lab, TranscriptionStep, source, options)
 
 
@@ -56,7 +56,7 @@ def plan_transcription(source: Table, lab: Client, **options: Unpack[Transcripti
 async def aplan_translation(
     source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
 ) -> Plan:
-    """Find out what translating each row's text takes, without doing it; see :func:`translate`."""
+    """Plan to translate each row's text, without doing it; see :func:`translate` for the arguments."""
     return await awaited(plan_table, lab, TranslationStep, source, options)
 
 
@@ -73,19 +73,19 @@ async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> R
     ``run(…).export(path)`` writes a Parquet file, ``run(…).parts()`` gives the pieces.
 
     Args:
-        plan: What to ask.
+        plan: The plan, as :func:`plan_synthesis` and its like return it.
         lab: The client, of the service that the plan was made for.
-        concurrency: Calls under way at once; the client's limiter may allow fewer.
+        concurrency: Maximum of calls under way at once; the client's limiter may allow fewer.
         progress: True for a bar where there is a terminal or notebook, False for none, a function of (calls done,
             calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
         on_error: ``"raise"`` raises what failed, after the end, as an ExceptionGroup; ``"row"`` does not.
         retry_failed: False leaves out what failed in an earlier run; such rows are ``skipped``.
         max_error_share: Stop when a larger share (0 to 1) of at least 20 calls has failed, errors of rows left
             out; None never stops.
-        budget: What may be spent at most; None for no limit.
+        budget: The maximum that may be spent; None for no limit.
         executor: A ``dask.distributed.Client`` whose workers make the calls, each of them up to ``concurrency`` at
             once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
-        rate: Calls begun per second, at most.
+        rate: Maximum of calls begun per second.
         **options: These arguments, by name.
 
     Returns:
@@ -96,7 +96,8 @@ async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> R
         AuthenticationError: The service refuses the API key; nothing more is sent.
         StoreError: The store cannot be written, for example because the disk is full.
         ExceptionGroup: Rows failed, and ``on_error="raise"``.
-        KeyboardInterrupt: Someone interrupted it. What had come is kept; the same again goes on from there.
+        KeyboardInterrupt: It was interrupted. What had come is kept; the same again goes on from there.
+        asyncio.CancelledError: The same, where it is awaited.
     """
     return await awaited(run_plan, lab, plan, options)
 
@@ -110,7 +111,7 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
 async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
     """Speak each row's text with its voice.
 
-    What is a column and what is the same for all rows: see :class:`Column`.
+    Which arguments are columns, and which are the same for all rows: see :class:`Column`.
 
     Args:
         frame: The table: a DataFrame, an Arrow table, an iterable of DataFrames, or the path of a Parquet, CSV or
@@ -153,7 +154,8 @@ async def atranscribe(
 ) -> pd.DataFrame:
     """Transcribe each row's recording.
 
-    What is a column and what is the same for all rows: see :class:`Column`. What is None is left to the service.
+    Which arguments are columns, and which are the same for all rows: see :class:`Column`. What is None
+    is left to the service.
 
     Args:
         frame: As for :func:`synthesize`.
@@ -200,7 +202,7 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
 async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
 
-    What is a column and what is the same for all rows: see :class:`Column`.
+    Which arguments are columns, and which are the same for all rows: see :class:`Column`.
 
     Args:
         frame: As for :func:`synthesize`.

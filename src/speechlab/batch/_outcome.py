@@ -1,4 +1,4 @@
-"""How a request ended, and what that cost."""
+"""The outcome of a call, and what it cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a request ended.
+    """The outcome of a call.
 
     Attributes:
         status: One of ``STATUSES``.

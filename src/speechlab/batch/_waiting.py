@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _LOOK_S = 0.05
-"""How often a blocked thread looks at what the client's loop has done."""
+"""How often a blocked thread looks at the client's loop, and shows progress."""
 _SHOW_S = 0.1
 _END_S = 10.0
 """How long an interrupted run may take to end."""
 
 
 class Waiting(ABC):
-    """What waiting means where a batch was called."""
+    """The way in which the caller of a batch waits."""
 
     @abstractmethod
     async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-        """Ask the service something."""
+        """Ask the service a question."""
 
     @abstractmethod
     async def compute(self, function: Callable[[], T]) -> T:
-        """Do work that asks no service."""
+        """Do work that makes no calls."""
 
     @abstractmethod
     async def perform(self, execution: Execution) -> None:
-        """Make the calls of an execution, and show how far it is."""
+        """Make the calls of an execution, and show its progress."""
 
 
 class Blocking(Waiting):
-    """The caller's thread works and waits; calls are made on the client's loop.
+    """Waiting by blocking the caller's thread; calls are made on the client's loop.
 
     Nothing here suspends, so that :func:`waited` can run it without a loop.
     """
@@ -85,7 +85,7 @@ class Blocking(Waiting):
                 future.result(_END_S)
             raise
         except BaseException:
-            # the user's own function of progress failed: let nothing go on unseen
+            # the user's function of progress failed: let nothing go on unseen
             execution.stop.set("showing progress failed", "interrupted")
             with suppress(Exception):
                 future.result(_END_S)
@@ -97,7 +97,7 @@ class Blocking(Waiting):
 
 
 class Awaiting(Waiting):
-    """The caller has a loop, which goes on meanwhile."""
+    """Waiting on the caller's loop, which goes on meanwhile."""
 
     def __init__(self, lab: object) -> None:
         if not isinstance(lab, AsyncClient):
@@ -135,7 +135,7 @@ def waited(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Work with a synchronous client, and block until it is done."""
+    """Do work with a synchronous client, and block until it is done."""
     running = work(Blocking(lab), *args, **kwargs)
     try:
         running.send(None)
@@ -152,7 +152,7 @@ async def awaited(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Work with an asynchronous client."""
+    """Do work with an asynchronous client."""
     return await work(Awaiting(lab), *args, **kwargs)
 
 

@@ -1,4 +1,4 @@
-"""What differs between the results of two runs, row by row."""
+"""Differences between the results of two runs, row by row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = {"change": "category", "column": "string", "a": "string", "b": "strin
 
 
 def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
-    """Say what differs between the results of two runs.
+    """List the differences between the results of two runs.
 
     Rows are matched by their index label, and among equal labels by their order. How a row came about (status ok or
     cached, times, attempts) is no difference.

@@ -1,4 +1,4 @@
-"""Runs that were made: their tables, what was written down of them, and whether they still hold."""
+"""Finished runs: found again, with their tables and manifests, exported and verified."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _RUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: what was asked, what came of it, and where that is.
+    """A run in a store.
 
     Attributes:
-        record: What was written down.
-        store: Where.
+        record: Its record: operation, status, manifest and pieces of the table.
+        store: The store.
     """
 
     record: RunRecord
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Its name; the ``attrs`` of its table have it as ``speechlab_run``."""
+        """Its id; the ``attrs`` of its table have it as ``speechlab_run``."""
         return self.record.id
 
     @property
@@ -101,7 +101,7 @@ class Run:
         table = frames[0] if len(frames) == 1 else pd.concat(frames)
         own = {self._column(name) for name in _CATEGORIES}
         for name in table.columns:
-            # files lose the type of categories, and pieces differ in theirs
+            # Parquet files lose the type of categories, and pieces differ in theirs
             if name in own:
                 kind = "status" if name == self._column("status") else "category"
                 values = [value for frame in frames for value in frame[name].tolist()]
@@ -150,7 +150,7 @@ class Run:
             yield pa.Schema.from_pandas(frame)
 
     def verify(self) -> Verification:
-        """Check that the table, and each result and sound in it, is still what the run wrote down."""
+        """Check that the table, and each result and audio file in it, still has the digest that was recorded."""
         with opened(self.store) as store:
             return verify(self.record, store)
 
@@ -233,7 +233,7 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
 
 
 def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
-    """Whether a column has categories of one type in all pieces."""
+    """Return whether a column has categories of one type in all pieces."""
     import pandas as pd
 
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]

@@ -1,4 +1,4 @@
-"""Whether a run still holds: its table, its results and their sounds against what it wrote down."""
+"""Verification of a run: its table, its results and their audio against the digests in its record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a run still holds.
+    """The result of verifying a run.
 
     Attributes:
         ok: Whether nothing has changed.
@@ -38,7 +38,7 @@ class Verification:
 
 
 def verify(run: RunRecord, store: Store) -> Verification:
-    """Compare a run, as it was written down, with what its store holds now."""
+    """Compare the record of a run with what its store holds now."""
     evidence_of = STEPS[run.operation].evidence
     problems: list[str] = []
     digest = hashlib.sha256()

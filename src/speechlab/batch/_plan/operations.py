@@ -1,4 +1,4 @@
-"""The three operations: what each asks of a row, sends, keeps and puts into the table."""
+"""The three operations as steps: the operation that a row becomes, and the columns that its result becomes."""
 
 from __future__ import annotations
 

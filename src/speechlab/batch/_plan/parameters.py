@@ -1,4 +1,4 @@
-"""What a parameter is for each row: the same for all, or what a column holds. One rule for all of them."""
+"""Parameters of an operation: the same for all rows, or columns. One rule tells which."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _DEFAULTS = {
     "keywords": (),
     "repeat": 0,
 }
-"""What parameters are that are not given; the others are None."""
+"""Defaults of parameters; those of the others are None."""
 
 
 def defaults_of(parameters: type) -> dict[str, Any]:
-    """Return the value of each of an operation's parameters that is not given."""
+    """Return the default of each parameter in a list."""
     return {name: _DEFAULTS.get(name) for name in parameters.__annotations__}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Says that a parameter is a column, where its name alone might be read as a value.
+    """Marks a parameter as a column, where its name alone might be read as a value.
 
     ``text`` and ``audio`` are always names of columns. Of every other parameter, a string is
 
@@ -132,14 +132,14 @@ def _present(name: object, have: Sequence[Any]) -> str:
 
 
 def _knows(name: str, value: str) -> bool:
-    """Whether a string is one of the values that a parameter has names for."""
+    """Return whether a string is one of the values that a parameter has names for."""
     if name in _LANGUAGES:  # not any code: "to" and "id" are codes too, and columns more often
         return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
 
 
 def _needs(name: str, value: str) -> str | None:
-    """What a string should have been that is neither a value of the parameter nor a column."""
+    """Return what a string should have been that is neither a value of the parameter nor a column."""
     if name in _NUMBERS:
         return "number"
     return "language code such as 'ja'" if name in _LANGUAGES and not _TAG.fullmatch(value) else None

@@ -1,4 +1,4 @@
-"""The plan: which requests a table needs, before any of them is made."""
+"""The plan of a batch: the calls that a table needs, before any is made."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The requests of some rows.
+    """The calls for a piece of the table.
 
     Attributes:
         frame: The rows.
-        calls: Requests by key, each once however many rows ask it, in the order of the rows.
+        calls: Calls by key, each once however many rows ask it, in the order of the rows.
         rows: For each row its key, or the error that keeps it from being asked.
         found: What the store can answer, by key.
     """
@@ -60,7 +60,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be asked for a table. It holds no client; running it takes one.
+    """The calls to make for a table. It holds no client; running it takes one.
 
     Attributes:
         step: The operation with its parameters.
@@ -91,11 +91,11 @@ class Plan:
     def summary(self) -> dict[str, float]:
         """Count what running the plan will take.
 
-        A file is read once for this. Requests that are the same in distant parts of a file count twice here, and
+        A file is read once for this. Calls that are the same in distant parts of a file count twice here, and
         are made once.
 
         Returns:
-            ``rows``, ``invalid`` rows, ``calls`` to make, ``cached`` requests, ``duplicates`` among the rows, and
+            ``rows``, ``invalid`` rows, ``calls`` to make, ``cached`` results, ``duplicates`` among the rows, and
             ``characters`` and ``audio_s`` (seconds of recordings) to send.
 
         Raises:
@@ -123,7 +123,7 @@ class Plan:
 
     @property
     def calls(self) -> dict[str, PlannedCall]:
-        """Requests by key, for a table in memory."""
+        """Calls by key, for a table in memory."""
         return self._one().calls
 
     @property
@@ -154,7 +154,7 @@ def check_plan(plan: object) -> Plan:
 
 
 def make_plan(source: TableSource, step: RowStep, keeping: KeepingOptions, *, service: str) -> Plan:
-    """Build the requests of a table, and look up which of them are answered already.
+    """Plan the calls for a table; one in memory is planned now, others while they are read.
 
     Raises:
         InvalidRequestError: The table lacks a column. A bad row is no reason to raise; it becomes an error row.
@@ -191,7 +191,7 @@ def check_columns(frame: pd.DataFrame, step: RowStep, prefix: str) -> None:
 
 
 def make_chunk(frame: pd.DataFrame, step: RowStep, store: Store) -> Chunk:
-    """Build the requests of some rows."""
+    """Plan the calls for some rows, and look up which results the store has."""
     calls: dict[str, PlannedCall] = {}
     rows: list[str | SpeechLabError] = []
     for record in _records(frame, step):

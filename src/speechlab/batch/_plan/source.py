@@ -1,4 +1,4 @@
-"""Where rows come from: a table in memory, or pieces of one that need not fit there."""
+"""Tables as a source of rows: in memory, or read in pieces that fit there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Rows to work on.
+    """A table to work on.
 
     Attributes:
         whole: The table, if all of it is in memory.
@@ -54,7 +54,7 @@ class TableSource:
         """Read it.
 
         Args:
-            rows: Most rows of a piece of a file or stream; a table in memory comes whole.
+            rows: Maximum of rows in a piece of a file or stream; a table in memory comes whole.
             texts: Columns of a CSV file whose cells are texts, whatever they look like: ``007``, ``None``. Without
                 that, what a cell is would depend on the cells that happen to stand in the same piece.
         """
@@ -70,7 +70,7 @@ class TableSource:
 
 
 def open_source(source: Table) -> TableSource:
-    """Find out what was given, and look at its columns.
+    """Open a table of any of the kinds allowed, and read the names of its columns.
 
     Raises:
         InvalidRequestError: It is none of the kinds allowed, or there is no such file.
@@ -96,7 +96,7 @@ def _pieces_of(source: Iterable[Any]) -> TableSource:
     if first is None:
         return TableSource(frames=source)
     columns = tuple(_given(first).columns)
-    # what can be read only once has now been begun
+    # an iterator can be read only once, and its first piece is taken
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
     return TableSource(frames=frames, columns=columns)
 
@@ -134,7 +134,7 @@ def _file(path: Path) -> Path:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say it in our words if a file cannot be read as what its name says.
+    """Translate errors of reading a file as what its name says.
 
     Raises:
         InvalidRequestError: It cannot.

@@ -1,4 +1,4 @@
-"""What every operation does with a table: which columns it reads, what it asks of a row, what it adds."""
+"""The step of a batch: an operation asked of each row, with the columns that it reads and adds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that is to be made for a row, or for several that ask the same.
+    """A call to make for a row, or for several rows that ask the same.
 
     Attributes:
         key: Key of the result.
@@ -42,7 +42,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The result of a call, as it is kept.
+    """The result of a call, as the store keeps it.
 
     Attributes:
         response: Values for the store.
@@ -120,7 +120,7 @@ class RowStep(ABC):
 
     @abstractmethod
     def _check(self, same: dict[str, Any]) -> None:
-        """Refuse a parameter of all rows that no row could have."""
+        """Refuse parameters, the same for all rows, that no row could have."""
 
     def call(self, row: Row) -> PlannedCall:
         """Return the call for a row.
@@ -136,7 +136,7 @@ class RowStep(ABC):
         """The call for a text or recording with these parameters."""
 
     def _planned(self, operation: Operation[Any], **amounts: Any) -> PlannedCall:
-        """The call that an operation becomes; asking for its parameters checks it."""
+        """The call for an operation, which is checked by asking for its key."""
         key = operation.key(self._service, self._repeat)
         return PlannedCall(key, operation, operation.parameters, **amounts)
 
@@ -152,7 +152,7 @@ class RowStep(ABC):
         return CallResult(operation.kept(result), result.timing, operation.files(result), **amounts)
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
-        """The operation of a call, with all that sending it takes."""
+        """The operation of a call, ready to be sent."""
         return call.operation
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""The run: calls are made, paced and shown as they go."""
+"""Running a plan: calls are made, paced, limited by rules, and shown as they end."""

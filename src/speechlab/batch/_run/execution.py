@@ -1,4 +1,4 @@
-"""Running a plan: piece by piece, each result on disk before its row counts, and all of it written down as a run."""
+"""Execution of a plan, piece by piece: each result is on disk before its row counts, and the run is recorded."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Execution:
-    """One running of a plan.
+    """One execution of a plan.
 
     Attributes:
-        plan: What to ask.
-        options: How.
+        plan: The plan.
+        options: How it is run, complete.
         keep: Whether the assembled table stays in memory, in ``frames``.
         tally: Progress.
-        stop: The wish that it stop.
+        stop: The request to stop, if there is one.
         frames: The assembled pieces.
-        record: What is written down.
+        record: The record of the run.
         errors: Errors of rows, at most some of them, for ``on_error="raise"``.
     """
 
@@ -73,7 +73,7 @@ class Execution:
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
     async def run(self, store: Store, send: Send) -> None:
-        """Make the calls, and write down what came of them.
+        """Make the calls, and record their outcomes.
 
         Raises:
             AuthenticationError: The key is refused. What had come is in the store.
@@ -160,13 +160,13 @@ class Execution:
         self.record = store.run(self.record.id)
 
     def finish(self) -> None:
-        """Say what the user has to hear of how it ended.
+        """Tell the user how it ended, where the table does not say it.
 
         Raises:
             ExceptionGroup: Rows failed, and ``on_error="raise"``.
         """
         if self.stop and self.stop.reason:
-            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=5)  # the user's own line
+            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=5)  # the line that called
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)

@@ -1,4 +1,4 @@
-"""How a plan is run; nothing of it can change a result."""
+"""Options of a run; none of them can change a result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from speechlab.batch._run.progress import Progress, Watcher
 from speechlab.batch._run.rules import Budget, check_error_share
 
 DEFAULT_CONCURRENCY = 8
-"""Calls under way at once; the client's limiter begins with fewer, and may stay below."""
+"""Maximum of calls under way at once; the client's limiter begins with fewer, and may stay below."""
 
 
 class RunOptions(TypedDict, total=False):
-    """How a plan is run; none of these can change a result."""
+    """Options of a run; none of them can change a result."""
 
     concurrency: int
     progress: Progress
@@ -39,7 +39,7 @@ RUN_DEFAULTS: RunOptions = {
 
 
 def run_options(given: RunOptions) -> RunOptions:
-    """Check these options, and add those that are not given; see :func:`speechlab.batch.run`.
+    """Check the options, and add the defaults of those not given; see :func:`speechlab.batch.run`.
 
     Raises:
         InvalidRequestError: One is not allowed.

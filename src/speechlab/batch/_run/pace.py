@@ -1,4 +1,4 @@
-"""A pace: calls begun per second, at most."""
+"""Pacing: a maximum of calls begun per second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Pace:
-    """Hands out times at which calls may begin, evenly spaced.
+    """Evenly spaced times at which calls may begin.
 
     Args:
         rate: Calls per second.
@@ -31,7 +31,7 @@ class Pace:
 
 
 def paced(send: Send, rate: float | None) -> Send:
-    """Return the same sending, at most so many per second."""
+    """Limit a way of sending to ``rate`` calls begun per second; None is no limit."""
     if rate is None:
         return send
     pace = Pace(rate)

@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on: counts, a bar, a function of the user's."""
+"""Progress of a run: counts, and how they are shown by a bar, a function or a watcher."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
 
 _WIDE = 100
-"""Columns of a terminal from which on there is room for more than counts of errors."""
-_RECENT = 100
-"""Outcomes that wait for a watcher, at most; what comes between two looks beyond that is only counted."""
+"""Width of a terminal, in columns, at which the bar has room for more than the count of errors."""
+_MAX_RECENT = 100
+"""Outcomes kept for a watcher between two updates; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Counts:
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Something that shows a run; called by one thread, the one that the user's output belongs to."""
+    """An object that shows a run; called only by the thread that the user's output belongs to."""
 
     def begin(self, operation: str) -> None:
         """A run begins: synthesize, transcribe or translate."""
@@ -61,7 +61,7 @@ Progress = bool | Callable[[int, int], None] | Watcher
 
 
 class Tally:
-    """Counts of a run; written by the loop that runs it, read by whoever shows them."""
+    """Counts of a run; written by the loop that runs it, read by the thread that shows them."""
 
     def __init__(self) -> None:
         self.started = False
@@ -72,11 +72,11 @@ class Tally:
         self.audio_s = 0.0
         self.characters = 0
         self.tokens = 0
-        self._recent: deque[Outcome] = deque(maxlen=_RECENT)
+        self._recent: deque[Outcome] = deque(maxlen=_MAX_RECENT)
         self._began = time.perf_counter()
 
     def planned(self, calls: int, cached: int, invalid: int = 0) -> None:
-        """Add what a piece of the table takes."""
+        """Add the calls that a piece of the table takes."""
         self.total += calls
         self.invalid += invalid
         self.statuses["cached"] += cached
@@ -92,22 +92,22 @@ class Tally:
         self.done += 1
 
     def counts(self) -> Counts:
-        """How far it is."""
+        """Return how far the run is."""
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
         return Counts(self.done, self.total, statuses["error"], statuses["cached"], elapsed_s, self.invalid)
 
     def take(self) -> list[Outcome]:
-        """Hand out, once, the last calls that ended."""
+        """Return the last calls that ended, each only once."""
         taken: list[Outcome] = []
-        while self._recent:  # the loop may add meanwhile; nobody else takes
+        while self._recent:  # the loop may add meanwhile; only this thread takes
             taken.append(self._recent.popleft())
-            if len(taken) == _RECENT:
+            if len(taken) == _MAX_RECENT:
                 break
         return taken
 
-    def facts(self, *, narrow: bool) -> dict[str, str]:
-        """What stands behind a bar, besides what tqdm itself tells; on a narrow screen the bar needs the room."""
+    def figures(self, *, narrow: bool) -> dict[str, str]:
+        """Return the figures shown behind a bar, besides those of tqdm; fewer on a narrow screen."""
         elapsed = time.perf_counter() - self._began
         shown = {"errors": f"{self.statuses['error']}"}
         if self.statuses["cached"]:
@@ -127,7 +127,7 @@ class Tally:
 
 
 class Display:
-    """Shows a tally; used by one thread, the one that the user's output belongs to.
+    """The display of a tally; used only by the thread that the user's output belongs to.
 
     Args:
         tally: What to show.
@@ -142,7 +142,7 @@ class Display:
         self._watched = False
 
     def show(self) -> None:
-        """Bring what is shown up to date."""
+        """Update what is shown."""
         if not self._tally.started or self._progress is False:
             return
         if isinstance(self._progress, Watcher):
@@ -176,11 +176,11 @@ class Display:
         self._bar.total = self._tally.total
         if self._tally.done > self._bar.n:
             narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _WIDE
-            self._bar.set_postfix(self._tally.facts(narrow=narrow), refresh=False)
+            self._bar.set_postfix(self._tally.figures(narrow=narrow), refresh=False)
             self._bar.update(self._tally.done - self._bar.n)
 
     def close(self) -> None:
-        """Show the end."""
+        """Show the last state, and end the display."""
         try:
             self.show()
         finally:
@@ -196,7 +196,7 @@ def _in_notebook() -> bool:
 
 
 class _Cell:
-    """A file whose last line is a cell's output.
+    """A file for tqdm that shows its last line as the output of a notebook's cell.
 
     It is plain text, so a notebook that is opened again or exported shows how the bar ended. A widget would be gone,
     and tqdm's own for notebooks is one.
@@ -208,7 +208,7 @@ class _Cell:
         self._handle: Any = None
 
     def write(self, text: str) -> None:
-        """Show a line in place of the one before."""
+        """Replace the line that is shown."""
         from IPython.display import display
 
         line = {"text/plain": text.strip()}
@@ -220,4 +220,4 @@ class _Cell:
             self._handle.update(line, raw=True)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing; nothing is buffered."""

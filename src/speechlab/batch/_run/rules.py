@@ -1,4 +1,4 @@
-"""When a run stops before its end: a budget, too many failures, or someone's wish."""
+"""Rules by which a run stops early: a budget, too many failures, or a request."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.step import PlannedCall
 
 _FEW = 20
-"""Calls after which a share of errors begins to mean something."""
+"""Calls before which a share of errors means nothing."""
 _S_PER_CHARACTER = 0.15
-"""Seconds of speech that a character takes, until the run itself tells: slow Japanese."""
-_ROWS_FAULT = (InvalidRequestError, AudioError, BadRequestError)
-"""Errors that say nothing about the service."""
+"""Seconds of speech per character (slow Japanese), until the run has speech of its own to estimate from."""
+_FAULTS_OF_ROWS = (InvalidRequestError, AudioError, BadRequestError)
+"""Errors that a row causes, and that say nothing about the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run may spend at most. It stops before a call that would pass one of these.
+    """The maximum that a run may spend. It stops before a call that would pass one of these.
 
     Attributes:
         calls: Calls made; repetitions of a failed call by the client do not count again.
@@ -56,7 +56,7 @@ def check_error_share(value: object) -> None:
 
 
 class Stop:
-    """The wish that a run stop; may be made by any thread, and is granted between calls."""
+    """A request to stop a run; any thread may make it, and it is granted between calls."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -67,14 +67,14 @@ class Stop:
         return self._event.is_set()
 
     def set(self, reason: str, status: str = "stopped") -> None:
-        """Wish it; the first reason counts."""
+        """Request it; the first reason counts."""
         if not self._event.is_set():
             self.reason, self.status = reason, status
             self._event.set()
 
 
 class Rules:
-    """Watches what a run spends and how its calls end.
+    """The rules of a run, which watch what it spends and how its calls end.
 
     Args:
         budget: What it may spend.
@@ -93,7 +93,7 @@ class Rules:
         self._spoken = 0
 
     def admit(self, call: PlannedCall) -> float | None:
-        """Reserve what a call will take.
+        """Reserve the cost of a call.
 
         Returns:
             The seconds of audio reserved, to be given back to :meth:`ended`, or None if the run must stop.
@@ -119,12 +119,12 @@ class Rules:
         return self.audio_s / self._spoken if self._spoken and self.audio_s else _S_PER_CHARACTER
 
     def ended(self, call: PlannedCall, outcome: Outcome, reserved_s: float) -> None:
-        """Learn how a call ended."""
+        """Count the outcome of a call, and stop the run if too many have failed."""
         self._reserved_s -= reserved_s
         self.audio_s += outcome.audio_s
         if outcome.audio_s:
             self._spoken += call.characters
-        if isinstance(outcome.error, _ROWS_FAULT):
+        if isinstance(outcome.error, _FAULTS_OF_ROWS):
             return
         self._ended += 1
         self._failed += outcome.error is not None

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 _LARGE = 200_000
 _MAX_WAITING = 4
-"""Calls begun, at most, for each that may be under way; the others wait before they are sent again."""
+"""Calls begun for each that may be under way; those beyond wait to be sent again."""
 _GRACE_S = 1.0
-"""How long calls under way may go on when someone interrupts; they are paid for."""
+"""How long calls under way, which are paid for, may go on after an interrupt."""
 
 
 class Writer:
-    """Keeps results: all that came in one turn of the loop are one commit.
+    """The writer of results: all that came in one turn of the loop are one commit.
 
     A row of its own for each commit would cost more than the rest of the bookkeeping; nothing counts as done before
     its commit, so a killed process loses only what was under way.
@@ -48,7 +48,7 @@ class Writer:
             StoreError: It cannot be written.
         """
         for data, suffix in result.files.values():
-            if len(data) > _LARGE:  # beside the loop; the writer then finds it there
+            if len(data) > _LARGE:  # in a thread; the writer then finds it there
                 await asyncio.to_thread(self._store.blobs.add, data, suffix)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Stored] = loop.create_future()
@@ -84,7 +84,7 @@ class Writer:
 
 @dataclass(eq=False, slots=True)
 class _WindowPlace:
-    """Where a call is made; lent to another while it waits before it is sent again."""
+    """A place in the window; lent to another call while its own waits to be sent again."""
 
     window: Window
     lent: bool = False
@@ -94,22 +94,22 @@ _place: ContextVar[_WindowPlace | None] = ContextVar("place", default=None)
 
 
 def lend_places(event: CallEvent) -> None:
-    """Listen to a client, so that calls that wait before they are sent again keep no others from being made."""
+    """Lend the place of a call that waits to be sent again; listens to a client's events."""
     place = _place.get()
     if place is not None and event.kind in {"retry", "request"}:
         place.window.lend(place, lent=event.kind == "retry")
 
 
 class Window:
-    """Makes calls, at most so many at once, and never waits for a whole batch of them.
+    """A sliding window of calls: as soon as one ends, the next begins.
 
     Args:
         send: Makes a call.
         operation: Name of the operation.
         store: Where results go.
         rules: When to stop.
-        tally: What is told of progress.
-        width: Calls under way at once.
+        tally: Progress.
+        width: Maximum of calls under way at once.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Window:
             await asyncio.gather(*left, return_exceptions=True)
 
     def lend(self, place: _WindowPlace, *, lent: bool) -> None:
-        """Let another call be made while this one waits, or no longer."""
+        """Lend a place to another call, or take it back."""
         if place.lent != lent:
             place.lent = lent
             self._lent += 1 if lent else -1
@@ -170,7 +170,7 @@ class Window:
             self._tasks.add(asyncio.create_task(self._work(call), context=self._context.copy()))
 
     async def _interrupted(self) -> None:
-        # the wish may come from any thread, so it is looked for instead of waited for
+        # any thread may request it, so it is polled
         while self._rules.stop.status != "interrupted":  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         await asyncio.sleep(_GRACE_S)

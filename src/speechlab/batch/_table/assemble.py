@@ -1,4 +1,4 @@
-"""Back to a table: the input's rows in the input's order, with typed columns for what came of each."""
+"""Assembly of tables: the input's rows in the input's order, with typed columns for their outcomes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def assemble(plan: Plan) -> pd.DataFrame:
-    """Make the table of a plan from what the store knows now, without asking anything.
+    """Make the table of a plan from what the store holds now, without any call.
 
     Useful after a run that was stopped, or by another program while one is going on.
 
     Args:
-        plan: What was or is to be asked.
+        plan: The plan.
 
     Returns:
         The input's columns, index and order, and the result columns. Rows that the store can answer are ``cached``;
@@ -50,7 +50,7 @@ def assemble(plan: Plan) -> pd.DataFrame:
 
 
 def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
-    """Return what the store says of each request of some rows."""
+    """Return the outcome of each call for some rows, as far as the store knows it."""
     found = store.get_many(chunk.calls)
     failed = store.failures([key for key in chunk.calls if key not in found])
     outcomes: dict[str, Outcome] = {}

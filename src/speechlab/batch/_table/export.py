@@ -1,4 +1,4 @@
-"""Pieces of a table that differ in their types, as those of a CSV file do, become one file."""
+"""Common types for the pieces of a table, which differ where they come from a CSV file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:
-    """How wide the codes of categories and the places of texts are depends on the piece."""
+    """The widest form of a type: the width of codes and offsets depends on the piece."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -84,7 +84,7 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _noted(metadata: dict[bytes, bytes], kept: set[str]) -> dict[bytes, bytes]:
-    """What pandas noted of a piece's columns, but for those that have another type now."""
+    """The notes of pandas on a piece's columns, without columns whose type has changed."""
     if b"pandas" not in metadata:
         return metadata
     noted: dict[str, Any] = json.loads(metadata[b"pandas"])

@@ -1,4 +1,4 @@
-"""What a run writes down besides its results: versions, and its table as a Parquet file."""
+"""The record of a run besides its results: versions, and its table as Parquet files."""
 
 from __future__ import annotations
 
