@@ -12,8 +12,10 @@ import pytest
 import soundfile
 
 from speechlab import batch
-from speechlab.client import Client
-from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest
+from speechlab.audio import AudioClip
+from speechlab.client import Client, Synthesize, Transcribe
+from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest, Voice
+from speechlab.errors import InvalidRequestError
 
 VOICES = [
     {
@@ -158,3 +160,25 @@ def test_no_field_of_the_contract_was_forgotten(lab, operation, request_model, b
     fields = {"voice" if name == "voice_id" else name for name in call.parameters}
     assert fields <= tried, "a parameter without a test that it changes the key"
     assert "repeat" in inspect.signature(plan).parameters
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.int64(1), np.float32(1), True], ids=repr)
+def test_a_number_in_a_cell_has_the_key_of_the_number(lab, value):
+    frame = pd.DataFrame({"text": "hello", "mine": pd.Series([value, None], dtype=object)})
+    rows = batch.plan_synthesis(frame, lab, voice=VOICES[0]["id"], temperature="mine").rows
+    voice = Voice.parse(VOICES[0])
+    if value is True:
+        assert isinstance(rows[0], InvalidRequestError)
+    else:
+        assert rows[0] == Synthesize("hello", voice=voice, format="flac", temperature=1).key("service/1")
+    assert rows[1] == Synthesize("hello", voice=voice, format="flac").key("service/1")
+
+
+def test_a_recording_has_one_key_however_it_is_given(lab, tmp_path):
+    clip = AudioClip(np.full(1600, 0.1, np.float32), 16000)
+    data = clip.encode("wav")
+    path = tmp_path / "a.wav"
+    path.write_bytes(data)
+    cells = pd.Series([clip, data, path, str(path)], dtype=object)
+    rows = batch.plan_transcription(pd.DataFrame({"audio": cells}), lab).rows
+    assert set(rows) == {Transcribe(clip).key("service/1")}
