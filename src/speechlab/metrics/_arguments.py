@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from speechlab._arguments import is_frame, is_number, is_whole_number
+from speechlab._arguments import is_frame, is_number
 from speechlab.errors import InvalidRequestError
 
 
@@ -54,29 +54,6 @@ def check_choice(value: object, choices: Iterable[str], argument: str, what: str
     if not isinstance(value, str) or value not in names:
         message = f"{what} {value!r:.60}; use one of {', '.join(map(repr, names))}"
         raise InvalidRequestError(message, parameter=argument)
-
-
-def check_level(level: object) -> None:
-    """Refuse a level that is no probability."""
-    if not is_number(level) or not 0 < float(level) < 1:
-        message = f"a confidence level lies between 0 and 1, not at {level!r:.60}; use 0.95 for 95 %"
-        raise InvalidRequestError(message, parameter="level")
-
-
-def check_draws(n: object) -> None:
-    """Refuse a bootstrap without draws."""
-    if not is_whole_number(n) or n < 1:
-        message = f"a bootstrap needs draws, a whole number of them, not n={n!r:.60}; use 1000 or more"
-        raise InvalidRequestError(message, parameter="n")
-
-
-def check_seed(seed: object) -> None:
-    """Refuse a seed that would not give the same draws again."""
-    if not is_whole_number(seed) or seed < 0:
-        message = (
-            f"seed={seed!r:.60} is no seed; give a whole number from 0 on, so that the same draws come again"
-        )
-        raise InvalidRequestError(message, parameter="seed")
 
 
 def check_number(value: object, argument: str, low: float, high: float, unit: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from speechlab._arguments import require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_draws, check_level, check_seed
-from speechlab.metrics._rates.summary import summarize
+from speechlab.metrics._rates.summary import summary
+from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +65,7 @@ def by_bins(
     """
     import pandas as pd
 
-    check_level(level)
-    check_draws(n)
-    check_seed(seed)
+    draws = Bootstrap(level, n, seed, groups)
     require_columns(scored, column, argument="scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
@@ -80,9 +78,7 @@ def by_bins(
     places[np.isnan(values)] = len(edges)  # after all others
     inside = ((places >= 0) & (places < len(edges) - 1)) | np.isnan(values)
     key = "speechlab bin"
-    table = summarize(
-        scored.assign(**{key: places})[inside], by=[key], level=level, n=n, seed=seed, groups=groups
-    )
+    table = summary(scored.assign(**{key: places})[inside], [key], draws)
     if not isinstance(bins, int):
         table = _with_empty_bins(table, key, len(edges) - 1)
     number = table.pop(key).to_numpy(dtype=np.int64)
@@ -107,7 +103,6 @@ def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
 
 
 def _edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
-
     if isinstance(bins, int):
         if bins < 1 or isinstance(bins, bool):
             message = f"bins={bins!r} is no number of bins; give 1 or more, or a list of edges"

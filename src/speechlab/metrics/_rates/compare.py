@@ -14,8 +14,7 @@ from speechlab._arguments import column_names, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import check_draws, check_level, check_seed
-from speechlab.metrics._statistics.bootstrap import Interval, draw_sums, percentiles, sum_blocks
+from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe
 
 if TYPE_CHECKING:
@@ -163,11 +162,9 @@ def compare(
         InvalidRequestError: A column is missing, an utterance occurs twice, none is common, the references differ,
             or the rows are not all of one unit.
     """
-    check_level(level)
-    check_draws(n)
-    check_seed(seed)
+    draws = Bootstrap(level, n, seed, groups)
     first_name, second_name = _names(names)
-    both, excluded = _matched(frame_a, frame_b, on, groups)
+    both, excluded = _matched(frame_a, frame_b, on, draws.columns)
     units = sorted({*both["unit_a"].astype(str), *both["unit_b"].astype(str)})
     if len(units) > 1:
         message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
@@ -175,10 +172,8 @@ def compare(
     first = both["errors_a"].to_numpy(dtype=np.int64)
     second = both["errors_b"].to_numpy(dtype=np.int64)
     lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
-    blocks = (
-        sum_blocks(both["block"], first, second, lengths) if groups is not None else [first, second, lengths]
-    )
-    interval, p_bootstrap = _paired_bootstrap(np.column_stack(blocks), level=level, n=n, seed=seed)
+    blocks = draws.within(both, f"{_BLOCK}_a").blocks(np.column_stack([first, second, lengths]))
+    interval, p_bootstrap = _paired_bootstrap(blocks, draws)
     length = max(int(lengths.sum()), 1)
     return Comparison(
         names=(first_name, second_name),
@@ -194,7 +189,7 @@ def compare(
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=level,
-        blocks=len(blocks[0]),
+        blocks=len(blocks),
         empty_references=int((lengths == 0).sum()),
     )
 
@@ -219,7 +214,6 @@ def compare_all(systems: Mapping[str, pd.DataFrame], level: float = 0.95, **opti
             f"systems is {systems!r:.60} ({type(systems).__name__}); give a dict from name to scored table"
         )
         raise InvalidRequestError(message, parameter="systems")
-    check_level(level)
     rows = [
         compare(systems[a], systems[b], names=(str(a), str(b)), level=level, **options).row()
         for a, b in combinations(systems, 2)
@@ -260,18 +254,17 @@ def _tokens(both: pd.DataFrame, unit: str) -> Iterator[tuple[Tokens, Tokens, Tok
         yield split(reference), split(first), split(second)
 
 
-def _paired_bootstrap(rows: NDArray[np.int64], *, level: float, n: int, seed: int) -> tuple[Interval, float]:
-    if len(rows) < 2:
-        return Interval(math.nan, math.nan), math.nan
-    sums = draw_sums(rows, n=n, seed=seed)
+def _paired_bootstrap(blocks: NDArray[np.int64], draws: Bootstrap) -> tuple[Interval, float]:
+    sums = draws.sums(blocks)
     differences = (sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1)
     # Each tail gets one draw more than it has, so that p is never 0, which no finite number of draws could show.
     tail = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    return percentiles(differences, level), min(1.0, 2 * (tail + 1) / (n + 1))
+    p = min(1.0, 2 * (tail + 1) / (len(sums) + 1)) if len(sums) else math.nan
+    return draws.interval(differences), p
 
 
 def _matched(
-    frame_a: pd.DataFrame, frame_b: pd.DataFrame, on: str | Sequence[str] | None, groups: str | None
+    frame_a: pd.DataFrame, frame_b: pd.DataFrame, on: str | Sequence[str] | None, blocks: list[Any]
 ) -> tuple[pd.DataFrame, int]:
     """Rows of both tables side by side, scored in both, and how many were left out."""
     keys = None if on is None else column_names(on, "on")
@@ -280,12 +273,10 @@ def _matched(
             "on=[] names no column; name those that tell utterances apart, or leave it out to go by the index"
         )
         raise InvalidRequestError(message, parameter="on")
-    left = _keyed(frame_a, keys, "frame_a", extra=groups)
+    left = _keyed(frame_a, keys, "frame_a", blocks)
     right = _keyed(frame_b, keys, "frame_b")
     both = left.add_suffix("_a").join(right.add_suffix("_b"), how="outer")
     done = both[both["errors_a"].notna() & both["errors_b"].notna()]
-    if groups is not None:
-        done = done.assign(block=done[f"{_BLOCK}_a"])
     if done.empty:
         message = (
             "the two tables have no scored utterance in common; check the index, or name the columns with on="
@@ -303,13 +294,14 @@ def _matched(
     return done, len(both) - len(done)
 
 
-def _keyed(frame: pd.DataFrame, keys: list[str] | None, name: str, extra: str | None = None) -> pd.DataFrame:
+def _keyed(
+    frame: pd.DataFrame, keys: list[str] | None, name: str, blocks: Sequence[Any] = ()
+) -> pd.DataFrame:
     hint = "Pass tables that speechlab.metrics.score returned"
-    extras = [] if extra is None else [extra]
-    require_columns(frame, *(keys or []), *_NEEDED, *extras, argument=name, hint=hint)
+    require_columns(frame, *(keys or []), *_NEEDED, *blocks, argument=name, hint=hint)
     # Under a name of its own: the block may also be a key, or one of the figures.
-    frame = frame if extra is None else frame.assign(**{_BLOCK: frame[extra]})
-    wanted = [*_NEEDED, *([] if extra is None else [_BLOCK])]
+    copies = {_BLOCK: frame[blocks[0]]} if blocks else {}
+    frame = frame.assign(**copies)
     keyed = frame if keys is None else frame.set_index(keys)
     if not keyed.index.is_unique:
         twice = keyed.index[keyed.index.duplicated()].tolist()[0]
@@ -317,4 +309,4 @@ def _keyed(frame: pd.DataFrame, keys: list[str] | None, name: str, extra: str | 
             f"{name} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
         )
         raise InvalidRequestError(message, parameter="on")
-    return keyed[wanted]
+    return keyed[[*_NEEDED, *copies]]

@@ -25,8 +25,8 @@ from speechlab.metrics._alignment.units import (
     prepare,
     warn_if_unspaced,
 )
-from speechlab.metrics._arguments import as_texts, check_draws, check_level, check_seed
-from speechlab.metrics._statistics.bootstrap import Interval, ratio_interval, sum_blocks
+from speechlab.metrics._arguments import as_texts
+from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -271,13 +271,8 @@ class ErrorRate:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
         """
-        check_level(level)
-        check_draws(n)
-        check_seed(seed)
-        errors, lengths = self.errors_by_utterance, self.lengths_by_utterance
-        if groups is not None:
-            errors, lengths = sum_blocks(groups, errors, lengths)
-        return ratio_interval(errors, lengths, level=level, n=n, seed=seed)
+        draws = Bootstrap(level, n, seed, groups)
+        return draws.ratio(self.errors_by_utterance, self.lengths_by_utterance)
 
     @property
     def signature(self) -> str:

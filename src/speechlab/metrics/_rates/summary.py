@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import column_names, require_columns
-from speechlab.metrics._arguments import check_draws, check_level, check_seed
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES
-from speechlab.metrics._statistics.bootstrap import ratio_interval, sum_blocks
+from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,19 +48,20 @@ def summarize(
     Raises:
         InvalidRequestError: A column is missing, or a scored row has no block, or an argument makes no sense.
     """
+    return summary(scored, by, Bootstrap(level, n, seed, groups))
+
+
+def summary(scored: pd.DataFrame, by: str | Sequence[str], draws: Bootstrap) -> pd.DataFrame:
+    """The table of :func:`summarize`."""
     import pandas as pd
 
-    check_level(level)
-    check_draws(n)
-    check_seed(seed)
     keys = column_names(by, "by")
-    blocks = [] if groups is None else [groups]
     hint = "Pass what speechlab.metrics.score returned"
-    require_columns(scored, *keys, *blocks, *_NEEDED, argument="scored", hint=hint)
+    require_columns(scored, *keys, *draws.columns, *_NEEDED, argument="scored", hint=hint)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
     for values, part in scored.groupby(names, observed=True, sort=True, dropna=False):
-        figures = _figures(part, level=level, n=n, seed=seed, groups=groups)
+        figures = _figures(part, draws)
         rows.append(dict(zip(names, values, strict=True)) | figures)
     columns = [*names, *_SUMMARY]
     table = pd.DataFrame(rows, columns=columns)
@@ -90,7 +90,7 @@ _SUMMARY: dict[str, str] = {
 }
 
 
-def _figures(part: pd.DataFrame, *, level: float, n: int, seed: int, groups: str | None) -> dict[str, Any]:
+def _figures(part: pd.DataFrame, draws: Bootstrap) -> dict[str, Any]:
     done = part[part["errors"].notna()]
     errors = done["errors"].to_numpy(dtype=np.int64)
     lengths = done["reference_length"].to_numpy(dtype=np.int64)
@@ -101,8 +101,7 @@ def _figures(part: pd.DataFrame, *, level: float, n: int, seed: int, groups: str
     }
     if not len(done):
         return figures
-    blocks = sum_blocks(done[groups], errors, lengths) if groups is not None else [errors, lengths]
-    low, high = ratio_interval(*blocks, level=level, n=n, seed=seed)
+    low, high = draws.within(done).ratio(errors, lengths)
     figures |= {
         "error_rate": errors.sum() / max(lengths.sum(), 1),
         "error_rate_low": low,

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, is_number, is_whole_number
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_draws, check_level, check_seed
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
@@ -38,67 +39,97 @@ class Interval(NamedTuple):
     high: float
 
 
-def ratio_interval(
-    errors: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    *,
-    level: float,
-    n: int,
-    seed: int,
-) -> Interval:
-    """Percentile bootstrap interval of ``sum(errors) / sum(lengths)``.
+@dataclass(frozen=True)
+class Bootstrap:
+    """How intervals are drawn; what makes no sense is refused when it is made.
 
-    Args:
-        errors: Errors of each utterance or block.
-        lengths: Reference length of each, in tokens.
+    Attributes:
         level: Confidence level, between 0 and 1.
         n: How many draws.
         seed: The same seed gives the same interval, whatever the order of the utterances.
-
-    Returns:
-        The interval; both ends NaN if there are fewer than two utterances, of which nothing can be said.
+        groups: Names of blocks (speakers, files) that are drawn as wholes, one for each utterance, or the column of a
+            table that has them; None to draw utterances.
     """
-    check_level(level)
-    check_draws(n)
-    check_seed(seed)
-    if len(errors) < 2:
-        return Interval(math.nan, math.nan)
-    sums = draw_sums(np.column_stack([errors, lengths]), n=n, seed=seed)
-    return percentiles(sums[:, 0] / np.maximum(sums[:, 1], 1), level)
+
+    level: float
+    n: int
+    seed: int
+    groups: Any = None
+
+    def __post_init__(self) -> None:
+        if not is_number(self.level) or not 0 < float(self.level) < 1:
+            message = f"a confidence level lies between 0 and 1, not at {self.level!r:.60}; use 0.95 for 95 %"
+            raise InvalidRequestError(message, parameter="level")
+        if not is_whole_number(self.n) or self.n < 1:
+            message = (
+                f"a bootstrap needs draws, a whole number of them, not n={self.n!r:.60}; use 1000 or more"
+            )
+            raise InvalidRequestError(message, parameter="n")
+        if not is_whole_number(self.seed) or self.seed < 0:
+            message = (
+                f"seed={self.seed!r:.60} is no seed; give a whole number from 0 on, so that the same draws come "
+                "again"
+            )
+            raise InvalidRequestError(message, parameter="seed")
+
+    @property
+    def columns(self) -> list[Any]:
+        """Columns that a table must have for its blocks."""
+        return [] if self.groups is None else [self.groups]
+
+    def within(self, frame: pd.DataFrame, column: str | None = None) -> Bootstrap:
+        """The same for the rows of a table, whose column (None: the one that was given) names their blocks."""
+        if self.groups is None:
+            return self
+        return replace(self, groups=frame[self.groups if column is None else column].tolist())
+
+    def blocks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Figures of utterances, one row each, added up by block.
+
+        Raises:
+            InvalidRequestError: There is not one block name for each utterance, or one is missing.
+        """
+        return rows if self.groups is None else _sum_blocks(self.groups, rows)
+
+    def sums(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums of the columns over blocks that are drawn with replacement, as many as there are, one row a draw.
+
+        There are no draws of fewer than two blocks, of which nothing can be said.
+        """
+        if len(blocks) < 2:
+            return blocks[:0]
+        distinct, counts = np.unique(blocks, axis=0, return_counts=True)
+        total = int(counts.sum())
+        random = np.random.default_rng(self.seed)
+        step = max(1, _CELLS_AT_ONCE // len(distinct))
+        sums = np.empty((self.n, blocks.shape[1]), dtype=np.int64)
+        for start in range(0, self.n, step):
+            size = min(step, self.n - start)
+            sums[start : start + size] = random.multinomial(total, counts / total, size=size) @ distinct
+        return sums
+
+    def interval(self, draws: NDArray[np.float64]) -> Interval:
+        """The middle part of a figure's draws that holds ``level`` of them; both ends NaN if there are none."""
+        if not len(draws):
+            return Interval(math.nan, math.nan)
+        tail = (1 - self.level) / 2
+        low, high = np.quantile(draws, [tail, 1 - tail])
+        return Interval(float(low), float(high))
+
+    def ratio(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> Interval:
+        """Interval of ``sum(errors) / sum(lengths)``, from the errors and reference lengths of utterances."""
+        sums = self.sums(self.blocks(np.column_stack([errors, lengths])))
+        return self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1))
 
 
-def percentiles(values: NDArray[np.float64], level: float) -> Interval:
-    """The middle part of a distribution that holds ``level`` of it."""
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return Interval(float(low), float(high))
-
-
-def draw_sums(rows: NDArray[np.int64], *, n: int, seed: int) -> NDArray[np.int64]:
-    """Sums of the columns over rows that are drawn with replacement, as many as there are, ``n`` times."""
-    distinct, counts = np.unique(rows, axis=0, return_counts=True)
-    total = int(counts.sum())
-    random = np.random.default_rng(seed)
-    step = max(1, _CELLS_AT_ONCE // len(distinct))
-    sums = np.empty((n, rows.shape[1]), dtype=np.int64)
-    for start in range(0, n, step):
-        size = min(step, n - start)
-        sums[start : start + size] = random.multinomial(total, counts / total, size=size) @ distinct
-    return sums
-
-
-def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Add up columns by block (speaker, file), in order of first appearance.
-
-    Raises:
-        InvalidRequestError: There is not one block name for each utterance, or one is missing.
-    """
+def _sum_blocks(groups: object, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums by block, in order of first appearance."""
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         message = f"groups is {groups!r:.60}; give a list with the name of a block for each utterance"
         raise InvalidRequestError(message, parameter="groups")
     names = list(groups)
-    if columns and len(names) != len(columns[0]):
-        message = f"groups has {len(names)} entries for {len(columns[0])} utterances; give one for each"
+    if len(names) != len(rows):
+        message = f"groups has {len(names)} entries for {len(rows)} utterances; give one for each"
         raise InvalidRequestError(message, parameter="groups")
     numbers: dict[Any, int] = {}
     for position, name in enumerate(names):
@@ -109,10 +140,7 @@ def sum_blocks(groups: Iterable[Any], *columns: NDArray[np.int64]) -> list[NDArr
                 "leave out those without"
             )
             raise InvalidRequestError(message, parameter="groups")
-    index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-    sums = []
-    for column in columns:
-        total = np.zeros(len(numbers), dtype=np.int64)
-        np.add.at(total, index, column)
-        sums.append(total)
+    index = [numbers.setdefault(name, len(numbers)) for name in names]
+    sums = np.zeros((len(numbers), rows.shape[1]), dtype=np.int64)
+    np.add.at(sums, index, rows)
     return sums

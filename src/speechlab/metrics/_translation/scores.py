@@ -14,8 +14,8 @@ import numpy as np
 from speechlab._arguments import column_names, has_column, is_frame, require_columns
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import auto_unit, warn_if_unspaced
-from speechlab.metrics._arguments import as_texts, check_choice, check_draws, check_level, check_seed
-from speechlab.metrics._statistics.bootstrap import Interval, draw_sums, percentiles, sum_blocks
+from speechlab.metrics._arguments import as_texts, check_choice
+from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table, sources_of
 from speechlab.text import language_code
 
@@ -79,20 +79,16 @@ class TranslationScore:
         Returns:
             ``(low, high)``, 0 to 100; both NaN if there are fewer than two segments or blocks.
         """
-        check_level(level)
-        check_draws(n)
-        check_seed(seed)
+        return self._interval(metric, Bootstrap(level, n, seed, groups))
+
+    def _interval(self, metric: Metric, draws: Bootstrap) -> Interval:
         check_choice(metric, get_args(Metric), "metric", "there is no metric")
         if self._statistics is None:
             return Interval(math.nan, math.nan)
         rows = self._statistics[get_args(Metric).index(metric)]
-        if groups is not None:
-            rows = np.column_stack(sum_blocks(groups, *rows.T))
-        if len(rows) < 2:
-            return Interval(math.nan, math.nan)
         compute = _metrics("none", single=self.segments == 1)[metric]._compute_score_from_stats  # noqa: SLF001
-        sums = draw_sums(rows, n=n, seed=seed).tolist()
-        return percentiles(np.array([compute(row).score for row in sums]), level)
+        sums = draws.sums(draws.blocks(rows)).tolist()
+        return draws.interval(np.array([compute(row).score for row in sums]))
 
     def frame(self, level: float = 0.95, n: int = 1_000, seed: int = 0) -> pd.DataFrame:
         """One row for each metric: its name, ``score``, ``low``, ``high`` (0 to 100), ``segments``, ``signature``."""
@@ -241,12 +237,10 @@ def score_translations(
     """
     import pandas as pd
 
-    check_level(level)
-    check_draws(n)
-    check_seed(seed)
+    draws = Bootstrap(level, n, seed, groups)
     keys = column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
-    require_columns(frame, reference, hypothesis, *keys, *([] if groups is None else [groups]), hint=hint)
+    require_columns(frame, reference, hypothesis, *keys, *draws.columns, hint=hint)
     _tokenizer(tokenize, None)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
@@ -267,9 +261,8 @@ def score_translations(
             )
             figures |= {"empty_references": score.empty_references}
             figures |= {"signature": score.signature, "bleu_signature": score.bleu_signature}
-            blocks = done[groups].tolist() if groups is not None else None
             for metric in get_args(Metric):
-                low, high = score.confidence_interval(metric, level, n, seed, blocks)
+                low, high = score._interval(metric, draws.within(done))  # noqa: SLF001 - its own module
                 figures |= {metric: getattr(score, metric), f"{metric}_low": low, f"{metric}_high": high}
         rows.append(dict(zip(names, values, strict=True)) | figures)
     return pd.DataFrame(rows, columns=[*names, *_SUMMARY]).astype(_SUMMARY)
