@@ -80,29 +80,39 @@ def glossary_terms(
         [1, 0]
     """
     if is_frame(references):
-        require_columns(references, reference, hypothesis)
-        if hypotheses is not None:
-            message = "hypotheses stand in the table already; leave them out, or give two lists"
-            raise InvalidRequestError(message, parameter="hypotheses")
-        frame = references[references[reference].notna() & references[hypothesis].notna()]
-        if sources is None:
-            sources = sources_of(frame, source)
-        table = glossary_table(
-            as_texts(frame[reference].tolist(), reference),
-            as_texts(frame[hypothesis].tolist(), hypothesis),
-            glossary,
-            sources,
-            language,
-            source_language,
-        )
-        labels = frame.index.tolist()
+        rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
+        said = as_texts(rows[reference].tolist(), reference)
+        heard = as_texts(rows[hypothesis].tolist(), hypothesis)
+        table = glossary_table(said, heard, glossary, sources, language, source_language)
+        labels = rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
         return table
-    said, heard = (
-        as_texts(references, "references"),
-        as_texts(() if hypotheses is None else hypotheses, "hypotheses"),
-    )
+    said = as_texts(references, "references")
+    heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
     return glossary_table(said, heard, glossary, sources, language, source_language)
+
+
+def rows_and_sources(
+    frame: pd.DataFrame, hypotheses: object, sources: Sequence[str] | None, *columns: str
+) -> tuple[pd.DataFrame, Sequence[str] | None]:
+    """The rows of a table that have both texts, and the texts that were translated.
+
+    Args:
+        frame: The table.
+        hypotheses: What was given beside it, which is refused.
+        sources: The texts that were translated; None to take them from the table, if it has them.
+        columns: Columns of references, translations and sources.
+    """
+    reference, hypothesis, source = columns
+    require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
+    if hypotheses is not None:
+        message = "hypotheses stand in the table already; leave them out, or give two lists"
+        raise InvalidRequestError(message, parameter="hypotheses")
+    rows = frame[frame[reference].notna() & frame[hypothesis].notna()]
+    if sources is None and has_column(rows, source, "source"):
+        # A missing source holds no term.
+        sources = as_texts(["" if is_missing(text) else text for text in rows[source]], source)
+    return rows, sources
 
 
 def glossary_table(
@@ -154,13 +164,6 @@ def glossary_table(
         for term, spellings in targets.items()
     ]
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-
-
-def sources_of(frame: pd.DataFrame, source: str) -> list[str] | None:
-    """The column of sources, if there is one; a missing source holds no term."""
-    if not has_column(frame, source, "source"):
-        return None
-    return as_texts(["" if is_missing(text) else text for text in frame[source]], source)
 
 
 def _targets(glossary: Glossary) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -16,7 +16,7 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import auto_unit, warn_if_unspaced
 from speechlab.metrics._arguments import as_texts, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
-from speechlab.metrics._translation.glossary import glossary_table, sources_of
+from speechlab.metrics._translation.glossary import glossary_table, rows_and_sources
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -151,31 +151,32 @@ def translation_score(
         (56, 1)
     """
     if is_frame(references):
-        frame = references
-        require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
-        if hypotheses is not None:
-            message = "hypotheses stand in the table already; leave them out, or give two lists"
-            raise InvalidRequestError(message, parameter="hypotheses")
-        frame = frame[frame[reference].notna() & frame[hypothesis].notna()]
-        if sources is None:
-            sources = sources_of(frame, source)
-        references, hypotheses = frame[reference].tolist(), frame[hypothesis].tolist()
+        rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
+        references, hypotheses = rows[reference].tolist(), rows[hypothesis].tolist()
     if source_language is not None:
         language_code(source_language)
-    if sources is not None:
-        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
     said = _references(references)
     heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
     if len(said) != len(heard) or not said:
         message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
         raise InvalidRequestError(message, parameter="references")
-    if sources is not None and len(sources) != len(said):
-        message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
-        raise InvalidRequestError(message, parameter="sources")
+    if sources is not None:
+        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+        if len(sources) != len(said):
+            message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
+            raise InvalidRequestError(message, parameter="sources")
+    first = [texts[0] for texts in said]
     if language is None and str(tokenize) == "auto":
-        first = [texts[0] for texts in said]
         warn_if_unspaced(first, "name the language, as in language='ja', or a tokeniser: BLEU is near 0 else")
-    metrics = _metrics(_tokenizer(tokenize, language), single=len(said) == 1)
+    score = _score(said, heard, _tokenizer(tokenize, language))
+    if glossary is None:
+        return score
+    table = glossary_table(first, heard, glossary, sources, language, source_language)
+    return replace(score, glossary=table)
+
+
+def _score(said: list[list[str]], heard: list[str], tokenizer: str) -> TranslationScore:
+    metrics = _metrics(tokenizer, single=len(said) == 1)
     # sacrebleu wants a list of first references, one of second ones, and so on, with None where there is none.
     streams = list(zip_longest(*said))
     scores, statistics = {}, []
@@ -183,18 +184,13 @@ def translation_score(
         rows = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
         scores[name] = metric._aggregate_and_compute(rows).score  # noqa: SLF001
         statistics.append(np.array(rows, dtype=np.int64))
-    table = None
-    if glossary is not None:
-        table = glossary_table(
-            [texts[0] for texts in said], heard, glossary, sources, language, source_language
-        )
     return TranslationScore(
         scores["chrf"],
         scores["bleu"],
         str(metrics["chrf"].get_signature()),
         str(metrics["bleu"].get_signature()),
         len(said),
-        table,
+        None,
         sum(1 for texts in said if not "".join(texts).strip()),
         (statistics[0], statistics[1]),
     )
