@@ -82,8 +82,18 @@ def test_each_room_has_one_door(room):
     assert len(names) == len(set(names))
     for name in names:
         assert hasattr(module, name)
-    private = [path for path in (SOURCE / room).glob("*.py") if not path.name.startswith("_")]
-    assert not private, f"{private} should be private, behind the door of its room"
+    modules = [*(SOURCE / room).glob("*.py"), *(path.parent for path in (SOURCE / room).glob("*/__init__.py"))]
+    public = [path.name for path in modules if not path.name.startswith("_")]
+    assert not public, f"{public} should be private, behind the door of its room"
+
+
+def test_each_sub_room_says_what_it_is():
+    silent = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*/__init__.py")
+        if not path.read_text("utf-8").startswith('"""')
+    ]
+    assert not silent
 
 
 def test_rooms_are_entered_by_their_doors():

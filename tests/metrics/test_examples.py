@@ -14,9 +14,9 @@ for package in ("pyopenjtalk", "whisper_normalizer", "opencc"):
     pytest.importorskip(package)
 
 MODULES = [
-    f"{room.__name__}.{module.name}"
+    module.name
     for room in (speechlab.text, speechlab.metrics)
-    for module in pkgutil.iter_modules(room.__path__)
+    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
 ]
 
 
@@ -24,6 +24,10 @@ MODULES = [
 def test_docstrings(module):
     result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
+
+
+def test_modules_of_sub_rooms_are_among_them():
+    assert {"speechlab.text._languages.pinyin", "speechlab.metrics._rates.score"} <= set(MODULES)
 
 
 def test_guide():
