@@ -82,7 +82,10 @@ def test_each_room_has_one_door(room):
     assert len(names) == len(set(names))
     for name in names:
         assert hasattr(module, name)
-    modules = [*(SOURCE / room).glob("*.py"), *(path.parent for path in (SOURCE / room).glob("*/__init__.py"))]
+    modules = [
+        *(SOURCE / room).glob("*.py"),
+        *(path.parent for path in (SOURCE / room).glob("*/__init__.py")),
+    ]
     public = [path.name for path in modules if not path.name.startswith("_")]
     assert not public, f"{public} should be private, behind the door of its room"
 

@@ -1,4 +1,4 @@
-"""The value type of this room, and the whole-file functions around it."""
+"""Clips, the value type of this room, and the whole-file functions around it."""
 
 from __future__ import annotations
 

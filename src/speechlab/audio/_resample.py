@@ -1,4 +1,4 @@
-"""Other sample rates, by soxr."""
+"""Conversion of sample rates, by soxr."""
 
 from __future__ import annotations
 

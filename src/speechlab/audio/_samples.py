@@ -1,4 +1,4 @@
-"""What counts as samples: the checks and scalings that every other module of this room relies on."""
+"""Samples: the checks and scalings that every other module of this room relies on."""
 
 from __future__ import annotations
 

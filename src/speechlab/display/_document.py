@@ -1,4 +1,4 @@
-"""One HTML file that holds everything: for reports that are mailed, archived and opened without a network."""
+"""Documents: one HTML file that holds everything, to be mailed, archived and opened without a network."""
 
 from __future__ import annotations
 

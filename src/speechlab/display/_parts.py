@@ -1,4 +1,4 @@
-"""The parts that reprs and reports are made of.
+"""Parts that reprs and reports are made of.
 
 What is chosen here survives in a notebook that is reopened without being trusted: ``src`` on the ``audio`` element
 itself, pictures as PNG, words as visible text, and style in ``style`` attributes. Colours are those of the page or
@@ -157,7 +157,7 @@ def percent(rate: object) -> str:
 
 
 class _Column:
-    """How the cells of one column look: numbers to the right, floats with equally many decimals."""
+    """Looks of one column's cells: numbers to the right, floats with equally many decimals."""
 
     def __init__(self, values: list[object], *, right: bool = False) -> None:
         numbers = [value for value in values if is_number(value)]

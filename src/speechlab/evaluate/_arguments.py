@@ -1,4 +1,4 @@
-"""What a study is given, checked before anything is asked."""
+"""Checks of what studies are given, made before anything is sent."""
 
 from __future__ import annotations
 

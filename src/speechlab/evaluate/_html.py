@@ -1,4 +1,4 @@
-"""The parts of a round trip's page: the table of voices, and rows that can be heard."""
+"""HTML of a round trip's report: the table of voices, and rows that can be heard."""
 
 from __future__ import annotations
 
@@ -55,16 +55,18 @@ def summary_table(summary: pd.DataFrame) -> Html:
     return table(heads, rows, caption=caption, right=(2, 3, 4, 6, 7, 8))
 
 
-def clip_rows(rows: pd.DataFrame, *, most: int | None = None) -> Html:
+def clip_rows(rows: pd.DataFrame, *, max_rows: int | None = None) -> Html:
     """Return a table in which each utterance can be heard.
 
     Args:
         rows: Scored rows of a round trip.
-        most: How many rows to show, at most, the worst first; None for all of them, text by text.
+        max_rows: Show no more than these, the worst first; None for all of them, text by text.
     """
     by = ["id", "voice_name"] if "id" in rows.columns else ["voice_name"]
     shown = (
-        rows.sort_values(by) if most is None else rows.sort_values("error_rate", ascending=False).head(most)
+        rows.sort_values(by)
+        if max_rows is None
+        else rows.sort_values("error_rate", ascending=False).head(max_rows)
     )
     lines = [_line(row) for row in shown.to_dict("records")]
     more = len(rows) - len(shown)

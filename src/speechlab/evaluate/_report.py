@@ -1,4 +1,4 @@
-"""What a study returns: tables, a page, and files to keep."""
+"""Reports, which studies return: tables, a page, and files to keep."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Report(ABC):
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """Return what one must know to read the numbers: versions, signatures, counts."""
+        """Return what it takes to read the numbers: versions, signatures, counts."""
 
     def to_html(self) -> str:
         """Return the report as one self-contained page: no network, no scripts, sound included."""

@@ -28,7 +28,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpeechReport(Report):
-    """How well speech was understood.
+    """Report of how well speech was understood.
 
     Attributes:
         title: Title of the page.
@@ -78,7 +78,7 @@ class SpeechReport(Report):
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the summary and the rows, each of which can be heard."""
         rows = self.table.rename(columns={self.text: "text", self.language: "language"})
-        return [summary_table(self.summary), clip_rows(rows, most=clips)]
+        return [summary_table(self.summary), clip_rows(rows, max_rows=clips)]
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers and counts."""

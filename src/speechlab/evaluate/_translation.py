@@ -1,4 +1,4 @@
-"""Translation against references."""
+"""The study of translations against references, and its report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TranslationReport(Report):
-    """How close translations come to their references.
+    """Report of how close translations come to their references.
 
     Attributes:
         title: Title of the page.

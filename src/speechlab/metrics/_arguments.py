@@ -1,6 +1,5 @@
-"""Refusing what cannot be meant: every public function of this room checks its arguments here.
+"""Checks of arguments that this room needs beside the shared ones: texts, choices, numbers in a range.
 
-Tables and their columns are checked by what all rooms share (``speechlab._arguments``).
 What is wrong with an argument is refused, with the argument's name in the error; what is wrong with one row of a
 table is no business of this module, because one row stops nothing.
 """

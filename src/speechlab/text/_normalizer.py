@@ -1,4 +1,4 @@
-"""A normaliser is a tuple of named steps; everything else (explaining, hashing, offsets) follows from that.
+"""Normalisers: tuples of named steps; everything else (explaining, hashing, offsets) follows from that.
 
 Scores of differently normalised texts cannot be compared, so a normaliser has an id for people (``ja-v1``) and a
 hash of its rules for machines: a rule that changes without a new version is caught by a test that pins the hashes.

@@ -1,4 +1,4 @@
-"""Finding a normaliser by name or by language."""
+"""Normalisers by name or by language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dealing with packages of others: loading them without their warnings, and giving them only what they can take."""
+"""Packages of others: loaded without their warnings, and given only what they can take."""
 
 from __future__ import annotations
 

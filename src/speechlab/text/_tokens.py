@@ -1,4 +1,4 @@
-"""Splitting text into the units that are counted."""
+"""Tokens: words and characters of a text."""
 
 from __future__ import annotations
 

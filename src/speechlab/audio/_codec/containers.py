@@ -1,4 +1,4 @@
-"""Is a file all there? What the containers say of their own length, read with suspicion.
+"""Completeness of files: what containers say of their own length, read with suspicion.
 
 Decoders are lenient: a WAV, MP3 or OGG cut in half decodes to half a recording without a word. In a study that
 is a wrong number, so each container is walked first. Everything here works on the bytes alone, allocates nothing

@@ -1,4 +1,4 @@
-"""Bytes from anywhere to samples, within limits.
+"""Samples from bytes of any origin, within limits.
 
 soundfile reads WAV, OGG and FLAC, and PyAV what soundfile will not (a FLAC of unknown length, say). MP3 goes to PyAV
 straight away: libsndfile's decoder writes remarks to the process's stderr, sound files included.
@@ -27,7 +27,7 @@ _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """How much sound a file may unfold into; 28 KiB of FLAC can hold ten minutes of silence.
+    """Limits of the sound that a file may unfold into; 28 KiB of FLAC can hold ten minutes of silence.
 
     Seconds alone would not do, since a forged sample rate makes any number of frames short.
 
@@ -55,7 +55,7 @@ class DecodeLimits:
 
 
 class Decoded(NamedTuple):
-    """What a file held: samples, their rate in Hz, and the format of the file."""
+    """Content of a file: samples, their rate in Hz, and the format of the file."""
 
     samples: Samples
     sample_rate: int

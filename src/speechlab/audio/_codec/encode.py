@@ -1,4 +1,4 @@
-"""Samples to whole files."""
+"""Whole files from samples."""
 
 from __future__ import annotations
 

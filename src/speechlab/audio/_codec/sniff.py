@@ -1,4 +1,4 @@
-"""Which of the four input formats some bytes are, by their header alone (section 2.3 of the contract)."""
+"""Recognition of the four input formats by their header alone (section 2.3 of the contract)."""
 
 from __future__ import annotations
 

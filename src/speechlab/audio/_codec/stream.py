@@ -1,4 +1,4 @@
-"""Samples to bytes while they are still being made.
+"""Bytes from samples that are still being made.
 
 Whatever is joined from one encoder's output is a complete file. MP3 and OGG/Opus go through PyAV, because
 libsndfile's MP3, written append-only, reads back short, and its Opus holds back a second. OGG at rates that Opus

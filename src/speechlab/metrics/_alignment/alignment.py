@@ -45,7 +45,7 @@ class Edit(NamedTuple):
 
 
 class Alignment:
-    """How one hypothesis lines up with its reference. Not to be changed once it is made.
+    """Alignment of one hypothesis with its reference. Not to be changed once it is made.
 
     Attributes:
         separator: What stands between two tokens when they are shown: a space for words, nothing for characters.

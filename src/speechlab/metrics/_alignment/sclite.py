@@ -1,10 +1,10 @@
-"""Counts as NIST's scorer sclite gives them.
+"""Alignments and counts as NIST's scorer sclite makes them.
 
 sclite does not look for the fewest errors. It minimises a cost in which a substitution counts 4, an insertion or a
 deletion 3, so that a substitution is preferred to a deletion with an insertion, yet now and then three errors stand
 where two would do. Among equally cheap ways it takes, from the end backwards, a pair of words before an insertion
 before a deletion. With that, counts agree with the program in all cases that the tests try. Transcripts with its
-markings (alternates ``{a / b}``, optionally deletable words, fragments) are aligned in ``_sclite_marks``.
+markings (alternates ``{a / b}``, optionally deletable words, fragments) are aligned in ``sclite_marks``.
 
 Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite; the order of preference was found by experiment.
 """

@@ -1,4 +1,4 @@
-"""Reading a transcript with sclite's markings as a network of words.
+"""Networks of words, read from transcripts with sclite's markings.
 
 Alternates ``{ a / b / @ }`` are ways beside each other, an optionally deletable ``(word)`` is a word of its own kind,
 and of a fragment the hyphen stays. What is in no network is refused, with the place in the text.

@@ -1,4 +1,4 @@
-"""What is counted: how a text becomes a sequence of words, characters, kana or syllables.
+"""Units that are counted: how a text becomes a sequence of words, characters, kana or syllables.
 
 A :class:`Preparation` is the whole way from a text to its tokens, with the words that describe it in a signature.
 """
@@ -57,7 +57,7 @@ class Preparation:
 
     @property
     def separator(self) -> str:
-        """What stands between two tokens when they are shown."""
+        """Text between two tokens when they are shown."""
         return "" if self.unit in {"char", "reading"} else " "
 
     def canonical(self, texts: list[str]) -> list[str]:

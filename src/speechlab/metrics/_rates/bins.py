@@ -1,4 +1,4 @@
-"""Error rate against anything that can be measured: length, speed, loudness, noise."""
+"""Error rates of rows that are alike in a measure: length, speed, loudness, noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of difference it is in Chinese: another character that sounds alike, another tone, or another sound.
+"""Classes of differences in Chinese: another character that sounds alike, another tone, or another sound.
 
 A character error rate counts 他/她 like a mistake, though nobody can hear it; a pinyin error rate forgives 试/是. So
 each difference between a reference and its hypothesis is judged for itself, in the context of the reference, which

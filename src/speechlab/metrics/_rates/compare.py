@@ -1,4 +1,4 @@
-"""Which of two systems is better, and whether that could be chance."""
+"""Comparisons of two systems: their difference, an interval of it, and whether it could be chance."""
 
 from __future__ import annotations
 

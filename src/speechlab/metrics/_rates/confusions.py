@@ -1,4 +1,4 @@
-"""What is taken for what, what goes missing, what is made up."""
+"""Confusions: tokens taken for others, left out or made up, and how often."""
 
 from __future__ import annotations
 

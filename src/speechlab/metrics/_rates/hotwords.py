@@ -1,4 +1,4 @@
-"""Whether the words that matter came through."""
+"""Recall and precision of the words that matter."""
 
 from __future__ import annotations
 

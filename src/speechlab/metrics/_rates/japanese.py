@@ -1,4 +1,4 @@
-"""What kind of difference it is: another spelling, another word that sounds alike, or another sound.
+"""Classes of differences in Japanese: another spelling, another word that sounds alike, or another sound.
 
 A character error rate counts 今日/きょう like a mistake, and a reading error rate forgives 精度/制度. So each
 difference between a Japanese reference and its hypothesis is judged for itself, in the context of the reference:

@@ -106,59 +106,59 @@ def score(
     require_columns(frame, reference, hypothesis, hint=hint)
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
-    plans = _Plans(unit, normalize, counts)
+    scorers = _Scorers(unit, normalize, counts)
     if not has_column(frame, language, "language"):
-        plans.of(language)  # what is wrong for all rows is wrong with the call
+        scorers.of_language(language)  # what is wrong for all rows is wrong with the call
     rows = [
-        plans.row(said, heard, tag)
+        scorers.row(said, heard, tag)
         for said, heard, tag in zip(frame[reference], frame[hypothesis], languages, strict=True)
     ]
     return _attach(frame, rows)
 
 
-class _Plans:
-    """How rows are scored, language by language; what is wrong with a row becomes its ``score_error``."""
+class _Scorers:
+    """Scores rows of many languages; what is wrong with a row becomes its ``score_error``."""
 
     def __init__(self, unit: str, normalize: Normalize, counts: Counts) -> None:
         self._how = unit, normalize, counts
-        self._plans: dict[str, _Plan | InvalidRequestError] = {}
+        self._scorers: dict[str, _Scorer | InvalidRequestError] = {}
 
     def row(self, said: object, heard: object, tag: object) -> dict[str, Any]:
         if is_missing(tag):
             return {}
         try:
-            plan = self.of(tag)
+            scorer = self.of_language(tag)
         except InvalidRequestError as error:
             return {"score_error": str(error)}
         for name, cell in (("reference", said), ("hypothesis", heard)):
             if not isinstance(cell, str) and not is_missing(cell):
                 message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
-                return plan.labels | {"score_error": message}
+                return scorer.labels | {"score_error": message}
         if is_missing(said) or is_missing(heard):
-            return dict(plan.labels)
+            return dict(scorer.labels)
         try:
-            return plan.row(str(said), str(heard))
+            return scorer.row(str(said), str(heard))
         except InvalidRequestError as error:
-            return plan.labels | {"score_error": str(error)}
+            return scorer.labels | {"score_error": str(error)}
 
-    def of(self, tag: object) -> _Plan:
+    def of_language(self, tag: object) -> _Scorer:
         """The way to score rows of a language, or an error that says why there is none."""
         if not isinstance(tag, str):
             message = f"the language is {tag!r:.60} ({type(tag).__name__}), not a code such as 'ja'"
             raise InvalidRequestError(message, parameter="language")
-        if tag not in self._plans:
+        if tag not in self._scorers:
             try:
-                self._plans[tag] = _Plan(language_code(tag), *self._how)
+                self._scorers[tag] = _Scorer(language_code(tag), *self._how)
             except InvalidRequestError as error:
-                self._plans[tag] = error
-        plan = self._plans[tag]
-        if isinstance(plan, InvalidRequestError):
-            raise plan
-        return plan
+                self._scorers[tag] = error
+        scorer = self._scorers[tag]
+        if isinstance(scorer, InvalidRequestError):
+            raise scorer
+        return scorer
 
 
-class _Plan:
-    """How the rows of one language are scored."""
+class _Scorer:
+    """Scores rows of one language."""
 
     def __init__(self, language: str, unit: str, normalize: Normalize, counts: Counts) -> None:
         self.counts = counts

@@ -63,7 +63,7 @@ _SAID_TWICE = re.compile(r"(.{2,})\1$")
 
 
 class Dnsmos(NamedTuple):
-    """What DNSMOS guesses that people would say about noise and quality, from 1 (bad) to 5 (excellent).
+    """Guesses by DNSMOS of what people would say about noise and quality, from 1 (bad) to 5 (excellent).
 
     It was made to compare noise suppressors. It hears hiss, hum, reverberation and broken sound; it does not hear
     whether a voice is natural, whether it reads the right words, or whether it is the right voice.

@@ -1,4 +1,4 @@
-"""What can be measured on samples alone: level, loudness, silence, clipping, endings."""
+"""Measures of samples alone: level, loudness, silence, clipping, endings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLIPPED_RUN = 3
 
 
 class Silence(NamedTuple):
-    """Where a clip is silent, in windows of 10 ms."""
+    """Silences of a clip, in windows of 10 ms."""
 
     loud: NDArray[np.bool_]
     power: NDArray[np.float64]

@@ -41,7 +41,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals are drawn; what makes no sense is refused when it is made.
+    """A way of drawing intervals; what makes no sense is refused when it is made.
 
     Attributes:
         level: Confidence level, between 0 and 1.

@@ -1,1 +1,1 @@
-"""Scores of translations."""
+"""Scores of translations, and terms that had to be kept."""

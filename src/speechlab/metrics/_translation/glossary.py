@@ -1,4 +1,4 @@
-"""Whether the terms of a glossary came through a translation."""
+"""Terms of a glossary, and how often translations kept them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def glossary_terms(
     hypothesis: str = "translation",
     source: str = "text",
 ) -> pd.DataFrame:
-    """Tell for each term of a glossary how often it was kept.
+    """Count for each term of a glossary how often it was kept.
 
     A term is expected as often as it stands in the source, if the glossary names source terms and sources are
     given, and else as often as it stands in the reference. It is found as often as the translation of the same

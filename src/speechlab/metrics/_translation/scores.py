@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU and chrF by sacrebleu, with intervals, and whether the glossary was kept."""
+"""Scores of translations: BLEU and chrF by sacrebleu, with intervals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 
 @dataclass(frozen=True, slots=True)
 class TranslationScore:
-    """How close translations come to their references.
+    """Closeness of translations to their references.
 
     Attributes:
         chrf: chrF, 0 to 100 (Popović 2015), over the corpus.

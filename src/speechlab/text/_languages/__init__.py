@@ -1,1 +1,1 @@
-"""Rules of one language: Japanese, Chinese, English."""
+"""Rules of single languages (Japanese, Chinese, English), and texts as they are spoken."""
