@@ -26,6 +26,25 @@ _ATTRIBUTES = re.compile(r"\n\s*Attributes:\n(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^\s{4,}(\w+): (.*?)(?=^\s{4,}\w+: |\Z)", re.DOTALL | re.MULTILINE)
 _LIMITS = c.LIMITS
 _STRING = {"type": "string"}
+_CAUSES: tuple[tuple[int, tuple[str, ...], str], ...] = (
+    (400, ("tts",), "missing or invalid parameters (voice_id, text, format)"),
+    (400, ("tts",), "format not in the voice's formats"),
+    (400, ("tts",), "provider/format combination cannot stream while stream=true"),
+    (400, ("tts",), "unsupported sample rate"),
+    (400, ("tts",), "text exceeds the configured maximum (default 5,000 characters)"),
+    (400, ("asr",), "No audio data provided"),
+    (400, ("asr",), "Invalid base64 audio data"),
+    (400, ("asr",), "Unsupported audio format"),
+    (400, ("asr",), "invalid JSON, language, VAD settings or session id"),
+    (401, ("tts", "asr", "translate"), "invalid or missing API key"),
+    (403, ("tts",), "the key cannot use the provider behind the voice"),
+    (403, ("asr",), "valid key without batch-ASR access"),
+    (404, ("tts", "asr"), "the TTS or ASR service/provider is not registered"),
+    (429, ("tts", "asr"), "rate limit exceeded; retry with exponential backoff"),
+    (500, ("tts", "asr", "translate"), "internal server error"),
+    (502, ("asr",), "the router cannot reach the selected backend"),
+)
+"""The table of section 7.1: status, services and cause. Backend errors keep the backend's status and body."""
 
 
 def main() -> None:
@@ -290,7 +309,7 @@ def _errors(service: str, *statuses: int) -> dict[str, Any]:
     }
     said = {}
     for status in statuses:
-        causes = [row.cause for row in c.HTTP_CAUSES if row.status == status and service in row.endpoints]
+        causes = [cause for code, services, cause in _CAUSES if code == status and service in services]
         said[str(status)] = _error("; ".join(causes) or own[status])
         if status in {429, 503}:
             said[str(status)]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}

@@ -1,4 +1,4 @@
-"""Errors on the wire: HTTP bodies (section 2.8), causes (7.1), handshake refusals (5) and socket codes (7.2)."""
+"""Errors on the wire: HTTP bodies (section 2.8), handshake refusals (5) and socket codes (7.2)."""
 
 from __future__ import annotations
 
@@ -63,36 +63,6 @@ ERRORS: dict[str, ErrorKind] = _kinds(
     ("ErrHeadTooLarge", 117, 431),
 )
 """The embedded service's errors. Only 104 is fixed by the contract; the other numbers are ours, and stable."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpCause:
-    """A row of the table of section 7.1."""
-
-    status: int | None
-    endpoints: tuple[str, ...]
-    cause: str
-
-
-HTTP_CAUSES: tuple[HttpCause, ...] = (
-    HttpCause(400, ("tts",), "missing or invalid parameters (voice_id, text, format)"),
-    HttpCause(400, ("tts",), "format not in the voice's formats"),
-    HttpCause(400, ("tts",), "provider/format combination cannot stream while stream=true"),
-    HttpCause(400, ("tts",), "unsupported sample rate"),
-    HttpCause(400, ("tts",), "text exceeds the configured maximum (default 5,000 characters)"),
-    HttpCause(400, ("asr",), "No audio data provided"),
-    HttpCause(400, ("asr",), "Invalid base64 audio data"),
-    HttpCause(400, ("asr",), "Unsupported audio format"),
-    HttpCause(400, ("asr",), "invalid JSON, language, VAD settings or session id"),
-    HttpCause(401, ("tts", "asr", "translate"), "invalid or missing API key"),
-    HttpCause(403, ("tts",), "the key cannot use the provider behind the voice"),
-    HttpCause(403, ("asr",), "valid key without batch-ASR access"),
-    HttpCause(404, ("tts", "asr"), "the TTS or ASR service/provider is not registered"),
-    HttpCause(429, ("tts", "asr"), "rate limit exceeded; retry with exponential backoff"),
-    HttpCause(500, ("tts", "asr", "translate"), "internal server error"),
-    HttpCause(502, ("asr",), "the router cannot reach the selected backend"),
-    HttpCause(None, ("asr",), "backend errors are forwarded with the backend's status and body"),
-)
 
 
 class HandshakeCode(StrEnum):
