@@ -130,6 +130,7 @@ def test_mp3_behind_an_id3_tag_keeps_its_exact_length():
     assert decode(tag + FILES["mp3"]).frames == RATE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flac", "ogg", "mp3"])
 def test_ten_minutes_of_silence_in_a_few_bytes_meet_the_limit(name):
     bomb = AudioClip(np.zeros(600 * 8_000, np.float32), 8_000).encode(name)

@@ -205,6 +205,7 @@ def test_types_and_signatures_say_the_same(operation):
     assert {name for name in parameters(batch.run) if f"{name}: " not in batch.run.__doc__} == set()
 
 
+@pytest.mark.slow
 def test_a_tab_completes_arguments(monkeypatch):
     from IPython.core.completer import IPCompleter, provisionalcompleter
 

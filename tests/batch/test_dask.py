@@ -38,6 +38,7 @@ def test_an_executor_that_is_none(reverser, store):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, store=store, executor="cluster", **EN_JA)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle(cluster, reverser, translator, store):
     translator.delay_s = 0.05
     frame = pd.DataFrame({"text": [f"text number {n}" for n in range(160)]})
@@ -75,6 +76,7 @@ def test_the_rate_is_one_for_all_workers(cluster, reverser, translator, tmp_path
     assert began[-1] - began[0] >= 0.8 * 59 / LIMIT
 
 
+@pytest.mark.slow
 def test_the_worker_that_keeps_the_pace_is_killed(cluster, reverser, translator, store):
     translator.delay_s = 0.02
     frame = pd.DataFrame({"text": [f"paced and killed {n}" for n in range(120)]})

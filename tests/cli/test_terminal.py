@@ -225,6 +225,7 @@ def test_interrupting_any_command_says_so():
     assert told == "stopped\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_interrupting_jupyterlab_lets_it_ask_and_end(tmp_path):
     more = ("--", "--allow-root", "--ServerApp.token=test", f"--port={free_port()}")

@@ -40,6 +40,7 @@ def scored(references, hypotheses):
     return score(pd.DataFrame({"text": references, "hypothesis": hypotheses}), language="en", normalize=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rates", "seed", "vocabulary"),
     [
@@ -104,6 +105,7 @@ def test_a_system_is_not_better_than_itself():
     assert not result.significant
 
 
+@pytest.mark.slow
 def test_false_positives_are_as_rare_as_they_should_be():
     found = tried = 0
     found_bootstrap = 0
@@ -185,6 +187,7 @@ def false_positives(n, trials, seed=0):
     return found / trials
 
 
+@pytest.mark.slow
 def test_fifty_segments_are_enough_and_five_are_not():
     """Why ``hints`` warns below 50 segments."""
     assert false_positives(5, 1_000) > 0.1

@@ -296,6 +296,7 @@ def simulate_coverage(draw, *, corpora, utterances, groups=None):
     return covered / corpora
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth():
     def draw(random_, utterances):
         lengths = random_.integers(3, 20, utterances)
@@ -316,6 +317,7 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
     assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "low", "high"), [(2, 0.4, 0.65), (5, 0.75, 0.89), (20, 0.88, 0.955), (50, 0.91, 0.98)]
 )

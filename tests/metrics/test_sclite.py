@@ -22,6 +22,7 @@ def random_pairs(vocabulary, n, length, seed):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vocabulary", "length", "seed"),
     [
@@ -41,6 +42,7 @@ def test_sclite_agrees_on_every_utterance(tmp_path, vocabulary, length, seed):
     )
 
 
+@pytest.mark.slow
 def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
     nist.need_sctk()
     random_ = random.Random(6)

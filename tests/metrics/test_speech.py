@@ -119,6 +119,7 @@ def test_levels():
     assert measured(spike)["clipping_ratio"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [44_100, 48_000])
 def test_loudness_conforms_to_ebu_tech_3341(rate):
     def tone(*parts):
@@ -290,6 +291,7 @@ def test_errors_name_the_value(call, hint):
         call()
 
 
+@pytest.mark.slow
 def test_dnsmos_hears_noise():
     for package in ("speechmos", "onnxruntime"):
         pytest.importorskip(package) if package == "onnxruntime" else _need_speechmos()

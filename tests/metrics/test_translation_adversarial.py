@@ -45,6 +45,7 @@ def check(segments, tokenize):
     assert ours.segments == len(hypotheses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
 @settings(deadline=None, max_examples=40)
 @given(SEGMENTS)

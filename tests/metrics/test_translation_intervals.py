@@ -67,6 +67,7 @@ def test_intervals_are_repeatable_and_blocks_widen_them():
     assert (frame["low"] < frame["score"]).all()
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth():
     truth = translation_score(*corpus(8_000, seed=99)).chrf
     inside = 0

@@ -331,6 +331,7 @@ def test_errors_pass_through_and_free_everything():
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["run", "call"])
 def test_a_failure_after_everybody_left_is_silent(how):
     complaints: list[dict[str, object]] = []

@@ -112,6 +112,7 @@ def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(tools, erro
         assert (reply.status, reply.json()["engine"]) == (200, None)
 
 
+@pytest.mark.slow
 def test_a_data_folder_that_fails_is_not_ready(stage, error_body, tmp_path):
     with stage(data_dir=tmp_path) as service:
         assert service.http.request("GET", "/readyz").status == 200

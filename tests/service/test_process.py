@@ -149,6 +149,7 @@ def test_unknown_settings_are_warned_of_in_the_log(start):
     assert "SPEECHLAB_SERVICE_PROT" in json.loads(err.splitlines()[0])["event"]
 
 
+@pytest.mark.slow
 def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
     holders = []
     for name in ("a", "b"):
@@ -183,6 +184,7 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
             holder.stdout.close()
 
 
+@pytest.mark.slow
 def test_it_stops_when_no_user_ever_comes(start, tmp_path):
     process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1")
     process.ready()
@@ -227,6 +229,7 @@ def test_the_door_holds_what_it_names():
         assert getattr(door, name) is not None
 
 
+@pytest.mark.slow
 def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path, tools):
     blocked = tmp_path / "cache"
     blocked.write_text("a file where a folder is needed")

@@ -154,6 +154,7 @@ def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(sta
     assert row.audio_bytes < 16_000_000
 
 
+@pytest.mark.slow
 def test_163_a_reader_that_is_merely_slow_gets_everything(stage, talk):
     with stage(send_timeout_s=2.0, ws_ping_s=0.3) as service, talk(service.http, max_queue=1) as client:
         client.configure(voice_id=service.voice("endless"), format="pcm")

@@ -274,6 +274,7 @@ def test_s41_s64_malformed_json(live, body):
     assert set(reply.json()) == {"code", "error"}
 
 
+@pytest.mark.slow
 def test_s87_long_recordings_are_refused_by_what_they_unfold_into(stage, error_body):
     silence = encode(np.zeros(16_000 * 600, dtype=np.float32), "flac", 16_000)
     assert len(silence) < 200_000

@@ -109,6 +109,7 @@ def test_s87_limits_of_the_recording_are_told(decoders):
     assert limited.running == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are Linux's here")
 @pytest.mark.parametrize(
     ("settings", "named"),

@@ -88,6 +88,7 @@ for n in range(100_000):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_nothing_it_had_reported(tmp_path):
     writers = [
         subprocess.Popen(
