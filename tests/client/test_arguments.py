@@ -10,7 +10,7 @@ import pytest
 
 from speechlab.client import AsyncClient, Client, connect
 from speechlab.client._api import portal as _portal
-from speechlab.client._settings.options import Options
+from speechlab.client._settings.settings import ClientOptions
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 NAN = float("nan")
@@ -130,7 +130,7 @@ def test_line_breaks_do_not_reach_the_address(good, lab):
     assert not good.requests
 
 
-OPTIONS = [*parameters(Client)[:3], *Options.__annotations__]
+OPTIONS = [*parameters(Client)[:3], *ClientOptions.__annotations__]
 
 
 @pytest.mark.parametrize(("name", "value"), cases(Client, *OPTIONS))

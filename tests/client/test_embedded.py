@@ -20,7 +20,8 @@ from speechlab._platform import package_version
 from speechlab._require import require
 from speechlab.client import AsyncClient, Client, aconnect, connect
 from speechlab.client._embedded import launch as _launch
-from speechlab.client._embedded import lease as _embedded
+from speechlab.client._embedded import lease as _lease
+from speechlab.client._embedded import state as _state
 from speechlab.errors import APIConnectionError, ConfigurationError, MissingDependencyError, ServiceStartError
 
 FAKE = """
@@ -87,7 +88,7 @@ def wait_for(condition, seconds=30.0):
 
 
 def gone(pid):
-    return lambda: not _embedded.process_runs(pid)
+    return lambda: not _state.process_runs(pid)
 
 
 def test_it_is_started_once_and_shared_within_a_process(fake, state):
@@ -265,7 +266,7 @@ def test_a_disk_that_is_full(fake, state, monkeypatch):
     def full(self, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_embedded.Service, "write", full)
+    monkeypatch.setattr(_state.EmbeddedService, "write", full)
     with pytest.raises(ServiceStartError, match="No space left"):
         connect()
     assert locks(state) == []
@@ -274,7 +275,7 @@ def test_a_disk_that_is_full(fake, state, monkeypatch):
 def test_a_start_by_somebody_else_that_takes_too_long(fake, state, monkeypatch):
     from filelock import FileLock
 
-    monkeypatch.setattr(_embedded, "LOCK_WAIT_S", 0.3)
+    monkeypatch.setattr(_lease, "_LOCK_WAIT_S", 0.3)
     state.mkdir(parents=True)
     with FileLock(state / "start.lock"), pytest.raises(ServiceStartError, match="another process"):
         connect()
@@ -358,7 +359,7 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
         assert json.loads((state / "service.json").read_text())["version"] == package_version()
         users[0].communicate("\n", timeout=30)
         time.sleep(6)
-        assert _embedded.process_runs(pid), "it left although somebody still uses it"
+        assert _state.process_runs(pid), "it left although somebody still uses it"
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
     wait_for(gone(pid))

@@ -93,7 +93,7 @@ def test_the_raw_replies_have_every_operation_over_http_in_both_faces():
         "usage",
         "close",
         "connect",
-        "of",
+        "from_settings",
         "with_options",
         "with_raw_response",
     }

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
-from speechlab.client._api.client import Client, RawReplies
-from speechlab.client._api.connect import aconnect, connect
+from speechlab.client._api.client import Client, RawReplies, aconnect, connect
 from speechlab.client._api.for_batches import begin, remember_service, replaying_from, telling
 from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
@@ -30,7 +29,8 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
 from speechlab.client._secret import Secret
 from speechlab.client._settings.keys import remember_key
-from speechlab.client._settings.settings import BASE_URL_VARIABLE, plain_url
+from speechlab.client._settings.resolve import BASE_URL_VARIABLE
+from speechlab.client._settings.settings import plain_url
 from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream

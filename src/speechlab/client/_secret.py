@@ -104,6 +104,15 @@ class NoSecret(Secret):
         raise ConfigurationError(f"api_key is a {self._kind}; give the key as text")
 
 
+def as_secret(value: object) -> Secret | None:
+    """Wrap a key; an empty string counts as none, and what is no text is refused when it is checked."""
+    if value is None or isinstance(value, Secret):
+        return value
+    if isinstance(value, str):
+        return Secret(value) if value else None
+    return NoSecret(type(value).__name__)
+
+
 _live: weakref.WeakSet[Secret] = weakref.WeakSet()
 
 

@@ -1,18 +1,22 @@
-"""What a client is besides its operations: settings, connections, options, and an end."""
+"""What a client is beside its operations: settings, connections, options, an end, and a way to other processes."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any, Self
 
-from speechlab.client._api.pickling import described, rebuilt
 from speechlab.client._events import Ledger, Usage
-from speechlab.client._settings.options import Options, changed
-from speechlab.client._settings.settings import Settings, as_secret, resolve
+from speechlab.client._secret import as_secret
+from speechlab.client._settings.keys import API_KEY_VARIABLE
+from speechlab.client._settings.resolve import configured_settings, embedded_settings, settings_for
+from speechlab.client._settings.settings import ClientOptions, Settings, changed
+from speechlab.client._settings.store_mode import open_store
 from speechlab.client._transport.sender import Connections, Core
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Unpack
 
@@ -24,6 +28,9 @@ _NOT_CONFIGURED = (
     "embedded service"
 )
 
+_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
+"""Options that live in this process; a store goes along by its path."""
+
 
 class ClientBase:
     """The part of :class:`AsyncClient` that sends nothing."""
@@ -33,11 +40,11 @@ class ClientBase:
         base_url: str | None = None,
         ws_base_url: str | None = None,
         api_key: str | Secret | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ClientOptions],
     ) -> None:
         # From here on the key is in no local variable, which tracebacks in notebooks would show.
         key, api_key = as_secret(api_key), None
-        settings = resolve(base_url, ws_base_url, key, dict(options))
+        settings = configured_settings(base_url, ws_base_url, key, dict(options))
         if settings is None:
             raise ConfigurationError(_NOT_CONFIGURED)
         self._set_up(settings)
@@ -58,8 +65,8 @@ class ClientBase:
                 self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Make a client of finished settings; :func:`connect` does it so."""
+    def from_settings(cls, settings: Settings) -> Self:
+        """Make a client of finished settings."""
         client = cls.__new__(cls)
         cls._set_up(client, settings)
         return client
@@ -70,7 +77,7 @@ class ClientBase:
         base_url: str | None = None,
         ws_base_url: str | None = None,
         api_key: str | Secret | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ClientOptions],
     ) -> Self:
         """Make a client of the configured service, or else of the embedded one, which is started if need be.
 
@@ -84,10 +91,10 @@ class ClientBase:
             ConfigurationError: An argument is not usable.
             ServiceStartError: The embedded service could not be started.
         """
-        from speechlab.client._api.connect import settings_for
-
         key, api_key = as_secret(api_key), None
-        return cls.of(await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options)))
+        return cls.from_settings(
+            await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options))
+        )
 
     @property
     def base_url(self) -> str:
@@ -104,7 +111,7 @@ class ClientBase:
         """What has been spent through this client and those made from it by ``with_options``."""
         return self._core.ledger.usage
 
-    def with_options(self, **changes: Unpack[Options]) -> Self:
+    def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
         """The same service through the same connections, with other options.
 
         The connections belong to the client that this is called on: closing the result does not close them.
@@ -139,10 +146,48 @@ class ClientBase:
         return self.with_options()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuilt, (type(self), described(self._settings))
+        return _rebuilt, (type(self), _described(self._settings))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_settings"):  # a traceback through the constructor shows it unfinished
             return f"{type(self).__name__}(not configured)"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
+
+
+def _described(settings: Settings) -> dict[str, Any]:
+    """What may be pickled: everything but the key and the things that live in this process."""
+    return {
+        "base_url": settings.base_url,
+        "ws_base_url": settings.ws_base_url,
+        "has_key": settings.api_key is not None,
+        "embedded": settings.lease is not None,
+        "store": None if settings.store is None else str(settings.store.path),
+        "options": {
+            name: getattr(settings, name)
+            for name in ClientOptions.__annotations__
+            if name not in _STAY_BEHIND
+        },
+    }
+
+
+def _rebuilt(kind: Any, facts: Mapping[str, Any]) -> Any:
+    """A client of the same service in another process; the key comes from the environment there.
+
+    Raises:
+        ConfigurationError: There is no key in the environment.
+        ServiceStartError: It was the embedded service, and it can neither be found nor started.
+    """
+    options = dict(facts["options"])
+    if facts["store"] is not None:
+        options["store"] = open_store(facts["store"])
+    if facts["embedded"]:
+        return kind.from_settings(embedded_settings(options))
+    key = as_secret(os.environ.get(API_KEY_VARIABLE)) if facts["has_key"] else None
+    if facts["has_key"] and key is None:
+        raise ConfigurationError(
+            f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"
+        )
+    return kind.from_settings(
+        Settings(base_url=facts["base_url"], ws_base_url=facts["ws_base_url"], api_key=key, **options)
+    )

@@ -1,4 +1,4 @@
-"""The synchronous client: a face of the asynchronous one, over the private loop."""
+"""The synchronous client, a face of the asynchronous one; and the ways from nothing to a client."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.face import Face, described_as, faced, mirrored, waited
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
-from speechlab.client._settings.settings import as_secret
+from speechlab.client._secret import as_secret
+from speechlab.client._settings.resolve import settings_for
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from speechlab.client._secret import Secret
-    from speechlab.client._settings.options import Options
-    from speechlab.client._settings.settings import Settings
+    from speechlab.client._settings.settings import ClientOptions, Settings
     from speechlab.client._streams.raw import AsyncRawStream
 
 
@@ -47,7 +47,7 @@ class Client(Face[AsyncClient]):
         base_url: str | None = None,
         ws_base_url: str | None = None,
         api_key: str | Secret | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ClientOptions],
     ) -> None:
         key, api_key = as_secret(api_key), None
         self._set_up(AsyncClient(base_url, ws_base_url, key, **options))
@@ -56,10 +56,10 @@ class Client(Face[AsyncClient]):
         self._async = client
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Make a client of finished settings; :func:`connect` does it so."""
+    @described_as(AsyncClient.from_settings)
+    def from_settings(cls, settings: Settings) -> Self:
         client = cls.__new__(cls)
-        cls._set_up(client, AsyncClient.of(settings))
+        cls._set_up(client, AsyncClient.from_settings(settings))
         return client
 
     @classmethod
@@ -69,19 +69,17 @@ class Client(Face[AsyncClient]):
         base_url: str | None = None,
         ws_base_url: str | None = None,
         api_key: str | Secret | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ClientOptions],
     ) -> Self:
-        from speechlab.client._api.connect import settings_for
-
         key, api_key = as_secret(api_key), None
-        return cls.of(settings_for(base_url, ws_base_url, key, dict(options)))
+        return cls.from_settings(settings_for(base_url, ws_base_url, key, dict(options)))
 
     base_url = mirrored(AsyncClient.base_url)
     ws_base_url = mirrored(AsyncClient.ws_base_url)
     usage = mirrored(AsyncClient.usage)
 
     @described_as(AsyncClient.with_options)
-    def with_options(self, **changes: Unpack[Options]) -> Self:
+    def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, self._async.with_options(**changes))
@@ -142,3 +140,47 @@ class RawReplies(Face[AsyncRawReplies]):
     translate = waited(AsyncRawReplies.translate)
     stream_translation = faced(AsyncRawReplies.stream_translation, _translation_stream)
     perform = waited(AsyncRawReplies.perform)
+
+
+def connect(
+    base_url: str | None = None,
+    ws_base_url: str | None = None,
+    api_key: str | Secret | None = None,
+    **options: Unpack[ClientOptions],
+) -> Client:
+    """Make a client of the configured service, or else of the embedded one, which is started if need be.
+
+    Args:
+        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        **options: See ``Client``.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    key, api_key = as_secret(api_key), None
+    return Client.connect(base_url, ws_base_url, key, **options)
+
+
+async def aconnect(
+    base_url: str | None = None,
+    ws_base_url: str | None = None,
+    api_key: str | Secret | None = None,
+    **options: Unpack[ClientOptions],
+) -> AsyncClient:
+    """Make a client for ``await``, as :func:`connect` does.
+
+    Args:
+        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
+        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+        **options: See ``Client``.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    key, api_key = as_secret(api_key), None
+    return await AsyncClient.connect(base_url, ws_base_url, key, **options)

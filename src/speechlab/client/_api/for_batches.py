@@ -9,8 +9,8 @@ from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
 from speechlab.client._memory.memory import Memory
-from speechlab.client._settings.modes import opened
 from speechlab.client._settings.settings import plain_url
+from speechlab.client._settings.store_mode import open_store
 
 if TYPE_CHECKING:
     import os
@@ -93,5 +93,5 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     core: Any = getattr(lab, "_async", lab)
     if core._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
         return lab
-    named = opened(store)
+    named = open_store(store)
     return lab.with_options(store=named) if named.newest("voices") else lab

@@ -13,11 +13,11 @@ import orjson
 
 from speechlab.client._api.base import ClientBase
 from speechlab.client._memory.memory import Memory, Question
-from speechlab.client._memory.misses import nothing_is_sent
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._settings.settings import plain_url
+from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import InvalidRequestError, NotFoundError
 
@@ -44,7 +44,7 @@ class RawReply(RawResponse, Generic[T]):
         return cast("T", self._value)
 
     @classmethod
-    def of(cls, reply: RawResponse, value: T) -> RawReply[T]:
+    def from_reply(cls, reply: RawResponse, value: T) -> RawReply[T]:
         """Put a reply and what was read of it together."""
         return cls(reply.status, reply.headers, reply.content, reply.timing, value)
 
@@ -74,7 +74,7 @@ class Performer(ClientBase):
     async def _answer(self, operation: Operation[R]) -> RawReply[R]:
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
-        memory, service, reply = Memory.of(self._settings), "", None
+        memory, service, reply = Memory.from_settings(self._settings), "", None
         if memory is not None:
             await in_thread_if_large(operation.effort, getattr, operation, "parameters")
             service = await self.identity()
@@ -88,7 +88,7 @@ class Performer(ClientBase):
             self._core.ledger.add(**operation.spent(result))
             if memory is not None:
                 await asyncio.to_thread(memory.keep_result, operation, service, reply, result)
-        return RawReply.of(reply, result)
+        return RawReply.from_reply(reply, result)
 
     async def _question(self, operation: Operation[Any]) -> Question | None:
         """An operation as the store knows it; None for a client without a store."""
@@ -107,19 +107,19 @@ class Performer(ClientBase):
         return (await self._list_voices()).parse()
 
     async def _list_voices(self) -> RawReply[VoiceCatalogue]:
-        memory, here = Memory.of(self._settings), plain_url(self.base_url)
+        memory, here = Memory.from_settings(self._settings), plain_url(self.base_url)
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, here)
             if body is None:
                 raise nothing_is_sent("voices")
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
-            return RawReply.of(reply, self._catalogue)
+            return RawReply.from_reply(reply, self._catalogue)
         reply = await self._core.send(voices_call(self._settings.timeout))
         self._catalogue = catalogue = read_catalogue(reply)
         if memory is not None:
             await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
-        return RawReply.of(reply, catalogue)
+        return RawReply.from_reply(reply, catalogue)
 
     async def identity(self) -> str:
         """Tell what the service is, for keys under which its results are kept.
@@ -133,7 +133,7 @@ class Performer(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        memory, here = Memory.of(self._settings), plain_url(self.base_url)
+        memory, here = Memory.from_settings(self._settings), plain_url(self.base_url)
         if memory is not None and memory.replaying:
             return (await asyncio.to_thread(memory.catalogue, here))[0]
         if self._unlisted:

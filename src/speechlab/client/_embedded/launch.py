@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 from speechlab._platform import package_version
 from speechlab._require import EXTRAS
-from speechlab.client._embedded.lease import Service
+from speechlab.client._embedded.state import EmbeddedService
 from speechlab.client._secret import Secret, redact
 from speechlab.errors import ConfigurationError, ServiceStartError
 
 if TYPE_CHECKING:
-    from speechlab.client._embedded.lease import StateDir
+    from speechlab.client._embedded.state import StateDir
 
 IDLE_EXIT_VARIABLE = "SPEECHLAB_IDLE_EXIT_S"
 """Seconds for which the service stays when its last user has gone; a kernel that restarts finds it warm."""
@@ -35,7 +35,7 @@ _NEEDED = ("starlette", "uvicorn", "httptools")
 _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
-def launch(state: StateDir, before: Service | None = None) -> Service:
+def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
     """Start the service and wait until it can take requests.
 
     Args:
@@ -78,7 +78,7 @@ def launch(state: StateDir, before: Service | None = None) -> Service:
         _leave_alone(process)
 
 
-def _environment(before: Service | None) -> dict[str, str]:
+def _environment(before: EmbeddedService | None) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
     if before is not None:
         environment[_OWN_VARIABLES[0]] = before.api_key.reveal()
@@ -113,8 +113,8 @@ def _cut_log(state: StateDir) -> None:
 
 
 def _wait_ready(
-    process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: Service | None
-) -> Service:
+    process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: EmbeddedService | None
+) -> EmbeddedService:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # A thread, because a pipe cannot be waited for with a timeout on every system.
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
@@ -150,8 +150,8 @@ def _read_lines(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def _service(fields: dict[str, str], pid: int, before: Service | None) -> Service:
-    return Service(
+def _service(fields: dict[str, str], pid: int, before: EmbeddedService | None) -> EmbeddedService:
+    return EmbeddedService(
         fields["base_url"],
         fields["ws_base_url"],
         Secret(fields["api_key"]) if before is None else before.api_key,

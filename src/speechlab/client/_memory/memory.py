@@ -67,7 +67,7 @@ class Memory:
         self._asks = mode != "live"
 
     @classmethod
-    def of(cls, settings: Settings) -> Memory | None:
+    def from_settings(cls, settings: Settings) -> Memory | None:
         """The memory of a client; None if it has no store."""
         if settings.store is None:
             return None

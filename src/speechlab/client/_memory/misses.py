@@ -6,6 +6,7 @@ import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from speechlab.client._settings.store_mode import REMEDY
 from speechlab.errors import ReplayMiss
 
 if TYPE_CHECKING:
@@ -14,13 +15,6 @@ if TYPE_CHECKING:
 _LOOKED_AT = 2_000
 _SHOWN = 60
 _DIGEST = re.compile("[0-9a-f]{64}")  # recordings are told apart by these
-_REMEDY = 'run it once with mode="auto" where the service can be reached'
-
-
-def nothing_is_sent(operation: str) -> ReplayMiss:
-    """The error for what cannot be replayed at all."""
-    text = f"{operation} would call the service, and this client only replays; {_REMEDY}"
-    return ReplayMiss(text, operation=operation)
 
 
 def miss(store: Store, operation: str, parameters: dict[str, Any], service: str) -> ReplayMiss:
@@ -28,17 +22,17 @@ def miss(store: Store, operation: str, parameters: dict[str, Any], service: str)
     known = store.newest(operation, _LOOKED_AT)
     head = f"this {operation} call is not in {store.path}"
     if not known:
-        return ReplayMiss(f"{head}, which holds no {operation} call at all; {_REMEDY}", operation=operation)
+        return ReplayMiss(f"{head}, which holds no {operation} call at all; {REMEDY}", operation=operation)
     key, nearest = min(known, key=lambda item: _distance(parameters, item[1]))
     differing = _differing(parameters, nearest)
     if not differing:
         there = store.facts(key).get("service", "another service")
-        text = f"{head}: the same was asked of {there!r}, and this is {service!r}; {_REMEDY}"
+        text = f"{head}: the same was asked of {there!r}, and this is {service!r}; {REMEDY}"
         return ReplayMiss(text, operation=operation, parameter="service")
     name = differing[0]
     more = f" (and in {', '.join(differing[1:])})" if len(differing) > 1 else ""
     here, there = _shown(parameters.get(name)), _shown(nearest.get(name))
-    text = f"{head}: the nearest one there differs in {name}: {here} here, {there} there{more}; {_REMEDY}"
+    text = f"{head}: the nearest one there differs in {name}: {here} here, {there} there{more}; {REMEDY}"
     return ReplayMiss(text, operation=operation, parameter=name)
 
 

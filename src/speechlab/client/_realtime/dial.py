@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speechlab.client._events import attach_timing, emit
-from speechlab.client._memory.misses import nothing_is_sent
 from speechlab.client._operations.call import Call, Timeouts
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
+from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._transport.retry import Failure, RetryState
 from speechlab.client._transport.sender import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket

@@ -28,7 +28,7 @@ class RealtimeTape:
     """
 
     def __init__(self, settings: Settings, identity: Callable[[], Awaitable[str]]) -> None:
-        self._memory = Memory.of(settings)
+        self._memory = Memory.from_settings(settings)
         self._identity = identity
         self._clock = settings.clock
 

@@ -113,7 +113,7 @@ def remember_key(place: str, key: Secret | None) -> None:
     path.write_bytes(orjson.dumps(places))
 
 
-def asked_for(place: str) -> Secret | None:
+def ask_for_key(place: str) -> Secret | None:
     """Ask the user for a key, without showing it, where there is a user to ask; an empty answer is none."""
     if not _can_ask():
         return None

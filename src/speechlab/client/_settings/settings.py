@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
 from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
-from speechlab.client._secret import NoSecret, Secret
-from speechlab.client._settings.keys import found_key
-from speechlab.client._settings.modes import NOWHERE, PACES, with_mode
-from speechlab.client._settings.options import check_names
-from speechlab.client._transport.aiohttp import FAST
-from speechlab.contract import realtime_base
+from speechlab.client._settings.store_mode import PACES, with_mode
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Callable, Mapping
 
     import httpx2
 
     from speechlab.client._embedded.lease import Lease
     from speechlab.client._events import CallEvent
+    from speechlab.client._secret import Secret
     from speechlab.store import Store
 
-BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
-WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
-_HTTP, _WEBSOCKET = ("http", "https"), ("ws", "wss")
+HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
+FAST = "aiohttp"
+"""Value of the option ``transport`` that asks for aiohttp beneath the HTTP library."""
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of a client; see ``Client``."""
+
+    timeout: float | None
+    max_retries: int
+    max_concurrency: int
+    patience_s: float
+    allow_insecure: bool
+    on_event: Callable[[CallEvent], None] | None
+    transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
+    clock: Clock
+    rng: Random
+    store: Store | str | os.PathLike[str] | None
+    mode: Literal["auto", "live", "replay"] | None
+    pace: Literal["at once", "as recorded"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +90,9 @@ class Settings:
     def __post_init__(self) -> None:
         if self.api_key is not None:
             self.api_key.check()
-        for name, schemes in (("base_url", _HTTP), ("ws_base_url", _WEBSOCKET)):
+        for name, schemes in (("base_url", HTTP_SCHEMES), ("ws_base_url", WEBSOCKET_SCHEMES)):
             url = getattr(self, name)
-            _check_url(name, url, schemes)
+            check_url(name, url, schemes)
             self._check_secrecy(name, url)
         check_number("max_retries", self.max_retries, least=0, whole=True)
         check_number("max_concurrency", self.max_concurrency, least=1, whole=True)
@@ -131,7 +144,17 @@ def plain_url(url: str) -> str:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
 
 
-def _check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
+def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
+    """Refuse what is no base URL.
+
+    Args:
+        name: What it is called.
+        url: The URL.
+        schemes: Its scheme, without and with encryption.
+
+    Raises:
+        ConfigurationError: It is not usable.
+    """
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
         raise ConfigurationError(f"{name} is {url!r}; {allowed}")
@@ -178,41 +201,28 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
         )
 
 
-def as_secret(value: object) -> Secret | None:
-    """Wrap a key; an empty string counts as none, and what is no text is refused when it is checked."""
-    if value is None or isinstance(value, Secret):
-        return value
-    if isinstance(value, str):
-        return Secret(value) if value else None
-    return NoSecret(type(value).__name__)
+def check_names(options: Mapping[str, Any]) -> None:
+    """Refuse options that do not exist.
 
-
-def resolve(
-    base_url: str | None,
-    ws_base_url: str | None,
-    api_key: Secret | None,
-    options: dict[str, Any],
-) -> Settings | None:
-    """Find the settings: arguments, then environment; for the key, then ``.env`` and the keyring.
-
-    Returns:
-        None if neither names a service.
+    Raises:
+        ConfigurationError: There is one; the text lists those that exist.
     """
-    check_names(options)
-    options = with_mode(options)
-    given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
-    for name, url in given:
-        if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
-            _check_url(name, url, _HTTP if name == "base_url" else _WEBSOCKET)
-    base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
-    if base is None and options.get("mode") == "replay":
-        base = NOWHERE
-    if base is None:
-        return None
-    # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
-    from_environment = None if base_url else os.environ.get(WS_BASE_URL_VARIABLE) or None
-    realtime = ws_base_url or from_environment or realtime_base(str(base))
-    _check_url("base_url", base, _HTTP)
-    replaying = options.get("mode") == "replay"
-    key = api_key or (None if replaying else found_key(plain_url(str(base))))
-    return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
+    unknown = [name for name in options if name not in ClientOptions.__annotations__]
+    if unknown:
+        known = ", ".join(ClientOptions.__annotations__)
+        raise ConfigurationError(f"a client has no option {unknown[0]!r}; the options are: {known}")
+
+
+def changed(settings: Settings, changes: ClientOptions) -> Settings:
+    """The settings with some options changed.
+
+    Raises:
+        ConfigurationError: An option does not exist, or cannot be changed.
+    """
+    check_names(changes)
+    if "transport" in changes:
+        raise ConfigurationError("transport belongs to the connections; make a new client with it")
+    if changes.keys() & {"mode", "store"}:
+        kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
+        changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]
+    return replace(settings, **changes)  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ class Stream:
 
     async def _open(self, operation: Operation[Any]) -> Source:
         question = await self._asked(operation)
-        clock, memory = self._core.settings.clock, Memory.of(self._core.settings)
+        clock, memory = self._core.settings.clock, Memory.from_settings(self._core.settings)
         found = None
         if question is not None and memory is not None:
             found = await asyncio.to_thread(memory.recall, question)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     import httpx2
 
-FAST = "aiohttp"
-"""Value of the option ``transport`` that asks for it."""
-
 
 def fast_transport(
     verify: ssl.SSLContext | bool, *, keepalive_s: float, trust_env: bool

@@ -7,11 +7,13 @@ through frames that hold the Authorization header, and a notebook prints the loc
 from __future__ import annotations
 
 import os
+import platform
 import threading
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from speechlab._platform import after_fork, is_loopback
+from speechlab._platform import after_fork, is_loopback, package_version
 from speechlab.client._secret import Secret, install_log_filter, redact
 from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
@@ -201,9 +203,13 @@ class Wire:
         return f"Wire({self._settings.base_url!r})"
 
 
-def _headers(call: Call) -> dict[str, str]:
-    from speechlab.client._version import user_agent
+@cache
+def user_agent() -> str:
+    """Value of the User-Agent header."""
+    return f"speechlab/{package_version()} Python/{platform.python_version()}"
 
+
+def _headers(call: Call) -> dict[str, str]:
     headers = {
         "Accept": call.accept,
         "Accept-Encoding": "gzip, deflate",

@@ -11,9 +11,9 @@ import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, server_timing_s
-from speechlab.client._memory.misses import nothing_is_sent
 from speechlab.client._operations.call import Call, RawResponse
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
+from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._transport.http import Reply, Sent, Wire, WireError, remedy
 from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.client._transport.limiter import Slot, lane

@@ -20,6 +20,7 @@ from speechlab.client._transport.http import (
     proxy_is_of_no_use,
     remedy,
     shared_ssl_context,
+    user_agent,
     without_trace,
 )
 from speechlab.client._transport.interrupts import hearing_interrupts
@@ -179,8 +180,6 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
 
 async def _connecting(settings: Settings, url: str, within_s: float) -> ClientConnection:
     from websockets.asyncio.client import connect
-
-    from speechlab.client._version import user_agent
 
     class _Once(connect):
         """Follows no redirection, so that the key goes nowhere else."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import after_fork
-from speechlab.errors import ConfigurationError
+from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
     from speechlab.store import Store
@@ -18,6 +18,9 @@ MODES = ("auto", "live", "replay")
 PACES = ("at once", "as recorded")
 NOWHERE = "https://replay.invalid"
 """Base URL of a client that only replays and was given none."""
+
+REMEDY = 'run it once with mode="auto" where the service can be reached'
+"""What to do about a call that cannot be replayed."""
 
 _lock = threading.Lock()
 _stores: dict[tuple[int, Path], Store] = {}
@@ -40,10 +43,10 @@ def with_mode(options: dict[str, Any]) -> dict[str, Any]:
     if mode not in MODES:
         source = "mode" if given else MODE_VARIABLE
         raise ConfigurationError(f"{source} is {mode!r}; it is one of {', '.join(MODES)}")
-    return {**options, "mode": mode, "store": opened(options.get("store"))}
+    return {**options, "mode": mode, "store": open_store(options.get("store"))}
 
 
-def opened(store: Store | str | os.PathLike[str] | None) -> Store:
+def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
     """A store, opened if it is a path; the user's own if none is named.
 
     Raises:
@@ -62,6 +65,12 @@ def opened(store: Store | str | os.PathLike[str] | None) -> Store:
         if key not in _stores:
             _stores[key] = Store(path)
         return _stores[key]
+
+
+def nothing_is_sent(operation: str) -> ReplayMiss:
+    """The error for what cannot be replayed at all."""
+    text = f"{operation} would call the service, and this client only replays; {REMEDY}"
+    return ReplayMiss(text, operation=operation)
 
 
 @after_fork

@@ -1,0 +1,120 @@
+"""How settings are found: arguments, then environment, then the embedded service."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from speechlab._platform import is_loopback
+from speechlab.client._embedded.lease import take_lease
+from speechlab.client._events import logger
+from speechlab.client._settings.keys import API_KEY_VARIABLE, ask_for_key, found_key
+from speechlab.client._settings.settings import (
+    HTTP_SCHEMES,
+    WEBSOCKET_SCHEMES,
+    Settings,
+    check_names,
+    check_url,
+    plain_url,
+)
+from speechlab.client._settings.store_mode import NOWHERE, with_mode
+from speechlab.contract import realtime_base
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from speechlab.client._secret import Secret
+
+BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
+_WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
+
+
+def configured_settings(
+    base_url: str | None,
+    ws_base_url: str | None,
+    api_key: Secret | None,
+    options: dict[str, Any],
+) -> Settings | None:
+    """Find the settings: arguments, then environment; for the key, then ``.env`` and the keyring.
+
+    Returns:
+        None if neither names a service.
+    """
+    check_names(options)
+    options = with_mode(options)
+    given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
+    for name, url in given:
+        if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
+            check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
+    base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    if base is None and options.get("mode") == "replay":
+        base = NOWHERE
+    if base is None:
+        return None
+    # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
+    from_environment = None if base_url else os.environ.get(_WS_BASE_URL_VARIABLE) or None
+    realtime = ws_base_url or from_environment or realtime_base(str(base))
+    check_url("base_url", base, HTTP_SCHEMES)
+    replaying = options.get("mode") == "replay"
+    key = api_key or (None if replaying else found_key(plain_url(str(base))))
+    return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
+
+
+def settings_for(
+    base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
+) -> Settings:
+    """Find or start the service.
+
+    Raises:
+        ConfigurationError: An argument is not usable.
+        ServiceStartError: The embedded service could not be started.
+    """
+    check_names(options)
+    options = with_mode(options)
+    settings = configured_settings(base_url, ws_base_url, api_key, options)
+    if settings is not None:
+        return _with_key(settings)
+    if api_key or ws_base_url:
+        given = "an api_key" if api_key else "a ws_base_url"
+        raise ConfigurationError(
+            f"{given} was given but no base_url; give base_url= or set SPEECHLAB_BASE_URL, or leave both out to "
+            "use the embedded service"
+        )
+    if os.environ.get(API_KEY_VARIABLE):
+        logger.warning(
+            "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
+        )
+    return embedded_settings(options)
+
+
+def _with_key(settings: Settings) -> Settings:
+    """Ask for the key of a service elsewhere, where none was found and somebody is there to ask."""
+    elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
+    if settings.api_key is not None or not elsewhere or settings.mode == "replay":
+        return settings
+    key = ask_for_key(plain_url(settings.base_url))
+    return settings if key is None else replace(settings, api_key=key)
+
+
+def embedded_settings(options: dict[str, Any]) -> Settings:
+    """Settings for a client of the embedded service.
+
+    Args:
+        options: Options of the client.
+
+    Raises:
+        ServiceStartError: It could not be started.
+    """
+    lease = take_lease()
+    try:
+        return Settings(
+            base_url=lease.base_url,
+            ws_base_url=lease.ws_base_url,
+            api_key=lease.api_key,
+            lease=lease,
+            **options,
+        )
+    except BaseException:
+        lease.release()
+        raise
