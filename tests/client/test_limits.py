@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from speechlab.client import AsyncClient, SystemClock
 from speechlab.client._operations.failures import retry_after_s
-from speechlab.client._transport.limiter import Lane, lane
+from speechlab.client._transport.limiter import CallLimit, call_limit
 from speechlab.client._transport.retry import Failure, RetryState
 from speechlab.errors import APIConnectionError, ServerError
 
@@ -97,43 +97,43 @@ def run_slots(script):
         def monotonic(self):
             return self.now
 
-    clock, track = Clock(), Lane()
+    clock, limit = Clock(), CallLimit()
 
     async def main():
-        return await asyncio.wait_for(script(track, clock), 10)
+        return await asyncio.wait_for(script(limit, clock), 10)
 
     return asyncio.run(main())
 
 
 def test_the_limit_grows_by_one_in_a_round_and_shrinks_once():
-    async def script(track, clock):
-        assert track.limit == 4
-        slots = [await track.acquire(64, clock) for _ in range(4)]
+    async def script(limit, clock):
+        assert limit.limit == 4
+        slots = [await limit.acquire(64, clock) for _ in range(4)]
         for slot in slots:
             slot.release(success=True)
-        assert 4 < track.limit <= 5
-        before = track.limit
-        slots = [await track.acquire(64, clock) for _ in range(4)]
+        assert 4 < limit.limit <= 5
+        before = limit.limit
+        slots = [await limit.acquire(64, clock) for _ in range(4)]
         clock.now = 1.0
         for slot in slots:
             slot.release(throttled=True)
-        assert track.limit == pytest.approx(before * 0.7)  # four refusals of one round are one
-        assert track.in_flight == 0
+        assert limit.limit == pytest.approx(before * 0.7)  # four refusals of one round are one
+        assert limit.in_flight == 0
         for _ in range(20):
             clock.now += 1
-            (await track.acquire(64, clock)).release(throttled=True)
-        assert track.limit == 1.0
+            (await limit.acquire(64, clock)).release(throttled=True)
+        assert limit.limit == 1.0
 
     run_slots(script)
 
 
 def test_waiting_is_in_order_and_can_be_given_up():
-    async def script(track, clock):
-        first = await track.acquire(1, clock)
+    async def script(limit, clock):
+        first = await limit.acquire(1, clock)
         order = []
 
         async def wait(name):
-            slot = await track.acquire(1, clock)
+            slot = await limit.acquire(1, clock)
             order.append(name)
             slot.release(success=True)
             slot.release()
@@ -146,17 +146,17 @@ def test_waiting_is_in_order_and_can_be_given_up():
         tasks[0].cancel()  # admitted a moment ago, and gone before it could run
         await asyncio.gather(*tasks, return_exceptions=True)
         assert order == ["c", "d"]
-        assert track.in_flight == 0
+        assert limit.in_flight == 0
 
     run_slots(script)
 
 
 def test_loops_of_several_threads_share_a_lane():
-    track, clock = Lane(), SystemClock()
+    limit, clock = CallLimit(), SystemClock()
     most, now, lock = [0], [0], threading.Lock()
 
     async def call():
-        slot = await track.acquire(3, clock)
+        slot = await limit.acquire(3, clock)
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
@@ -174,22 +174,22 @@ def test_loops_of_several_threads_share_a_lane():
     for thread in threads:
         thread.join(20)
     assert most[0] == 3
-    assert track.in_flight == 0
+    assert limit.in_flight == 0
 
 
-def test_lanes_belong_to_service_key_and_kind():
-    assert lane("http://a/", "k", "tts") is lane("http://a", "k", "tts")
-    assert len({id(lane("http://a", key, kind)) for key in "kl" for kind in ("tts", "asr")}) == 4
+def test_limits_belong_to_service_key_and_kind():
+    assert call_limit("http://a/", "k", "tts") is call_limit("http://a", "k", "tts")
+    assert len({id(call_limit("http://a", key, kind)) for key in "kl" for kind in ("tts", "asr")}) == 4
 
 
 def test_retries_of_all_calls_have_one_quota():
-    track = Lane()
+    limit = CallLimit()
     spent = 0
-    while track.spend_retry():
+    while limit.spend_retry():
         spent += 1
     assert spent == 100
-    track.release(0.0, 0.0, success=True, throttled=False)
-    assert not track.spend_retry()
+    limit.release(0.0, 0.0, success=True, throttled=False)
+    assert not limit.spend_retry()
 
 
 @pytest.mark.parametrize("retry_after", [None, "0.2"])

@@ -14,8 +14,8 @@ from websockets.asyncio.server import serve
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
-from speechlab.client import AsyncClient, AudioDelta, Client
-from speechlab.contract import HANDSHAKE_ERRORS, AudioDone, AudioStart, HandshakeCode, RealtimeCode, Usage
+from speechlab.client import AsyncClient, AudioDelta, AudioDone, AudioStart, Client, Usage
+from speechlab.contract import HANDSHAKE_ERRORS, HandshakeCode, RealtimeCode
 from speechlab.errors import (
     APIConnectionError,
     APIError,

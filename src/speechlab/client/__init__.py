@@ -10,12 +10,12 @@ from __future__ import annotations
 from speechlab._door import name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
-from speechlab.client._api.for_batches import begin, remember_service, replaying_from, telling
+from speechlab.client._api.for_batches import begin, remember_service, replaying_from, with_listener
 from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._clock import Clock, Random, SystemClock
-from speechlab.client._events import CallEvent, Timing, Usage
+from speechlab.client._events import CallEvent, CallTotals, Timing
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.recognition import Transcribe, Transcript, join_texts
@@ -35,6 +35,7 @@ from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
+from speechlab.contract import AudioDone, AudioStart, Usage
 
 __all__ = [
     "BASE_URL_VARIABLE",
@@ -47,8 +48,11 @@ __all__ = [
     "AsyncSpeechStream",
     "AsyncTranslationStream",
     "AudioDelta",
+    "AudioDone",
     "AudioInput",
+    "AudioStart",
     "CallEvent",
+    "CallTotals",
     "Client",
     "Clock",
     "Operation",
@@ -85,6 +89,9 @@ __all__ = [
     "remember_service",
     "replaying_from",
     "telling",
+    "with_listener",
 ]
+
+telling = with_listener  # its name before; batch still uses it
 
 name_after(__name__, globals(), __all__)

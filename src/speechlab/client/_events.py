@@ -113,7 +113,7 @@ def attach_timing(error: SpeechLabError, timing: Timing) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CallTotals:
     """What has been spent through a client, as far as replies and requests tell.
 
     Attributes:
@@ -141,20 +141,20 @@ class Usage:
         return asdict(self)
 
 
-class Ledger:
+class RunningTotals:
     """Sums, added to from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._usage = Usage()
+        self._sums = CallTotals()
 
     def add(self, **amounts: float) -> None:
         """Add to the named sums."""
         with self._lock:
-            sums = {name: getattr(self._usage, name) + amount for name, amount in amounts.items()}
-            self._usage = replace(self._usage, **sums)
+            sums = {name: getattr(self._sums, name) + amount for name, amount in amounts.items()}
+            self._sums = replace(self._sums, **sums)
 
     @property
-    def usage(self) -> Usage:
+    def sums(self) -> CallTotals:
         """The sums so far."""
-        return self._usage
+        return self._sums

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab.client._api.face import described_as
 from speechlab.client._api.perform import Performer, RawReply
-from speechlab.client._operations.call import BytesBody, Call, RawResponse, Timeouts, form_body, json_body
+from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._operations.operation import taken_by, takes
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
@@ -86,7 +86,7 @@ class AsyncClient(Performer):
         async def prepare() -> StreamSpeech:
             return await self._with_known_voice(operation)
 
-        return AsyncSpeechStream(self._core, prepare, self._question)
+        return AsyncSpeechStream(self._sender, prepare, self._question)
 
     @takes(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
@@ -128,7 +128,7 @@ class AsyncClient(Performer):
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
-        return AsyncTranslationStream(self._core, operation, self._question)
+        return AsyncTranslationStream(self._sender, operation, self._question)
 
     @takes(RealtimeOptions)
     def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:
@@ -142,7 +142,7 @@ class AsyncClient(Performer):
         async def prepare() -> RealtimeConfig:
             return (await self._with_known_voice(options)).config()
 
-        return AsyncRealtimeSession(self._core, prepare, self.identity)
+        return AsyncRealtimeSession(self._sender, prepare, self.identity)
 
     def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
         """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.
@@ -206,7 +206,7 @@ class AsyncClient(Performer):
                 "json, form and content are three ways to give the body; give one of them"
             )
         read = self._settings.timeout or 300.0
-        call = Call(
+        call = HttpCall(
             "request",
             "raw",
             method.upper(),
@@ -216,7 +216,7 @@ class AsyncClient(Performer):
             headers=headers or {},
             raw=True,
         )
-        return await self._core.send(call)
+        return await self._sender.send(call)
 
 
 def _raw(

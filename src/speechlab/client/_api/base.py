@@ -6,13 +6,13 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Self
 
-from speechlab.client._events import Ledger, Usage
+from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.keys import API_KEY_VARIABLE
 from speechlab.client._settings.resolve import configured_settings, embedded_settings, settings_for
 from speechlab.client._settings.settings import ClientOptions, Settings, changed
 from speechlab.client._settings.store_mode import open_store
-from speechlab.client._transport.sender import Connections, Core
+from speechlab.client._transport.sender import ConnectionPool, Sender
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class ClientBase:
         self._unlisted = False
         """Whether the service has said that it has no catalogue."""
         if parent is None:
-            self._core: Core = Core(settings, Connections(), Ledger())
+            self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
         else:
-            self._core = parent._core.with_settings(settings)  # noqa: SLF001 - of the same class
+            self._sender = parent._sender.with_settings(settings)  # noqa: SLF001 - of the same class
             before = parent._settings  # noqa: SLF001
             if (settings.store, settings.mode) == (before.store, before.mode):
                 # With another store the catalogue is asked for anew, so that it is kept there as well.
@@ -107,9 +107,9 @@ class ClientBase:
         return self._settings.ws_base_url
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> CallTotals:
         """What has been spent through this client and those made from it by ``with_options``."""
-        return self._core.ledger.usage
+        return self._sender.totals.sums
 
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
         """The same service through the same connections, with other options.
@@ -127,7 +127,7 @@ class ClientBase:
     async def close(self) -> None:
         """Close the connections, and let go of the embedded service if this client uses it."""
         if self._owner:
-            await self._core.connections.close()
+            await self._sender.connections.close()
             if self._settings.lease is not None:
                 self._settings.lease.release()
 

@@ -29,7 +29,7 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
 
     Args:
         client: Whose connections and limits it uses.
-        work: Gets the client's asynchronous core, and must not block.
+        work: Gets the asynchronous client behind it, and must not block.
 
     Returns:
         A future; its owner waits for it, or cancels it.
@@ -40,7 +40,7 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
 
 
-def telling(client: AsyncClient, listener: Callable[[CallEvent], None]) -> AsyncClient:
+def with_listener(client: AsyncClient, listener: Callable[[CallEvent], None]) -> AsyncClient:
     """The same client, which tells one more listener of the steps of its calls, beside its own ``on_event``.
 
     Args:
@@ -90,8 +90,8 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     Raises:
         StoreError: It cannot be read.
     """
-    core: Any = getattr(lab, "_async", lab)
-    if core._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
+    behind: Any = getattr(lab, "_async", lab)
+    if behind._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
         return lab
     named = open_store(store)
     return lab.with_options(store=named) if named.newest("voices") else lab

@@ -82,10 +82,10 @@ class Performer(ClientBase):
         fresh = reply is None
         if reply is None:
             call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
-            reply = await self._core.send(call)
+            reply = await self._sender.send(call)
         result = await in_thread_if_large(len(reply.content), operation.read, reply)
         if fresh:
-            self._core.ledger.add(**operation.spent(result))
+            self._sender.totals.add(**operation.spent(result))
             if memory is not None:
                 await asyncio.to_thread(memory.keep_result, operation, service, reply, result)
         return RawReply.from_reply(reply, result)
@@ -115,7 +115,7 @@ class Performer(ClientBase):
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return RawReply.from_reply(reply, self._catalogue)
-        reply = await self._core.send(voices_call(self._settings.timeout))
+        reply = await self._sender.send(voices_call(self._settings.timeout))
         self._catalogue = catalogue = read_catalogue(reply)
         if memory is not None:
             await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())

@@ -89,7 +89,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class Call:
+class HttpCall:
     """One request of one operation.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 import orjson
 
 from speechlab._arguments import plain_number
-from speechlab.client._operations.call import Call, RawResponse, Timeouts
+from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError
 
@@ -80,7 +80,7 @@ class Operation(ABC, Generic[R]):
         return 0
 
     @abstractmethod
-    def call(self, timeout: float | None) -> Call:
+    def call(self, timeout: float | None) -> HttpCall:
         """The HTTP request.
 
         Args:

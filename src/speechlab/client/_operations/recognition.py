@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import Call, RawResponse
+from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.operation import Operation, sendable, timeouts, words
 from speechlab.client._operations.recording import (
     AudioInput,
@@ -190,12 +190,12 @@ class Transcribe(Operation[Transcript]):
     def effort(self) -> int:
         return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
 
-    def call(self, timeout: float | None) -> Call:
+    def call(self, timeout: float | None) -> HttpCall:
         recording, checked = self.recording, self.options.body()
         del checked["audio"]
         limits = timeouts(timeout, _S_PER_S * recording.duration_s)
         body = recognition_body(recording, checked)
-        return Call(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
+        return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
 
     def read(self, reply: RawResponse) -> Transcript:
         return read_transcript(reply)

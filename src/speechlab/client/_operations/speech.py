@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.audio import AudioClip
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import Call, RawResponse, json_body
+from speechlab.client._operations.call import HttpCall, RawResponse, json_body
 from speechlab.client._operations.operation import Operation, sendable, timeouts
 from speechlab.contract import (
     CONTENT_TYPES,
@@ -178,10 +178,10 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         request, rate = self._checked
         return SpeechFacts(request.text, request.voice_id, request.format, rate)
 
-    def call(self, timeout: float | None) -> Call:
+    def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._checked
         limits = timeouts(timeout, _S_PER_CHAR * len(request.text), stream=self.stream)
-        return Call(
+        return HttpCall(
             self.name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*"
         )
 

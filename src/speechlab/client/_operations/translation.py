@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import Call, RawResponse, form_body
+from speechlab.client._operations.call import HttpCall, RawResponse, form_body
 from speechlab.client._operations.operation import Operation, sendable, timeouts, words
 from speechlab.contract import (
     TRANSLATION_PATH,
@@ -184,11 +184,11 @@ class Translate(Operation[Translation]):
     def parameters(self) -> dict[str, Any]:
         return self.request.model_dump(mode="json", exclude={"stream"})
 
-    def call(self, timeout: float | None) -> Call:
+    def call(self, timeout: float | None) -> HttpCall:
         limits = timeouts(timeout, _S_PER_CHAR * len(self.request.text), stream=self.stream)
         accept = "text/event-stream" if self.stream else "application/json"
         body = form_body(self.request.form())
-        return Call(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
+        return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
 
     def read(self, reply: RawResponse) -> Translation:
         return read_translation(reply, self.source_lang, self.target_lang)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
-from speechlab.client._operations.call import Call, Timeouts
+from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import VOICES_PATH, Voice, VoiceList, canonical_uuid
 from speechlab.display import table
@@ -181,11 +181,11 @@ def _names(description: str) -> set[str]:
     return {found[1].strip(), found[1].rpartition(":")[2].strip()} if found else set()
 
 
-def voices_call(timeout: float | None) -> Call:
+def voices_call(timeout: float | None) -> HttpCall:
     """``GET /tts/voices`` (section 4.2)."""
     # Nothing is computed for a catalogue; what takes longer than this has failed.
     limits = Timeouts(read=30.0, total=90.0) if timeout is None else timeouts(timeout, 0.0)
-    return Call("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
+    return HttpCall("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
 
 
 def read_catalogue(reply: RawResponse) -> VoiceCatalogue:

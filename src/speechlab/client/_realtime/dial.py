@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speechlab.client._events import attach_timing, emit
-from speechlab.client._operations.call import Call, Timeouts
+from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
 from speechlab.client._settings.store_mode import nothing_is_sent
@@ -27,7 +27,7 @@ from speechlab.contract import (
 from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    from speechlab.client._transport.sender import Core
+    from speechlab.client._transport.sender import Sender
 
 OPEN_S = 30.0
 
@@ -75,7 +75,7 @@ class RealtimeOptions(SpeechOptions):
         return RealtimeConfig(SessionSettings.parse(given), rate)
 
 
-async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
+async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
     """Connect and configure.
 
     Raises:
@@ -84,8 +84,8 @@ async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket,
         RealtimeError: The service refused the settings.
         ContractError: The answer is no message.
     """
-    within_s = core.settings.timeout or OPEN_S
-    socket = await _dial(core, within_s)
+    within_s = sender.settings.timeout or OPEN_S
+    socket = await _dial(sender, within_s)
     try:
         return socket, await _configure(socket, config, within_s)
     except BaseException:
@@ -93,26 +93,26 @@ async def configured_socket(core: Core, config: RealtimeConfig) -> tuple[Socket,
         raise
 
 
-async def _dial(core: Core, within_s: float) -> Socket:
-    settings = core.settings
+async def _dial(sender: Sender, within_s: float) -> Socket:
+    settings = sender.settings
     if settings.mode == "replay":
         raise nothing_is_sent("realtime")
-    core.connections.check()
+    sender.connections.check()
     limits = Timeouts(read=within_s, total=settings.timeout)
-    progress = Progress(settings, Call("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
+    progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
     try:
-        outcome = await _tries(core, progress, within_s)
+        outcome = await _connect_until_answered(sender, progress, within_s)
     except BaseException as error:  # cancelled, above all
         emit(settings.on_event, progress.event("error", error=type(error).__name__))
         raise
     if isinstance(outcome, Failure):
-        raise _given_up(core, outcome, progress)
+        raise _given_up(sender, outcome, progress)
     emit(settings.on_event, progress.event("done", status=101))
     return outcome
 
 
-async def _tries(core: Core, progress: Progress, within_s: float) -> Socket | Failure:
-    settings = core.settings
+async def _connect_until_answered(sender: Sender, progress: Progress, within_s: float) -> Socket | Failure:
+    settings = sender.settings
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
     state = RetryState(
@@ -121,12 +121,12 @@ async def _tries(core: Core, progress: Progress, within_s: float) -> Socket | Fa
     while True:
         progress.attempts += 1
         emit(settings.on_event, progress.event("request"))
-        pid = core.service_pid
+        pid = sender.service_pid
         outcome = await open_socket(settings, within_s)
         if isinstance(outcome, Socket):
             emit(settings.on_event, progress.event("response", status=101))
             return outcome
-        if await core.revived(outcome, progress, pid):
+        if await sender.revived(outcome, progress, pid):
             continue
         delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
         if delay is None:
@@ -136,10 +136,10 @@ async def _tries(core: Core, progress: Progress, within_s: float) -> Socket | Fa
         await progress.clock.sleep(delay)
 
 
-def _given_up(core: Core, failure: Failure, progress: Progress) -> SpeechLabError:
+def _given_up(sender: Sender, failure: Failure, progress: Progress) -> SpeechLabError:
     attach_timing(failure.error, progress.timing())
     name = type(failure.error).__name__
-    emit(core.settings.on_event, progress.event("error", status=failure.status, error=name))
+    emit(sender.settings.on_event, progress.event("error", status=failure.status, error=name))
     return failure.error
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._realtime.synthesis import RealtimeEvent
     from speechlab.client._transport.limiter import Slot
-    from speechlab.client._transport.sender import Core
+    from speechlab.client._transport.sender import Sender
 
 
 class Job:
     """One text on its way; what the session's task and the reader share."""
 
-    def __init__(self, text: str, client_id: str, core: Core) -> None:
+    def __init__(self, text: str, client_id: str, sender: Sender) -> None:
         self.text = text
         self.synthesis = Synthesis(client_id)
         self.task: asyncio.Task[None] | None = None
@@ -37,8 +37,8 @@ class Job:
         """What came, and when: seconds since the text was sent."""
         self.recorded: Timing | None = None
         self.events: asyncio.Queue[RealtimeEvent | SpeechLabError | None] = asyncio.Queue()
-        self._core = core
-        self._clock = core.settings.clock
+        self._sender = sender
+        self._clock = sender.settings.clock
         self._began = self._clock.monotonic()
         self._sent: float | None = None
         self._first: float | None = None
@@ -63,7 +63,7 @@ class Job:
         """All of it has come."""
         if self._finish():
             if self.recorded is None:
-                self._core.ledger.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
+                self._sender.totals.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
@@ -73,7 +73,7 @@ class Job:
 
     def may_be_counted(self) -> None:
         """The text was sent, and nobody knows what became of it."""
-        self._core.ledger.add(possibly_metered=1)
+        self._sender.totals.add(possibly_metered=1)
 
     def stop_clock(self) -> None:
         """What follows is no part of the time that it took."""

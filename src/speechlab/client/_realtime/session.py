@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._transport.limiter import Slot
-    from speechlab.client._transport.sender import Core
+    from speechlab.client._transport.sender import Sender
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
 
@@ -50,10 +50,10 @@ class AsyncRealtimeSession:
     Use it as ``async with``. Texts are spoken one after the other; several may be given at once.
     """
 
-    def __init__(self, core: Core, prepare: Prepare, identity: Callable[[], Awaitable[str]]) -> None:
-        self._core = core
+    def __init__(self, sender: Sender, prepare: Prepare, identity: Callable[[], Awaitable[str]]) -> None:
+        self._sender = sender
         self._prepare = prepare
-        self._tape = RealtimeTape(core.settings, identity)
+        self._tape = RealtimeTape(sender.settings, identity)
         self._config: RealtimeConfig | None = None
         self._info: SessionInfo | None = None
         self._socket: Socket | None = None
@@ -108,7 +108,7 @@ class AsyncRealtimeSession:
         check_text(text)
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")
-        job = Job(text, f"say_{secrets.token_hex(8)}", self._core)
+        job = Job(text, f"say_{secrets.token_hex(8)}", self._sender)
         self._jobs.append(job)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
@@ -137,7 +137,7 @@ class AsyncRealtimeSession:
     async def aclose(self) -> None:
         """Close the connection; the service stops working for it."""
         self._closed = True
-        self._core.connections.sessions.discard(self)
+        self._sender.connections.sessions.discard(self)
         jobs, self._jobs = list(self._jobs), deque()
         for job in jobs:
             job.fail(ConfigurationError("this realtime session was closed before the text was spoken"))
@@ -169,8 +169,8 @@ class AsyncRealtimeSession:
             if self._socket is None or not self._socket.is_open:
                 await self._hang_up()
                 config = await self._prepared()
-                self._socket, self._info = await configured_socket(self._core, config)
-                self._core.connections.sessions.add(self)
+                self._socket, self._info = await configured_socket(self._sender, config)
+                self._sender.connections.sessions.add(self)
                 await self._tape.keep_session(config, self._info)
             return self._socket
 
@@ -209,8 +209,8 @@ class AsyncRealtimeSession:
         except BaseException:
             job.fail(_interrupted(job))
             raise
-        track = self._core.lane("tts")
-        slot = await track.acquire(self._core.settings.max_concurrency, self._core.settings.clock)
+        limit = self._sender.call_limit("tts")
+        slot = await limit.acquire(self._sender.settings.max_concurrency, self._sender.settings.clock)
         job.begin(slot)
         try:
             await self._perform(job)
@@ -258,7 +258,7 @@ class AsyncRealtimeSession:
 
     def _patience(self, synthesis: Synthesis) -> float:
         usual = _USAGE_S if synthesis.phase is Phase.USAGE else _GAP_S
-        return min(usual, self._core.settings.timeout or usual)
+        return min(usual, self._sender.settings.timeout or usual)
 
 
 def _released(slot: Slot, error: SpeechLabError) -> None:

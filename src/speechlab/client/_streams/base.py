@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client._memory.memory import Question
     from speechlab.client._memory.tape import Source
     from speechlab.client._operations.operation import Operation
-    from speechlab.client._transport.sender import Core, ReplyStream
+    from speechlab.client._transport.sender import ReplyStream, Sender
 
     Asked = Callable[[Operation[Any]], Awaitable[Question | None]]
     """Tells how the store knows an operation; None for clients without a store."""
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Stream:
     """Opening and closing, the same for both kinds."""
 
-    def __init__(self, core: Core, asked: Asked) -> None:
-        self._core = core
+    def __init__(self, sender: Sender, asked: Asked) -> None:
+        self._sender = sender
         self._asked = asked
         self._source: Source | None = None
         self._closed = False
@@ -51,7 +51,7 @@ class Stream:
 
     async def _open(self, operation: Operation[Any]) -> Source:
         question = await self._asked(operation)
-        clock, memory = self._core.settings.clock, Memory.from_settings(self._core.settings)
+        clock, memory = self._sender.settings.clock, Memory.from_settings(self._sender.settings)
         found = None
         if question is not None and memory is not None:
             found = await asyncio.to_thread(memory.recall, question)
@@ -59,7 +59,7 @@ class Stream:
             stored, facts = found
             self._source = Recorded(stored.files["body"], facts, clock, at_pace=memory.paced)
             return self._source
-        source = await self._core.open(operation.call(self._core.settings.timeout))
+        source = await self._sender.open(operation.call(self._sender.settings.timeout))
         opened: Source = source
         if question is not None and memory is not None:
             opened = Recording(source, clock, memory, question)
@@ -86,7 +86,7 @@ class Stream:
         if isinstance(source, Recording):
             await asyncio.to_thread(source.keep, self.timing)
         if not isinstance(source, Recorded):
-            self._core.ledger.add(**spent)
+            self._sender.totals.add(**spent)
 
     async def aclose(self) -> None:
         """Close the connection; the service stops working for it."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._operations.speech import SpeechFacts, StreamSpeech
     from speechlab.client._streams.base import Asked
-    from speechlab.client._transport.sender import Core
+    from speechlab.client._transport.sender import Sender
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
 
@@ -29,8 +29,8 @@ class AsyncSpeechStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, core: Core, prepare: Prepare, asked: Asked) -> None:
-        super().__init__(core, asked)
+    def __init__(self, sender: Sender, prepare: Prepare, asked: Asked) -> None:
+        super().__init__(sender, asked)
         self._prepare = prepare
         self._facts: SpeechFacts | None = None
         self._pieces: list[bytes] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.translation import StreamTranslation
     from speechlab.client._streams.base import Asked
-    from speechlab.client._transport.sender import Core
+    from speechlab.client._transport.sender import Sender
 
 _LINGER_S = 0.2
 """How long to wait, after the last event, for the end of the body that lets the connection be used again."""
@@ -39,8 +39,8 @@ class AsyncTranslationStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, core: Core, operation: StreamTranslation, asked: Asked) -> None:
-        super().__init__(core, asked)
+    def __init__(self, sender: Sender, operation: StreamTranslation, asked: Asked) -> None:
+        super().__init__(sender, asked)
         _ = operation.request  # what is wrong with it is raised here
         self._operation = operation
         self._reader = EventReader()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from speechlab.client._operations.call import Call
+    from speechlab.client._operations.call import HttpCall
     from speechlab.client._settings.settings import Settings
 
 _KEEPALIVE_S = 20.0
@@ -152,7 +152,7 @@ class Wire:
         self._urls: dict[str, httpx2.URL] = {}
         self._auth = _bearer(settings.api_key) if settings.api_key else None
 
-    async def open(self, call: Call, sent: Sent) -> Reply:
+    async def open(self, call: HttpCall, sent: Sent) -> Reply:
         """Send a request and wait for the head of the reply.
 
         Args:
@@ -176,7 +176,7 @@ class Wire:
             raise without_trace(error)  # noqa: B904
         raise without_trace(failure)
 
-    def _request(self, call: Call, sent: Sent) -> httpx2.Request:
+    def _request(self, call: HttpCall, sent: Sent) -> httpx2.Request:
         import httpx2
 
         url = self._urls.get(call.path)
@@ -209,7 +209,7 @@ def user_agent() -> str:
     return f"speechlab/{package_version()} Python/{platform.python_version()}"
 
 
-def _headers(call: Call) -> dict[str, str]:
+def _headers(call: HttpCall) -> dict[str, str]:
     headers = {
         "Accept": call.accept,
         "Accept-Encoding": "gzip, deflate",

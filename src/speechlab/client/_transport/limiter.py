@@ -38,7 +38,7 @@ class _Waiter:
 class Slot:
     """A place among the calls in flight; given back once."""
 
-    lane: Lane
+    limit: CallLimit
     clock: Clock
     started: float
     released: bool = False
@@ -48,10 +48,10 @@ class Slot:
         if not self.released:
             self.released = True
             now = self.clock.monotonic()
-            self.lane.release(self.started, now, success=success, throttled=throttled)
+            self.limit.release(self.started, now, success=success, throttled=throttled)
 
 
-class Lane:
+class CallLimit:
     """The adaptive limit of one service with one key, and its quota of retries."""
 
     def __init__(self) -> None:
@@ -152,11 +152,11 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-_lanes: dict[tuple[str, str, str], Lane] = {}
-_lanes_lock = threading.Lock()
+_limits: dict[tuple[str, str, str], CallLimit] = {}
+_limits_lock = threading.Lock()
 
 
-def lane(base_url: str, key: str, service: str) -> Lane:
+def call_limit(base_url: str, key: str, service: str) -> CallLimit:
     """The one lane of this process for a service.
 
     Args:
@@ -164,13 +164,13 @@ def lane(base_url: str, key: str, service: str) -> Lane:
         key: Fingerprint of the key.
         service: ``tts``, ``asr`` or ``translate``.
     """
-    with _lanes_lock:
-        return _lanes.setdefault((base_url.rstrip("/"), key, service), Lane())
+    with _limits_lock:
+        return _limits.setdefault((base_url.rstrip("/"), key, service), CallLimit())
 
 
 @after_fork
 def _forget_after_fork() -> None:
     # Another thread may have held a lock at the moment of the fork, and its calls are not the child's.
-    global _lanes_lock  # noqa: PLW0603
-    _lanes_lock = threading.Lock()
-    _lanes.clear()
+    global _limits_lock  # noqa: PLW0603
+    _limits_lock = threading.Lock()
+    _limits.clear()

@@ -10,13 +10,13 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Protocol
 
-from speechlab.client._events import CallEvent, Ledger, Timing, attach_timing, emit, server_timing_s
-from speechlab.client._operations.call import Call, RawResponse
+from speechlab.client._events import CallEvent, RunningTotals, Timing, attach_timing, emit, server_timing_s
+from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._transport.http import Reply, Sent, Wire, WireError, remedy
 from speechlab.client._transport.interrupts import hearing_interrupts
-from speechlab.client._transport.limiter import Slot, lane
+from speechlab.client._transport.limiter import Slot, call_limit
 from speechlab.client._transport.retry import Failure, RetryState
 from speechlab.errors import (
     APIConnectionError,
@@ -28,7 +28,7 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.limiter import Lane
+    from speechlab.client._transport.limiter import CallLimit
 
 
 class Closable(Protocol):
@@ -38,7 +38,7 @@ class Closable(Protocol):
         """Close it."""
 
 
-class Connections:
+class ConnectionPool:
     """The wire of a client, made on first use and bound to the loop of that use."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Connections:
 class Progress:
     """What is being measured while a call runs."""
 
-    def __init__(self, settings: Settings, call: Call) -> None:
+    def __init__(self, settings: Settings, call: HttpCall) -> None:
         self.clock = settings.clock
         self.call = call
         self.call_id = secrets.token_hex(8)
@@ -156,24 +156,24 @@ class ReplyStream:
             self._slot.release(success=self._ended)
 
 
-class Core:
+class Sender:
     """Sends calls."""
 
-    def __init__(self, settings: Settings, connections: Connections, ledger: Ledger) -> None:
+    def __init__(self, settings: Settings, connections: ConnectionPool, totals: RunningTotals) -> None:
         self.settings = settings
         self.connections = connections
-        self.ledger = ledger
+        self.totals = totals
 
-    def with_settings(self, settings: Settings) -> Core:
+    def with_settings(self, settings: Settings) -> Sender:
         """The same connections and sums under other settings."""
-        return Core(settings, self.connections, self.ledger)
+        return Sender(settings, self.connections, self.totals)
 
-    def lane(self, service: str) -> Lane:
+    def call_limit(self, service: str) -> CallLimit:
         """The limit that calls of a service share: ``tts``, ``asr`` or ``translate``."""
         key = self.settings.api_key
-        return lane(self.settings.base_url, key.fingerprint() if key else "", service)
+        return call_limit(self.settings.base_url, key.fingerprint() if key else "", service)
 
-    async def send(self, call: Call) -> RawResponse:
+    async def send(self, call: HttpCall) -> RawResponse:
         """Send a call and read the whole reply.
 
         Raises:
@@ -181,31 +181,31 @@ class Core:
             APIConnectionError: No answer came.
             StreamTruncatedError: The answer was cut short.
         """
-        outcome = await self._run(call, stream=False)
+        outcome = await self._send(call, stream=False)
         if isinstance(outcome, ReplyStream):  # pragma: no cover - the two are told apart by stream
             raise TypeError("a whole reply was asked for")
         return outcome
 
-    async def open(self, call: Call) -> ReplyStream:
+    async def open(self, call: HttpCall) -> ReplyStream:
         """Send a call and return as soon as the head of a successful reply is there.
 
         Raises:
             APIError: The service answered with an error.
             APIConnectionError: No answer came.
         """
-        outcome = await self._run(call, stream=True)
+        outcome = await self._send(call, stream=True)
         if isinstance(outcome, RawResponse):  # pragma: no cover
             raise TypeError("a stream was asked for")
         return outcome
 
-    async def _run(self, call: Call, *, stream: bool) -> RawResponse | ReplyStream:
+    async def _send(self, call: HttpCall, *, stream: bool) -> RawResponse | ReplyStream:
         settings = self.settings
         if settings.mode == "replay":
             raise nothing_is_sent(call.operation)
         progress = Progress(settings, call)
         try:
             with hearing_interrupts():
-                outcome = await self._tries(call, progress, stream=stream)
+                outcome = await self._send_until_answered(call, progress, stream=stream)
         except BaseException as error:  # cancelled, above all
             emit(settings.on_event, progress.event("error", error=type(error).__name__))
             raise
@@ -214,8 +214,8 @@ class Core:
         emit(settings.on_event, progress.event("done", status=outcome.status))
         return outcome
 
-    async def _tries(
-        self, call: Call, progress: Progress, *, stream: bool
+    async def _send_until_answered(
+        self, call: HttpCall, progress: Progress, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
         settings = self.settings
         state = RetryState(
@@ -224,16 +224,16 @@ class Core:
             free=call.free,
             rng=settings.rng,
         )
-        track = self.lane(call.service)
+        limit = self.call_limit(call.service)
         while True:
             pid = self.service_pid
-            outcome = await self._attempt(call, progress, track, stream=stream)
+            outcome = await self._send_in_slot(call, progress, limit, stream=stream)
             if not isinstance(outcome, Failure):
                 return outcome
             if await self.revived(outcome, progress, pid):
                 continue
             delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
-            if delay is None or not (outcome.status == 429 or track.spend_retry()):
+            if delay is None or not (outcome.status == 429 or limit.spend_retry()):
                 return outcome
             name = type(outcome.error).__name__
             emit(
@@ -268,19 +268,19 @@ class Core:
         error = failure.error
         attach_timing(error, progress.timing())
         if failure.sent and isinstance(error, APIConnectionError):
-            self.ledger.add(possibly_metered=1)
+            self.totals.add(possibly_metered=1)
         emit(
             self.settings.on_event,
             progress.event("error", status=failure.status, error=type(error).__name__),
         )
         return error
 
-    async def _attempt(
-        self, call: Call, progress: Progress, track: Lane, *, stream: bool
+    async def _send_in_slot(
+        self, call: HttpCall, progress: Progress, limit: CallLimit, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
         clock = progress.clock
         waiting_since = clock.monotonic()
-        slot = await track.acquire(self.settings.max_concurrency, clock)
+        slot = await limit.acquire(self.settings.max_concurrency, clock)
         progress.queued_s += slot.started - waiting_since
         if progress.deadline is None and call.timeouts.total is not None:
             # Time in the queue does not count: of a thousand calls made at once the last one waits for long.
@@ -290,7 +290,7 @@ class Core:
         keep = False
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
-            outcome = await self._exchange(call, progress, slot, stream=stream)
+            outcome = await self._send_once(call, progress, slot, stream=stream)
             keep = isinstance(outcome, ReplyStream)
         finally:
             if not keep:
@@ -299,8 +299,8 @@ class Core:
                 slot.release(success=success, throttled=throttled)
         return outcome
 
-    async def _exchange(
-        self, call: Call, progress: Progress, slot: Slot, *, stream: bool
+    async def _send_once(
+        self, call: HttpCall, progress: Progress, slot: Slot, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
         wire = self.connections.wire(self.settings)
         remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
@@ -317,7 +317,7 @@ class Core:
                 if stream and 200 <= reply.status < 300:
                     opened = True
                     return ReplyStream(reply, slot, progress)
-                return await self._whole(call, progress, reply)
+                return await self._read_reply(call, progress, reply)
         except WireError as error:
             fault = error
         except TimeoutError:
@@ -328,9 +328,9 @@ class Core:
                 await reply.close()
         return self._no_reply(call, fault)
 
-    async def _whole(self, call: Call, progress: Progress, reply: Reply) -> RawResponse | Failure:
+    async def _read_reply(self, call: HttpCall, progress: Progress, reply: Reply) -> RawResponse | Failure:
         if call.raw or 200 <= reply.status < 300:
-            content = await self._whole_body(call, reply)
+            content = await self._read_body(call, reply)
             if isinstance(content, Failure):
                 return content
             return RawResponse(reply.status, reply.headers, content, progress.timing())
@@ -339,7 +339,7 @@ class Core:
         wait = retry_after_s(reply.headers, progress.clock.time())
         return Failure(error, status=reply.status, retry_after_s=wait)
 
-    async def _whole_body(self, call: Call, reply: Reply) -> bytes | Failure:
+    async def _read_body(self, call: HttpCall, reply: Reply) -> bytes | Failure:
         content = bytearray()
         try:
             while (piece := await reply.piece()) is not None:
@@ -353,7 +353,7 @@ class Core:
         # Not repeated: the work has been done, and most likely counted.
         return Failure(StreamTruncatedError(text, partial=bytes(content)), sent=True, final=True)
 
-    def _no_reply(self, call: Call, fault: WireError) -> Failure:
+    def _no_reply(self, call: HttpCall, fault: WireError) -> Failure:
         where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
         text = f"{where}: {fault}"
         if fault.untrusted:
