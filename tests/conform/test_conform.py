@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -61,6 +62,10 @@ def test_checks_are_chosen_by_number_range_and_id():
     assert sum(check.metered for check in chosen(quick=True)) < sum(check.metered for check in chosen())
     with pytest.raises(ValueError, match="43-smoked"):
         chosen("43-smoked")
+
+
+def test_checks_travel_between_processes():
+    assert pickle.loads(pickle.dumps(checks())) == checks()
 
 
 def test_options_keep_their_keys_to_themselves():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, wraps
+from importlib import import_module
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,14 @@ class Check:
     needs: str
     run: Callable[[Target], None] = field(repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[Callable[[str, str], Check], tuple[str, str]]:
+        # A check is where it is declared; a report that travels to another process names it.
+        return _declared, (self.run.__module__, self.run.__name__)
+
+
+def _declared(module: str, name: str) -> Check:
+    return cast("Check", getattr(import_module(module), name))
+
 
 def check(
     name: str,
@@ -95,6 +104,7 @@ def check(
     """
 
     def made(body: Callable[[Target], None]) -> Check:
+        @wraps(body)
         def run(target: Target) -> None:
             if first is not None:
                 first(target)
