@@ -7,11 +7,10 @@ import json
 import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
-from speechlab.service import ServiceConfig, create_app, load_config, make_key, serve
+from speechlab.service import ServiceConfig, create_app, given_settings, load_config, make_key, serve
 from speechlab.service._accounts.keyring import Keyring
-from speechlab.service._config import given_settings, merged_engines, setting_names
+from speechlab.service._config import setting_names
 from speechlab.service._engines.engines import served_engines
-from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields
 
 
@@ -86,14 +85,14 @@ def test_files_that_cannot_be_read(tmp_path, text):
 
 def test_engine_arguments():
     given = ["whisper.model=/models/ct2", "whisper.beam_size=2", "kokoro.enabled=false", "a.b=c=d"]
-    assert merged_engines(given) == {
+    assert given_settings((), given)["engines"] == {
         "whisper": {"model": "/models/ct2", "beam_size": 2},
         "kokoro": {"enabled": False},
         "a": {"b": "c=d"},
     }
     for wrong in ("whisper", "whisper=1", "whisper.model", ".x=1"):
         with pytest.raises(ConfigurationError, match="--engine"):
-            merged_engines([wrong])
+            given_settings((), [wrong])
 
 
 def test_any_setting_as_an_argument():
@@ -146,8 +145,8 @@ def test_a_data_folder_that_cannot_be_used_ends_the_start(tmp_path):
 
 def test_keys_are_checked_and_never_shown():
     key = make_key()
-    assert is_key_form(key)
     config = ServiceConfig(api_keys=(key,))
+    assert config.api_keys == (key,)
     assert key not in repr(config)
     assert key not in str(vars(Keyring([key])))
     for wrong in ("secret-without-prefix", "sl:short", "sl:", "xx:long-enough-body", "sl:with space in it"):

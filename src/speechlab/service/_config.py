@@ -325,17 +325,13 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
             hint = f"; did you mean {near[0]}?" if near else "; docs/service.md lists the settings"
             raise ConfigurationError(f"--set {option!r} must look like queue_limit=8{hint}")
         found[name] = _from_text(name, text, f"--set {name}")
-    if made := merged_engines(engines):
+    if made := _engine_options(engines):
         found["engines"] = _merged(found.get("engines", {}), made)
     return found
 
 
-def merged_engines(options: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON where they can be, and text otherwise.
-
-    Raises:
-        ConfigurationError: One of them has another form.
-    """
+def _engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON where they can be, and text otherwise."""
     engines: dict[str, dict[str, Any]] = {}
     for option in options:
         name, equals, text = option.partition("=")

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from speechlab.service import ServedEngine
 from speechlab.service._engines.lanes import EngineLane, Threads
 from speechlab.service._faults import Fault
-from speechlab.service._providers import ServedEngine
 
 
 def make(

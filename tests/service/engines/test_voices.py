@@ -9,7 +9,7 @@ import pytest
 
 from speechlab.contract import AudioFormat, Gender, VoiceList
 from speechlab.engines import EngineVoice
-from speechlab.service import voice_uuid
+from speechlab.service import Provider, ServedEngine, voice_uuid
 
 
 def test_s20_s22_s23_the_catalogue_is_as_described(live):
@@ -60,7 +60,6 @@ def test_s26_a_voice_that_is_added_later_can_be_used_at_once(staged):
 def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
     from speechlab.service._engines.lanes import EngineLane, Threads
     from speechlab.service._engines.voices import Catalogue
-    from speechlab.service._providers import Provider, ServedEngine
 
     class Speaks:
         voices = (EngineVoice("one", ("en",), "Female", "speaks"),)

@@ -1,0 +1,213 @@
+"""Readiness, metrics and idle models."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from speechlab.engines import EngineVoice
+from speechlab.service import Database, Provider, ServedEngine, ServiceConfig, running
+from speechlab.service._engines.lanes import EngineLane, Threads
+
+
+def test_ready_when_an_engine_answers(live):
+    reply = live.request("GET", "/readyz")
+    assert reply.status == 200
+    assert reply.json()["status"] == "ready"
+    assert reply.json()["engine"] in {"hibari", "openjtalk"}
+
+
+def test_readiness_asks_once_in_a_while_and_only_light_engines(stage):
+    with stage() as service:
+        for _ in range(5):
+            assert service.http.request("GET", "/readyz").json()["engine"] == "staged"
+        assert len(service.speaker.calls) == 1
+        assert service.speaker.closed == 1
+        assert service.q.calls == []
+
+
+@dataclass
+class Mute:
+    """A light engine that fails in some way, or answers too late."""
+
+    fault: Exception | None = None
+    sample_rate: int = 24_000
+    model: str = "mute"
+    voices: tuple[EngineVoice, ...] = (EngineVoice("one", ("en",), "Neutral", "mute"),)
+
+    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        if self.fault is not None:
+            raise self.fault
+        return iter(())
+
+
+def only(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
+    off = {name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")}
+    return ServiceConfig(
+        port=0,
+        api_keys=("sl:test-key-of-the-suite",),
+        engines=off,
+        recogniser="",
+        translator="",
+        extra_engines=engines,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("fault", [None, KeyError("secret"), OSError("/home/x/secret")])
+def test_an_engine_that_does_not_work_is_not_ready(tools, error_body, fault):
+    engine = ServedEngine("mute", "synthesiser", lambda: Mute(fault), Provider("mute", heavy=False))
+    with running(only(engine)) as service:
+        http = tools.http(service.base_url)
+        reply = http.request("GET", "/readyz")
+        error_body(reply, 503, "ErrOverloaded")
+        assert reply.headers["retry-after"]
+        assert b"secret" not in reply.body
+        assert http.request("GET", "/healthz").status == 200
+
+
+def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(tools, error_body):
+    def explode() -> Any:
+        raise AssertionError("a large model must not be loaded for a probe")
+
+    with running(only()) as service:
+        error_body(tools.http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
+    with running(only(ServedEngine("large", "translator", explode, heavy=True))) as service:
+        reply = tools.http(service.base_url).request("GET", "/readyz")
+        assert (reply.status, reply.json()["engine"]) == (200, None)
+
+
+@pytest.mark.slow
+def test_a_data_folder_that_fails_is_not_ready(stage, error_body, tmp_path):
+    with stage(data_dir=tmp_path) as service:
+        assert service.http.request("GET", "/readyz").status == 200
+        database = Database(tmp_path)
+        database.write("DROP TABLE keys")
+        database.close()
+        time.sleep(3.1)  # the answer is remembered for three seconds
+        reply = service.http.request("GET", "/readyz")
+        error_body(reply, 503, "ErrOverloaded")
+        assert str(tmp_path) not in reply.body.decode()
+
+
+SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\})? ([0-9.e+-]+|\+Inf)')
+
+
+def read_metrics(text: str) -> dict[str, float]:
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            assert re.fullmatch(r"# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))", line)
+            continue
+        match = SAMPLE.fullmatch(line)
+        assert match, line
+        found[match[1] + (match[2] or "")] = float(match[3])
+    return found
+
+
+def test_metrics_count_and_name_keys_by_their_id(stage, tools, tmp_path):
+    with stage(data_dir=tmp_path, key_requests_per_minute=4) as service:
+        http, key = service.http, service.http.key
+        assert http.speak(voice_id=service.voice("plain"), text=tools.canary, format="wav").status == 200
+        assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
+        assert http.translate(text="Hi.", source_lang="en", target_lang="ja").status == 200
+        assert http.speak(voice_id=service.voice("plain"), text="", format="wav").status == 400
+        assert http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav").status == 429
+        http.request("GET", f"/{key}")
+        http.request("PROPFIND", "/tts")
+        reply = http.request("GET", "/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = reply.body.decode()
+    assert key not in text
+    assert key.removeprefix("sl:") not in text
+    assert tools.canary not in text
+    found = read_metrics(text)
+    assert found['speechlab_requests_total{route="/tts",method="POST",status="200"}'] == 1
+    assert found['speechlab_requests_total{route="/tts",method="POST",status="429"}'] == 1
+    assert found['speechlab_requests_total{route="/tts",method="(other)",status="405"}'] == 1
+    assert found['speechlab_requests_total{route="(other)",method="GET",status="404"}'] == 1
+    assert found['speechlab_refused_total{scope="key"}'] == 1
+    whose = 'operation="tts",provider="staged",key="key-1"'
+    assert found[f'speechlab_operations_total{{{whose},transport="http",status="completed"}}'] == 1
+    assert found[f'speechlab_operations_total{{{whose},transport="http",status="backend_error"}}'] == 1
+    assert found[f"speechlab_characters_total{{{whose}}}"] == len(tools.canary) + 3
+    assert found['speechlab_request_seconds_bucket{route="/tts",le="+Inf"}'] == 5
+    assert found['speechlab_request_seconds_count{route="/tts"}'] == 5
+    assert found['speechlab_engine_requests{engine="staged"}'] == 0
+    assert found["process_resident_memory_bytes"] > 1e6
+    assert found["speechlab_ledger_lost_rows_total"] == 0
+    buckets = [
+        value
+        for name, value in found.items()
+        if name.startswith('speechlab_request_seconds_bucket{route="/tts"')
+    ]
+    assert buckets == sorted(buckets)
+
+
+@dataclass
+class Large(Mute):
+    """A large engine that notes when it is let go."""
+
+    model: str = "large"
+    closed: list[float] = field(default_factory=list)
+
+    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        import numpy as np
+
+        return iter([np.zeros(2400, dtype=np.float32)])
+
+    def close(self) -> None:
+        self.closed.append(time.monotonic())
+
+
+def test_idle_models_are_let_go_and_looking_does_not_count_as_use(tools):
+    from speechlab.service import voice_uuid
+
+    large, light = Large(), Large()
+    engines = (
+        ServedEngine("large", "synthesiser", lambda: large, Provider("large")),
+        ServedEngine("light", "synthesiser", lambda: light, Provider("light", heavy=False)),
+    )
+    with running(only(*engines, unload_idle_s=0.8)) as service:
+        http = tools.http(service.base_url)
+        fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
+        assert http.speak(**fields).status == 200
+        used = time.monotonic()
+        while not large.closed and time.monotonic() - used < 10:
+            for path in ("/healthz", "/readyz", "/metrics"):
+                assert http.request("GET", path).status == 200
+            time.sleep(0.05)
+        assert large.closed
+        assert large.closed[0] - used >= 0.7
+        found = read_metrics(http.request("GET", "/metrics").body.decode())
+        assert found['speechlab_engine_created{engine="large"}'] == 0
+        assert http.speak(**fields).status == 200
+        assert light.closed == []
+
+
+def test_an_engine_in_use_is_not_let_go():
+    async def main() -> None:
+        engine = Large()
+        lane = EngineLane(
+            ServedEngine("one", "synthesiser", lambda: engine, heavy=True),
+            Threads(),
+            asyncio.Semaphore(1),
+            concurrency=1,
+            queue_limit=2,
+        )
+        assert not await lane.unload(0)
+        lane.engine()
+        async with lane.admit("tts"):
+            assert not await lane.unload(0)
+        assert not await lane.unload(60)
+        assert await lane.unload(0)
+        assert not lane.created
+        assert len(engine.closed) == 1
+        assert not await lane.unload(0)
+
+    asyncio.run(main())

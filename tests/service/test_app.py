@@ -1,0 +1,103 @@
+"""The routes of the application, and the kept descriptions of them."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.routing import Route, WebSocketRoute
+
+from speechlab.contract import REALTIME_PATH, SERVICE_MESSAGES, RealtimeCode
+from speechlab.service import ServiceConfig, create_app
+
+ROOT = Path(__file__).parents[2]
+APP = create_app(ServiceConfig(api_keys=("sl:test-key-of-the-suite",), engines={}))
+ROUTES = [
+    (method, route.path)
+    for route in APP.routes
+    if isinstance(route, Route)
+    for method in sorted(route.methods - {"HEAD"})
+]
+
+
+def test_all_routes_are_known():
+    assert {path for _, path in ROUTES} >= {"/tts", "/tts/voices", "/healthz", "/readyz", "/metrics"}
+    assert all(isinstance(route, Route | WebSocketRoute) for route in APP.routes)
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_s1_every_route_but_liveness_is_closed_without_a_key(live, error_body, method, path):
+    reply = live.request(method, path, b"{}" if method == "POST" else None, key=None)
+    if path == "/healthz":
+        assert reply.status == 200
+    else:
+        error_body(reply, 401, "ErrAuthenticationFailed")
+
+
+@pytest.mark.parametrize("kind", ["openapi", "asyncapi"])
+def test_the_kept_descriptions_say_what_the_code_says(kind):
+    made = runpy.run_path(str(ROOT / "tools" / "describe_api.py"))[kind]()
+    kept = (ROOT / "docs" / f"{kind}.json").read_text(encoding="utf-8")
+    assert json.loads(json.dumps(made, default=str)) == json.loads(kept), "stale; run: poe describe"
+
+
+def test_the_description_names_every_route():
+    paths = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert described == {(method, path) for method, path in ROUTES if path != "/translate"}
+
+
+def test_the_description_names_every_message_and_code():
+    document = json.loads((ROOT / "docs" / "asyncapi.json").read_text())
+    assert document["channels"]["realtime"]["address"] == REALTIME_PATH
+    assert set(document["components"]["messages"]) == {
+        *SERVICE_MESSAGES,
+        "session.update",
+        "tts.speak",
+        "audio",
+    }
+    codes = document["components"]["schemas"]["TtsError"]["properties"]["code"]["enum"]
+    assert codes == list(RealtimeCode)
+
+
+@pytest.mark.parametrize("kind", ["openapi", "asyncapi"])
+def test_every_reference_leads_somewhere(kind):
+    document = json.loads((ROOT / "docs" / f"{kind}.json").read_text())
+
+    def references(value: Any):
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                yield value["$ref"]
+            for item in value.values():
+                yield from references(item)
+        elif isinstance(value, list):
+            for item in value:
+                yield from references(item)
+
+    found = list(references(document))
+    assert found
+    for reference in found:
+        at = document
+        for part in reference.removeprefix("#/").split("/"):
+            at = at[part]
+        assert at
+
+
+def test_replies_fit_the_description(live, hibari):
+    jsonschema = pytest.importorskip("jsonschema")
+    document = json.loads((ROOT / "docs" / "openapi.json").read_text())
+
+    def check(name: str, value: Any) -> None:
+        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        jsonschema.Draft202012Validator(schema).validate(value)
+
+    check("VoiceList", live.request("GET", "/tts/voices").json())
+    check("ErrorBody", live.speak(voice_id=hibari, text="", format="wav").json())
+    check("ErrorBody", live.recognise(b"x").json())
+    request = {"voice_id": hibari, "text": "Hi.", "format": "wav"}
+    check("SpeechRequest", request)
+    with pytest.raises(jsonschema.ValidationError):
+        check("SpeechRequest", {**request, "format": "aac"})
