@@ -44,7 +44,7 @@ def test_the_confusion_matrix_is_the_one_in_the_docs():
     assert sum(matrix.values()) >= 200
     assert right / sum(matrix.values()) >= 0.97
     assert matrix == MATRIX
-    guide = (HERE.parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    guide = (HERE.parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
     for written in ("notation", "homophone", "recognition"):
         cells = " | ".join(str(matrix.get((written, kind), 0)) for kind in RANK)
         assert f"| {written} | {cells} |" in guide

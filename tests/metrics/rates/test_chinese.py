@@ -36,7 +36,7 @@ def test_the_confusion_matrix_is_the_one_in_the_docs():
         pairs = list(csv.DictReader(file, delimiter="\t"))
     matrix = Counter((pair["class"], told(pair)) for pair in pairs)
     assert matrix == MATRIX
-    guide = (HERE.parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    guide = (HERE.parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
     for written in ("notation", "homophone", "tone", "recognition"):
         cells = " | ".join(str(matrix.get((written, kind), 0)) for kind in RANK)
         assert f"| {written} | {cells} |" in guide

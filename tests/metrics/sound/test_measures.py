@@ -13,7 +13,7 @@ from speechlab.metrics import dnsmos, speech_measures
 from speechlab.metrics._sound.pitch import fundamental
 from speechlab.metrics._sound.signal import loudness
 
-RECORDINGS = sorted((Path(__file__).parents[2] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
+RECORDINGS = sorted((Path(__file__).parents[3] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
 RATE = 16_000
 
 
