@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import error_rate
-from speechlab.metrics._alignment.sclite import sclite_blocks
+from speechlab.metrics import Alignment, error_rate
 from support import adversarial, nist
 
 ODD = adversarial.WORDS
@@ -85,7 +84,7 @@ def test_known_cases(reference, hypothesis, errors):
 @given(st.text("abc", max_size=12), st.text("abc", max_size=12))
 def test_blocks_cover_both_sides(one, other):
     i = j = 0
-    for operation, i0, i1, j0, j1 in sclite_blocks(one, other):
+    for operation, i0, i1, j0, j1 in Alignment(one, other, "", counts="sclite").blocks:
         assert (i0, j0) == (i, j)
         if operation in {"equal", "substitute"}:
             assert i1 - i0 == j1 - j0
