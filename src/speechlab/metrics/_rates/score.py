@@ -11,6 +11,7 @@ from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import check_text
+from speechlab.metrics._columns import with_columns
 from speechlab.metrics._rates.chinese import ChineseDifferenceClass, compare_chinese
 from speechlab.metrics._rates.japanese import DifferenceClass, compare_japanese
 from speechlab.text import language_code
@@ -113,7 +114,7 @@ def score(
         scorers.row(said, heard, tag)
         for said, heard, tag in zip(frame[reference], frame[hypothesis], languages, strict=True)
     ]
-    return _attach(frame, rows)
+    return with_columns(frame, rows, _COLUMNS)
 
 
 class _Scorers:
@@ -227,26 +228,6 @@ class _Scorer:
             values |= dict(zip(COUNTS, counts, strict=True))
             values |= {"error_rate": rate, "errors": errors, "reference_length": length}
             values["alignment"] = alignment.text
-
-
-def _attach(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    columns = {}
-    for name, kind in _COLUMNS.items():
-        values = [row.get(name) for row in rows]
-        if kind == "string":
-            # Half surrogate pairs, which Arrow cannot hold, become question marks.
-            values = [value.encode("utf-8", "replace").decode() if value else value for value in values]
-        columns[name] = (
-            pd.Categorical(values)
-            if kind == "category"
-            else pd.array([pd.NA if value is None else value for value in values], dtype=kind)  # type: ignore[call-overload]
-        )
-    # Arrays without an index go by position: the index may hold a label twice.
-    added = pd.DataFrame(columns, index=frame.index)
-    kept = frame.drop(columns=[name for name in _COLUMNS if name in frame.columns])
-    return pd.concat([kept, added], axis=1)
 
 
 def _languages(frame: pd.DataFrame, language: str) -> list[object]:

@@ -18,6 +18,7 @@ from speechlab._arguments import has_column, is_frame, is_missing, require_colum
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number, check_text
+from speechlab.metrics._columns import with_columns
 from speechlab.metrics._sound.pitch import check_pitches, fundamental
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
@@ -35,29 +36,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PITCH_RATE = 16_000
-_FLOATS = (
-    "duration_s",
-    "speech_s",
-    "duration_per_character_s",
-    "duration_per_mora_s",
-    "characters_per_s",
-    "morae_per_s",
-    "words_per_s",
-    "silence_ratio",
-    "leading_silence_s",
-    "trailing_silence_s",
-    "longest_pause_s",
-    "clipping_ratio",
-    "peak_dbfs",
-    "rms_dbfs",
-    "loudness_lufs",
-    "f0_median_hz",
-    "f0_mean_hz",
-    "f0_sd_hz",
-    "voiced_ratio",
+_RATES = (
+    *("duration_per_character_s", "duration_per_mora_s", "characters_per_s", "morae_per_s", "words_per_s"),
+    "duration_z",
 )
-_COUNTS = ("characters", "morae", "words")
-_FLAGS = ("repeated_ending", "truncated_ending")
+_SILENCES = ("silence_ratio", "leading_silence_s", "trailing_silence_s", "longest_pause_s")
+_LEVELS = ("clipping_ratio", "peak_dbfs", "rms_dbfs", "loudness_lufs")
+_PITCHES = ("f0_median_hz", "f0_mean_hz", "f0_sd_hz", "voiced_ratio")
+_TYPES = {
+    **dict.fromkeys(("duration_s", "speech_s"), "Float64"),
+    **dict.fromkeys(("characters", "morae", "words"), "Int64"),
+    **dict.fromkeys((*_RATES, *_SILENCES, *_LEVELS, *_PITCHES), "Float64"),
+    **dict.fromkeys(("repeated_ending", "truncated_ending"), "boolean"),
+}
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
 _SAID_TWICE = re.compile(r"(.{2,})\1$")
 
@@ -100,7 +91,7 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
     """
     from speechlab.engines import DNSMOS_RATE, rate_noise
 
-    sound = _mono(_clip(clip)).resample(DNSMOS_RATE).samples
+    sound = _clip(clip).to_mono().resample(DNSMOS_RATE).samples
     if not len(sound):
         message = "an empty clip has no quality; leave it out"
         raise InvalidRequestError(message, parameter="clip")
@@ -162,34 +153,14 @@ def speech_measures(
         InvalidRequestError: A column is missing or there twice, or lists differ in length, or the language of all
             rows or a range does not exist, or samples come without their rate.
     """
-    import pandas as pd
-
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)
-    if is_frame(clips):
-        require_columns(clips, audio, hint="Name the right one, as in audio='path'")
-        values = clips[audio].tolist()
-        said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(values)
-        known = has_column(clips, language, "language")
-        languages = clips[language].tolist() if known else [language] * len(values)
-        index, kept = clips.index, clips
-        if texts is not None:
-            message = (
-                f"texts stand in a column of the table; name it (text={text!r:.60}) instead of giving texts"
-            )
-            raise InvalidRequestError(message, parameter="texts")
-    else:
-        values = _clips(clips)
-        said = (
-            [None] * len(values)
-            if texts is None
-            else as_texts(texts, "texts", "give '' where nothing was said")
-        )
-        languages = [language] * len(values)
-        index, kept = pd.RangeIndex(len(values)), pd.DataFrame(index=pd.RangeIndex(len(values)))
-    if not has_column(kept, language, "language") and language != "language":
+    frame, values, said = _given(clips, texts, audio, text)
+    known = has_column(frame, language, "language")
+    if not known and language != "language":
         check_text(language, "language")
         language_code(language)
+    languages = frame[language].tolist() if known else [language] * len(values)
     if len(said) != len(values):
         message = f"there are {len(values)} clips and {len(said)} texts; give one text for each clip"
         raise InvalidRequestError(message, parameter="texts")
@@ -199,7 +170,31 @@ def speech_measures(
         words_said = line if isinstance(line, str) else None
         row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
         rows.append(row if problem is None else {"measure_error": problem} | row)
-    return _assemble(kept, rows, index, with_dnsmos=with_dnsmos)
+    _add_outliers(rows)
+    rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}
+    return with_columns(frame, rows, _TYPES | rated | {"measure_error": "string"})
+
+
+def _given(
+    clips: Any, texts: Sequence[str] | None, audio: str, text: str
+) -> tuple[pd.DataFrame, list[Any], list[Any]]:
+    """The table that measures are added to, which may have no columns yet, the clips, and what was to be said."""
+    import pandas as pd
+
+    if is_frame(clips):
+        require_columns(clips, audio, hint="Name the right one, as in audio='path'")
+        if texts is not None:
+            message = (
+                f"texts stand in a column of the table; name it (text={text!r:.60}) instead of giving texts"
+            )
+            raise InvalidRequestError(message, parameter="texts")
+        said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
+        return clips, clips[audio].tolist(), said
+    values = _clips(clips)
+    frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
+    if texts is None:
+        return frame, values, [None] * len(values)
+    return frame, values, as_texts(texts, "texts", "give '' where nothing was said")
 
 
 def _row(
@@ -230,7 +225,7 @@ def _sound(
     clip: AudioClip, text: str | None, silence_db: float, f0_range_hz: tuple[float, float]
 ) -> dict[str, Any]:
     rate = clip.sample_rate
-    mono = _mono(clip).samples
+    mono = clip.to_mono().samples
     quiet = silence(mono, rate, silence_db)
     edges = [min(windows * WINDOW_S, clip.duration_s) for windows in quiet.edges]
     sounding = bool(quiet.loud.any())
@@ -304,34 +299,6 @@ def _add_outliers(rows: list[dict[str, Any]]) -> None:
         if len(members) >= _FEWEST and spread > 0:
             for row, pace in members:
                 row["duration_z"] = (pace - float(np.median(paces))) / spread
-
-
-def _assemble(
-    kept: pd.DataFrame, rows: list[dict[str, Any]], index: pd.Index[Any], *, with_dnsmos: bool
-) -> pd.DataFrame:
-    import pandas as pd
-
-    _add_outliers(rows)
-    types = dict.fromkeys(_FLOATS[:2], "Float64") | dict.fromkeys(_COUNTS, "Int64")
-    types |= dict.fromkeys(_FLOATS[2:7], "Float64") | {"duration_z": "Float64"}
-    types |= dict.fromkeys(_FLOATS[7:], "Float64") | dict.fromkeys(_FLAGS, "boolean")
-    if with_dnsmos:
-        types |= dict.fromkeys(_DNSMOS, "Float64")
-    types["measure_error"] = "string"
-    columns = {}
-    for name, kind in types.items():
-        values = [row.get(name) for row in rows]
-        missing = [value is None or (isinstance(value, float) and math.isnan(value)) for value in values]
-        cells = [pd.NA if gone else value for gone, value in zip(missing, values, strict=True)]
-        columns[name] = pd.array(cells, dtype=kind)  # type: ignore[call-overload]
-    added = pd.DataFrame(columns, index=index)
-    return pd.concat([kept.drop(columns=[name for name in types if name in kept.columns]), added], axis=1)
-
-
-def _mono(clip: AudioClip) -> AudioClip:
-    if clip.channels == 1:
-        return clip
-    return AudioClip(clip.samples.mean(axis=1, dtype=np.float32), clip.sample_rate)
 
 
 def _clips(clips: Any) -> list[Any]:

@@ -9,11 +9,11 @@ Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator fo
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._arguments import is_number
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def fundamental(
 def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
     """Refuse what is no range of pitches, or one that the sample rate cannot hold."""
     pair = f0_range_hz if isinstance(f0_range_hz, tuple | list) else ()
-    numbers = [float(value) for value in pair if isinstance(value, Real)]
+    numbers = [float(value) for value in pair if is_number(value)]
     if len(pair) != 2 or len(numbers) != 2 or not 0 < numbers[0] < numbers[1] <= sample_rate / 4:
         message = (
             f"F0 is looked for in f0_range_hz={f0_range_hz!r:.60} at {sample_rate} Hz; give a lower and a higher "
