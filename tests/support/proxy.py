@@ -9,6 +9,8 @@ import struct
 import threading
 from dataclasses import dataclass, field
 
+from support.sockets import dechunked, read_exactly, read_head
+
 TEXT, BINARY, CLOSE = 1, 2, 8
 
 
@@ -182,37 +184,6 @@ class Proxy:
         # The other thread still reads from it, so that closing alone would not end the connection.
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
-
-
-def read_head(connection):
-    data = b""
-    while b"\r\n\r\n" not in data:
-        chunk = connection.recv(65_536)
-        if not chunk:
-            raise ValueError("the connection ended")
-        data += chunk
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return head, rest
-
-
-def read_exactly(connection, have, count):
-    while len(have) < count:
-        chunk = connection.recv(65_536)
-        if not chunk:
-            raise ValueError("the connection ended")
-        have += chunk
-    return have
-
-
-def dechunked(data):
-    body = b""
-    while data:
-        size, _, data = data.partition(b"\r\n")
-        count = int(size, 16)
-        if not count:
-            break
-        body, data = body + data[:count], data[count + 2 :]
-    return body
 
 
 def frames(connection, held):

@@ -1,4 +1,4 @@
-"""Sockets without a protocol."""
+"""Sockets, and what is read from them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,37 @@ def read_until(connection: socket.socket, mark: bytes, limit: int = 1_000_000) -
             break
         data += chunk
     return data
+
+
+def read_head(connection):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        chunk = connection.recv(65_536)
+        if not chunk:
+            raise ValueError("the connection ended")
+        data += chunk
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return head, rest
+
+
+def read_exactly(connection, have, count):
+    while len(have) < count:
+        chunk = connection.recv(65_536)
+        if not chunk:
+            raise ValueError("the connection ended")
+        have += chunk
+    return have
+
+
+def dechunked(data):
+    body = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        count = int(size, 16)
+        if not count:
+            break
+        body, data = body + data[:count], data[count + 2 :]
+    return body
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from collections import Counter
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from support.sockets import dechunked
+
 
 class Wire:
     """An HTTP server on a thread, as thin as can be: one function answers each request."""
@@ -142,19 +144,9 @@ def in_the_way(service, seed, refuse=0.30, fail=0.05, drop=0.05):
         writer.close()
         start, _, content = raw.partition(b"\r\n\r\n")
         if b"chunked" in start.lower():
-            content = unchunked(content)
+            content = dechunked(content)
         start = re.sub(rb"(?i)\r\n(connection|transfer-encoding|content-length): [^\r]*", b"", start)
         return start + f"\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
     with Wire(answer) as wire:
         yield f"http://127.0.0.1:{wire.port}", counts
-
-
-def unchunked(data):
-    pieces = []
-    while data:
-        size, _, rest = data.partition(b"\r\n")
-        count = int(size, 16)
-        pieces.append(rest[:count])
-        data = rest[count + 2 :] if count else b""
-    return b"".join(pieces)

@@ -12,7 +12,6 @@ import threading
 import time
 
 import numpy as np
-import psutil
 import pytest
 
 from speechlab.audio import encode
@@ -20,6 +19,7 @@ from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
 from speechlab.service._workers.decoding import Decoders
+from support.processes import newest_worker, own_workers
 
 RATE = 16_000
 CANARY = "kanarienvogel"
@@ -57,21 +57,6 @@ def usual():
         patch.setenv("SPEECHLAB_SERVICE_API_KEY", f"sl:{CANARY}")
         yield one
     one.close()
-
-
-def own_workers() -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        try:
-            if MODULE in child.cmdline():
-                found.append(child)
-        except psutil.Error:
-            continue
-    return found
-
-
-def newest_worker() -> psutil.Process:
-    return max(own_workers(), key=lambda process: process.create_time())
 
 
 def refused(call) -> Fault:
@@ -137,7 +122,7 @@ def test_s87_bombs_are_refused_within_limits_that_the_settings_name(decoders, se
 def test_s61_a_decoder_that_crashes_is_replaced(usual):
     one = usual
     assert len(one.decode(tone(), RATE)) == RATE // 2
-    worker = newest_worker()
+    worker = newest_worker(MODULE)
     recording = silence(60)
     faults: list[Fault] = []
     thread = threading.Thread(target=lambda: faults.append(refused(lambda: one.decode(recording, RATE))))
@@ -150,7 +135,7 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
     assert (faults[0].status, faults[0].error) == (400, UNSUPPORTED_AUDIO)
     assert len(one.decode(tone(), RATE)) == RATE // 2
     # One that died with nothing to do is not even noticed.
-    worker = newest_worker()
+    worker = newest_worker(MODULE)
     worker.kill()
     worker.wait(5)
     assert len(one.decode(tone(), RATE)) == RATE // 2
@@ -169,7 +154,7 @@ def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatc
 def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
     one = usual
     one.decode(tone(), RATE)
-    worker = newest_worker()
+    worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
     assert worker.net_connections() == []
     # An interrupt at the terminal reaches the whole group; a decoder leaves that to the service.
@@ -210,21 +195,21 @@ def test_several_at_once_each_get_their_own(decoders):
 
 def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, tools, error_body):
     with stage(audio_seconds=4_000, decode_wall_s=0.3) as service:
-        before = len(own_workers())
+        before = len(own_workers(MODULE))
         assert service.http.recognise(tone()).status == 200
         body = error_body(service.http.recognise(silence(2_400)), 413, "ErrTooLarge")
         assert "decode_wall_s" in body["error"]
         assert body["context"] == ["asr", "audio"]
         assert len(service.ears.calls) == 1
         assert service.http.recognise(tone()).status == 200
-        assert len(own_workers()) == before + 1
-    assert tools.eventually(lambda: len(own_workers()) == before)
+        assert len(own_workers(MODULE)) == before + 1
+    assert tools.eventually(lambda: len(own_workers(MODULE)) == before)
 
 
 def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
     with stage(audio_seconds=100_000, drain_s=0.2) as service:
         service.http.recognise(tone())
-        worker = newest_worker()
+        worker = newest_worker(MODULE)
         worker.suspend()  # as if it would never come back
 
         def left_alone() -> None:
@@ -237,4 +222,4 @@ def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
         begun = time.monotonic()
     assert time.monotonic() - begun < 15
     thread.join(10)
-    assert tools.eventually(lambda: worker not in own_workers())
+    assert tools.eventually(lambda: worker not in own_workers(MODULE))

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 
-import psutil
 import pytest
 
 from speechlab.engines import ReadHere
@@ -16,6 +15,7 @@ from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service import ServiceConfig, running, voice_uuid
 from speechlab.service._engines.engines import served_engines
 from speechlab.service._workers.reading import Readers
+from support.processes import newest_worker, own_workers
 
 CANARY = "kanarienvogel"
 MODULE = "speechlab.service._workers.reading_child"
@@ -42,21 +42,6 @@ def readers():
     yield make
     for one in made:
         one.close()
-
-
-def own_workers() -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        try:
-            if MODULE in child.cmdline():
-                found.append(child)
-        except psutil.Error:
-            continue
-    return found
-
-
-def newest_worker() -> psutil.Process:
-    return max(own_workers(), key=lambda process: process.create_time())
 
 
 def failed(call) -> str:
@@ -89,7 +74,7 @@ def test_a_long_text_comes_back_whole(usual):
 def test_a_reader_that_crashes_is_replaced(usual):
     usual.close_idle(0)  # so that the newest is the one that is asked
     expected = usual.english("Again.")
-    worker, reasons = newest_worker(), []
+    worker, reasons = newest_worker(MODULE), []
     worker.suspend()
     thread = threading.Thread(target=lambda: reasons.append(failed(lambda: usual.english(CANARY))))
     thread.start()
@@ -106,7 +91,7 @@ def test_a_reader_that_crashes_is_replaced(usual):
 def test_a_reader_that_hangs_is_ended_in_time(readers):
     one = readers(read_wall_s=1.0)
     assert one.english("Before.")
-    worker = newest_worker()
+    worker = newest_worker(MODULE)
     worker.suspend()
     assert "read_wall_s" in failed(lambda: one.english("Stuck."))
     assert not worker.is_running()
@@ -131,7 +116,7 @@ def test_without_a_process_nothing_is_read(readers, monkeypatch):
 def test_a_reader_knows_no_key_and_listens_to_nobody(usual):
     usual.close_idle(0)
     usual.english("x")
-    worker = newest_worker()
+    worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
     assert worker.net_connections() == []
     worker.send_signal(signal.SIGINT)
@@ -166,7 +151,7 @@ def test_voices_read_where_the_setting_says(tools, workers):
     config = ServiceConfig(
         port=0, api_keys=(tools.key,), engines=engines, recogniser="", translator="", read_workers=workers
     )
-    before = len(own_workers())
+    before = len(own_workers(MODULE))
     with running(config) as service:
         http = tools.http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": "Hello there.", "format": "wav"}
@@ -175,14 +160,14 @@ def test_voices_read_where_the_setting_says(tools, workers):
         assert len(spoken.body) > 20_000
         gauge = f"speechlab_readers {workers}\n".encode()
         assert gauge in http.request("GET", "/metrics").body
-        assert len(own_workers()) == before + workers
+        assert len(own_workers(MODULE)) == before + workers
         if workers:
             # A crash is an error for the one whose text it was, and nothing to the next.
-            worker = newest_worker()
+            worker = newest_worker(MODULE)
             worker.kill()
             worker.wait(5)
             assert http.speak(**fields).body == spoken.body
-    assert tools.eventually(lambda: len(own_workers()) == before)
+    assert tools.eventually(lambda: len(own_workers(MODULE)) == before)
 
 
 @posix
@@ -194,7 +179,7 @@ def test_a_crash_is_a_500_that_names_no_text(tools, error_body):
         http = tools.http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": CANARY, "format": "wav"}
         assert http.speak(**fields).status == 200
-        worker, replies = newest_worker(), []
+        worker, replies = newest_worker(MODULE), []
         worker.suspend()
         thread = threading.Thread(target=lambda: replies.append(http.speak(**fields)))
         thread.start()
