@@ -336,3 +336,24 @@ def test_a_notebook_gives_the_same_tables_when_the_service_is_gone(live_service,
     assert executed() == live
     assert "おはよう" in live["text/plain"]
     assert live_service.api_key not in json.dumps(live)
+
+
+def test_a_stream_whose_reader_was_interrupted_is_not_taken_for_whole(server, http, store):
+    sound = b"\x00\x01" * 500
+    server.script(
+        http.reply(body={"voices": [http.VOICE]}), http.chunked(sound, 0.5, sound, content_type="audio/L16")
+    )
+
+    async def cell():
+        async with AsyncClient(server.base_url, store=store) as lab:
+            async with lab.stream_speech("あ", voice="Calm", format="pcm") as stream:
+                assert await anext(stream) == sound
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(stream), 0.05)
+                with pytest.raises(StreamTruncatedError, match="interrupted") as caught:
+                    await anext(stream)
+            assert caught.value.partial == sound
+            return lab.usage.calls
+
+    assert asyncio.run(cell()) == 0
+    assert not Store(store).newest("stream_speech")

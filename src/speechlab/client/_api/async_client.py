@@ -138,7 +138,9 @@ class AsyncClient(Performer):
             A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. What is
             wrong with the settings is raised when it is entered.
         """
+        return self._session(options)
 
+    def _session(self, options: RealtimeOptions) -> AsyncRealtimeSession:
         async def prepare() -> RealtimeConfig:
             return (await self._with_known_voice(options)).config()
 
@@ -156,7 +158,7 @@ class AsyncClient(Performer):
         Raises:
             ConfigurationError: The size is not usable.
         """
-        return AsyncRealtimePool(self.realtime, size)
+        return AsyncRealtimePool(self._session, size)
 
     @property
     def with_raw_response(self) -> AsyncRawReplies:

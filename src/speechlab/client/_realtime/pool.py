@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from speechlab.client._operations.operation import takes
+from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._settings.settings import check_number
 from speechlab.errors import ConfigurationError
 
@@ -15,7 +18,24 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.session import AsyncRealtimeSession
-    from speechlab.contract import AudioFormat, Voice
+
+
+@dataclass(frozen=True, eq=False)
+class RealtimeText(RealtimeOptions):
+    """A text, and how a session is to speak it.
+
+    Args:
+        text: What to say, whole; at most 5,000 characters.
+    """
+
+    text: str = field(kw_only=False)
+
+    @property
+    def options(self) -> RealtimeOptions:
+        """What the session is opened with."""
+        return RealtimeOptions(
+            **{option.name: getattr(self, option.name) for option in fields(RealtimeOptions)}
+        )
 
 
 class AsyncRealtimePool:
@@ -24,7 +44,7 @@ class AsyncRealtimePool:
     Use it as ``async with``, and call :meth:`say` from as many tasks as there are texts.
     """
 
-    def __init__(self, make: Callable[..., AsyncRealtimeSession], size: int) -> None:
+    def __init__(self, make: Callable[[RealtimeOptions], AsyncRealtimeSession], size: int) -> None:
         check_number("size", size, least=1, whole=True)
         self._make = make
         self._size = size
@@ -38,25 +58,9 @@ class AsyncRealtimePool:
         """Sessions that there are now."""
         return len(self._sessions)
 
-    async def say(
-        self,
-        text: str,
-        *,
-        voice: Voice | str,
-        format: AudioFormat | str = "wav",  # noqa: A002
-        sample_rate: int | None = None,
-        temperature: float | None = None,
-        audio_transport: str = "binary",
-    ) -> SpeechClip:
+    @takes(RealtimeText)
+    async def say(self, request: RealtimeText) -> SpeechClip:
         """Speak a text on a session of these settings, and wait for all of it.
-
-        Args:
-            text: What to say, whole; at most 5,000 characters.
-            voice: A voice of the catalogue that streams, its id, or an unambiguous part of its description.
-            format: A format that the voice's provider can stream.
-            sample_rate: Rate in Hz, for voices that offer several; None is the service's 24,000.
-            temperature: Variation, 0 or more, for voices of provider Q; None leaves it to the service.
-            audio_transport: ``"binary"`` or ``"base64_json"``.
 
         Returns:
             A clip, checked to be whole.
@@ -69,13 +73,15 @@ class AsyncRealtimePool:
             APIError: The service refused the connection.
             APIConnectionError: No answer came.
         """
-        key = (getattr(voice, "id", voice), str(format), sample_rate, temperature, audio_transport)
+        options = request.options
+        voice, audio_format, *others = vars(options).values()
+        key = (getattr(voice, "id", voice), str(audio_format), *others)
         async with self._places:
             if self._closed:
                 raise ConfigurationError("this pool is closed; ask for a new one")
-            session = await self._free(key, voice)
+            session = await self._free(key, options)
             try:
-                clip = await session.say(text)
+                clip = await session.say(request.text)
             except BaseException:
                 # Where a text failed it is not certain what the session can still do; sessions are cheap.
                 await self._discard(session)
@@ -83,7 +89,7 @@ class AsyncRealtimePool:
             self._idle.append((key, session))
             return clip
 
-    async def _free(self, key: tuple[Any, ...], voice: Voice | str) -> AsyncRealtimeSession:
+    async def _free(self, key: tuple[Any, ...], options: RealtimeOptions) -> AsyncRealtimeSession:
         for item in self._idle:
             if item[0] == key:
                 self._idle.remove(item)
@@ -91,9 +97,7 @@ class AsyncRealtimePool:
         if len(self._sessions) >= self._size:
             _, other = self._idle.popleft()
             await self._discard(other)
-        _, *settings = key
-        names = ("format", "sample_rate", "temperature", "audio_transport")
-        session = self._make(voice=voice, **dict(zip(names, settings, strict=True)))
+        session = self._make(options)
         self._sessions.add(session)
         return session
 

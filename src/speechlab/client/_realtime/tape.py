@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._memory.memory import Memory, Question, timing_from
-from speechlab.client._memory.tape import paced
+from speechlab.client._memory.tape import wait_until
 from speechlab.client._realtime.synthesis import Synthesis
 from speechlab.contract import SessionInfo
 
@@ -76,7 +76,7 @@ class RealtimeTape:
         began, given = self._clock.monotonic(), 0
         for at_s, message in facts["frames"]:
             if self._memory.paced:
-                await paced(self._clock, began, at_s)
+                await wait_until(self._clock, began, at_s)
             frame: str | bytes = message
             if isinstance(message, int):
                 frame = audio[given : given + message]

@@ -14,78 +14,86 @@ from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._events import Timing
 from speechlab.client._memory.memory import Memory
-from speechlab.client._memory.tape import Recorded, Recording
+from speechlab.client._memory.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from types import TracebackType
 
     from speechlab.client._memory.memory import Question
-    from speechlab.client._memory.tape import Source
+    from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.operation import Operation
     from speechlab.client._transport.sender import ReplyStream, Sender
 
-    Asked = Callable[[Operation[Any]], Awaitable[Question | None]]
+    QuestionOf = Callable[[Operation[Any]], Awaitable[Question | None]]
     """Tells how the store knows an operation; None for clients without a store."""
 
 
 class Stream:
-    """Opening and closing, the same for both kinds."""
+    """Opening, reading and closing, the same for both kinds."""
 
-    def __init__(self, sender: Sender, asked: Asked) -> None:
+    def __init__(self, sender: Sender, question_of: QuestionOf) -> None:
+        self._body: StreamBody | None = None
+        self._copy_to: Callable[[bytes], None] | None = None
+        """Called with each piece of the body, where the reply is wanted as it came."""
         self._sender = sender
-        self._asked = asked
-        self._source: Source | None = None
+        self._question_of = question_of
+        self._pieces: AsyncIterator[bytes]
+        self._tape: Tape | None = None
         self._closed = False
         self._timing = Timing()
-        self._tapped: deque[bytes] | None = None
-        """Copies of the pieces, for who wants the reply as it came."""
 
     @property
     def timing(self) -> Timing:
         """How long it has taken so far, and how many attempts."""
-        return self._source.timing if self._source is not None and not self._closed else self._timing
+        return self._body.timing if self._body is not None and not self._closed else self._timing
 
-    async def _open(self, operation: Operation[Any]) -> Source:
-        question = await self._asked(operation)
+    async def _open(self, operation: Operation[Any]) -> StreamBody:
+        self._body = body = await self._played(operation) or await self._sent(operation)
+        self._pieces = body.pieces()
+        return body
+
+    async def _played(self, operation: Operation[Any]) -> StreamBody | None:
+        """The body that a store keeps; None if it is to be asked for, and then it is recorded if there is a store."""
+        question = await self._question_of(operation)
         clock, memory = self._sender.settings.clock, Memory.from_settings(self._sender.settings)
-        found = None
-        if question is not None and memory is not None:
-            found = await asyncio.to_thread(memory.recall, question)
-        if found is not None and memory is not None:
-            stored, facts = found
-            self._source = Recorded(stored.files["body"], facts, clock, at_pace=memory.paced)
-            return self._source
-        source = await self._sender.open(operation.call(self._sender.settings.timeout))
-        opened: Source = source
-        if question is not None and memory is not None:
-            opened = Recording(source, clock, memory, question)
-        self._source = opened
+        if question is None or memory is None:
+            return None
+        found = await asyncio.to_thread(memory.recall, question)
+        if found is None:
+            self._tape = Tape(clock, memory, question)
+            return None
+        stored, facts = found
+        return TapedBody(stored.files["body"], facts, clock, at_pace=memory.paced)
+
+    async def _sent(self, operation: Operation[Any]) -> StreamBody:
+        body = await self._sender.open(operation.call(self._sender.settings.timeout))
         # A stream that is dropped unfinished must not keep its place under the rate limit.
-        weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), source).atexit = False
-        return opened
+        weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), body).atexit = False
+        return body
 
-    async def _piece(self) -> bytes | None:
+    async def _next_bytes(self) -> bytes | None:
         """The next bytes of the body, or None at the end; WireError if it is cut short."""
-        assert self._source is not None
-        piece = await self._source.piece()
-        if piece is not None and self._tapped is not None:
-            self._tapped.append(piece)
+        assert self._body is not None
+        piece = await anext(self._pieces, None)
+        if piece is None:
+            if not self._body.ended:
+                raise WireError("reading it was interrupted", sent=True, timed_out=False, cut=True)
+            return None
+        if self._tape is not None:
+            self._tape.add(piece)
+        if self._copy_to is not None:
+            self._copy_to(piece)
         return piece
-
-    async def _advance(self) -> object | None:
-        """Go on by one step, whatever a step is; None at the end."""
-        raise NotImplementedError
 
     async def _settle(self, spent: dict[str, float]) -> None:
         """The stream has proved to be whole: it is kept, and counted if the service made it."""
-        source = self._source
-        if isinstance(source, Recording):
-            await asyncio.to_thread(source.keep, self.timing)
-        if not isinstance(source, Recorded):
+        assert self._body is not None
+        if self._tape is not None:
+            await asyncio.to_thread(self._tape.keep, self._body.headers.get("content-type", ""), self.timing)
+        if not isinstance(self._body, TapedBody):
             self._sender.totals.add(**spent)
 
     async def aclose(self) -> None:
@@ -93,8 +101,8 @@ class Stream:
         if not self._closed:
             self._timing = self.timing
             self._closed = True
-            if self._source is not None:
-                await self._source.close()
+            if self._body is not None:
+                await self._body.close()
 
     async def open(self) -> None:
         """Send the request, and wait until the service begins to answer."""
@@ -114,13 +122,13 @@ class Stream:
             raise ConfigurationError("this stream is closed; ask for a new one")
 
 
-def _close_abandoned(loop: asyncio.AbstractEventLoop, source: ReplyStream) -> None:
+def _close_abandoned(loop: asyncio.AbstractEventLoop, body: ReplyStream) -> None:
     with suppress(RuntimeError):  # the loop is closed, and its connections with it
-        loop.call_soon_threadsafe(partial(_spawn, source))
+        loop.call_soon_threadsafe(partial(_close_soon, body))
 
 
-def _spawn(source: ReplyStream) -> None:
-    task = asyncio.ensure_future(source.close())
+def _close_soon(body: ReplyStream) -> None:
+    task = asyncio.ensure_future(body.close())
     _closing.add(task)
     task.add_done_callback(_closing.discard)
 
@@ -128,8 +136,8 @@ def _spawn(source: ReplyStream) -> None:
 _closing: set[asyncio.Future[None]] = set()
 
 
-async def first_text(source: Source) -> str:
+async def first_text(body: StreamBody) -> str:
     """The start of a body that is not what it should be, for an error's text."""
     with suppress(WireError):
-        return ((await source.piece()) or b"")[:2000].decode("utf-8", "replace")
+        return (await anext(body.pieces(), b""))[:2000].decode("utf-8", "replace")
     return ""

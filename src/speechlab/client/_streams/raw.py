@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from types import TracebackType
 
     from speechlab.client._events import Timing
-    from speechlab.client._memory.tape import Source
+    from speechlab.client._memory.tape import StreamBody
     from speechlab.client._streams.base import Stream
 
 S = TypeVar("S")
@@ -29,8 +29,9 @@ class AsyncRawStream(Generic[S]):
     def __init__(self, stream: S) -> None:
         self._value = stream
         self._stream = cast("Stream", stream)
+        self._steps = cast("AsyncIterator[object]", stream)
         self._pieces: deque[bytes] = deque()
-        self._stream._tapped = self._pieces  # noqa: SLF001 - of the same room
+        self._stream._copy_to = self._pieces.append  # noqa: SLF001 - of the same room
         self._problem: SpeechLabError | None = None
 
     @property
@@ -66,13 +67,13 @@ class AsyncRawStream(Generic[S]):
         return self._stream.timing
 
     @property
-    def _head(self) -> Source:
-        source = self._stream._source  # noqa: SLF001 - of the same room
-        if source is None:
+    def _head(self) -> StreamBody:
+        body = self._stream._body  # noqa: SLF001 - of the same room
+        if body is None:
             raise ConfigurationError(
                 "this stream is not open yet; use it in a with block, or call open() first"
             )
-        return source
+        return body
 
     async def open(self) -> None:
         """Send the request, and wait for the head of the reply.
@@ -87,8 +88,21 @@ class AsyncRawStream(Generic[S]):
 
     def parse(self) -> S:
         """The stream that the call without ``with_raw_response`` gives; it goes on where the bytes have come to."""
-        self._stream._tapped = None  # noqa: SLF001 - of the same room
+        self._stream._copy_to = None  # noqa: SLF001 - of the same room
         return self._value
+
+    async def __anext__(self) -> bytes:
+        ended = False
+        while not self._pieces:
+            if self._problem is not None:
+                raise self._problem
+            if ended:
+                raise StopAsyncIteration
+            try:
+                ended = await anext(self._steps, None) is None
+            except SpeechLabError as error:
+                self._problem = error  # what came before it comes first
+        return self._pieces.popleft()
 
     async def next_piece(self) -> bytes | None:
         """The next bytes as they arrive, or None at the end.
@@ -97,26 +111,10 @@ class AsyncRawStream(Generic[S]):
             StreamTruncatedError: The reply was cut short; ``partial`` holds what had come.
             ContractError: The reply is not what the contract says.
         """
-        ended = False
-        while not self._pieces:
-            if self._problem is not None:
-                raise self._problem
-            if ended:
-                return None
-            try:
-                ended = await self._stream._advance() is None  # noqa: SLF001 - of the same room
-            except SpeechLabError as error:
-                self._problem = error  # what came before it comes first
-        return self._pieces.popleft()
+        return await anext(self, None)
 
     def __aiter__(self) -> Self:
         return self
-
-    async def __anext__(self) -> bytes:
-        piece = await self.next_piece()
-        if piece is None:
-            raise StopAsyncIteration
-        return piece
 
     async def aclose(self) -> None:
         """Close the connection; the service stops working for it."""

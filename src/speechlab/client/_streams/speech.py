@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from speechlab.audio import AudioClip
     from speechlab.client._operations.speech import SpeechFacts, StreamSpeech
-    from speechlab.client._streams.base import Asked
+    from speechlab.client._streams.base import QuestionOf
     from speechlab.client._transport.sender import Sender
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
@@ -29,21 +29,22 @@ class AsyncSpeechStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, sender: Sender, prepare: Prepare, asked: Asked) -> None:
-        super().__init__(sender, asked)
+    def __init__(self, sender: Sender, prepare: Prepare, question_of: QuestionOf) -> None:
+        super().__init__(sender, question_of)
         self._prepare = prepare
         self._facts: SpeechFacts | None = None
-        self._pieces: list[bytes] = []
+        self._audio: list[bytes] = []
+        self._ended = False
 
     @property
     def partial(self) -> bytes:
         """The bytes that have come so far."""
-        return b"".join(self._pieces)
+        return b"".join(self._audio)
 
     @property
     def content_type(self) -> str:
         """Media type that the service named; empty before the stream is open."""
-        return self._source.headers.get("content-type", "") if self._source is not None else ""
+        return self._body.headers.get("content-type", "") if self._body is not None else ""
 
     async def open(self) -> None:
         """Send the request, and wait until the service begins to answer.
@@ -55,14 +56,14 @@ class AsyncSpeechStream(Stream):
             ContractError: The answer is not audio.
         """
         self._check_open()
-        if self._source is not None:
+        if self._body is not None:
             return
         operation = await self._prepare()
         self._facts = operation.facts
-        source = await self._open(operation)
+        body = await self._open(operation)
         try:
             media_type = self.content_type.partition(";")[0].strip().lower()
-            check_audio_type(media_type, "" if media_type.startswith("audio/") else await first_text(source))
+            check_audio_type(media_type, "" if media_type.startswith("audio/") else await first_text(body))
         except ContractError:
             await self.aclose()
             raise
@@ -71,10 +72,26 @@ class AsyncSpeechStream(Stream):
         return self
 
     async def __anext__(self) -> bytes:
-        piece = await self.next_piece()
-        if piece is None:
+        if self._ended:
             raise StopAsyncIteration
-        return piece
+        await self.open()
+        try:
+            piece = await self._next_bytes()
+        except WireError as error:
+            text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
+        else:
+            if piece is not None:
+                self._audio.append(piece)
+                return piece
+            lacks = what_is_missing(self._facts.format, self.partial) if self._facts and self._audio else ""
+            if not lacks:
+                await self._finish()
+                raise StopAsyncIteration
+            text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
+        await self.aclose()
+        broken = StreamTruncatedError(text, partial=self.partial)
+        attach_timing(broken, self.timing)
+        raise broken
 
     async def next_piece(self) -> bytes | None:
         """The next bytes as they arrive, or None at the end.
@@ -82,36 +99,12 @@ class AsyncSpeechStream(Stream):
         Raises:
             StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
         """
-        if self._closed and self._ended:
-            return None
-        await self.open()
-        try:
-            piece = await self._piece() if self._source else None
-        except WireError as error:
-            text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
-        else:
-            if piece is not None:
-                self._pieces.append(piece)
-                return piece
-            lacks = what_is_missing(self._facts.format, self.partial) if self._facts and self._pieces else ""
-            if not lacks:
-                await self._finish()
-                return None
-            text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
-        await self.aclose()
-        broken = StreamTruncatedError(text, partial=self.partial)
-        attach_timing(broken, self.timing)
-        raise broken
-
-    _ended = False
-
-    async def _advance(self) -> bytes | None:
-        return await self.next_piece()
+        return await anext(self, None)
 
     async def _finish(self) -> None:
         self._ended = True
         await self.aclose()
-        if not self._pieces:
+        if not self._audio:
             raise ContractError("the service answered 200 without a single byte of audio")
         if self._facts is not None:
             await self._settle(spent_on_speech(self._facts.text, len(self.partial)))
@@ -128,9 +121,9 @@ class AsyncSpeechStream(Stream):
         await self.open()
         assert self._facts is not None
         reader = SampleReader(self._facts, self.content_type)
-        if self._pieces:  # what has been taken as bytes or clips already is not given again
+        if self._audio:  # what has been taken as bytes or clips already is not given again
             reader.feed(self.partial)
-        while (piece := await self.next_piece()) is not None:
+        async for piece in self:
             clip = reader.feed(piece)
             if clip is not None:
                 yield clip
@@ -141,11 +134,11 @@ class AsyncSpeechStream(Stream):
         Raises:
             StreamTruncatedError: The connection broke.
         """
-        while await self.next_piece() is not None:
+        async for _ in self:
             pass
         assert self._facts is not None
         return await asyncio.to_thread(self._facts.decode, self.partial, self.content_type, self.timing)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "not open" if self._source is None else "open"
+        state = "closed" if self._closed else "not open" if self._body is None else "open"
         return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"

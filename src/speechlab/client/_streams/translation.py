@@ -25,8 +25,9 @@ from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.translation import StreamTranslation
-    from speechlab.client._streams.base import Asked
+    from speechlab.client._streams.base import QuestionOf
     from speechlab.client._transport.sender import Sender
 
 _LINGER_S = 0.2
@@ -39,8 +40,8 @@ class AsyncTranslationStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, sender: Sender, operation: StreamTranslation, asked: Asked) -> None:
-        super().__init__(sender, asked)
+    def __init__(self, sender: Sender, operation: StreamTranslation, question_of: QuestionOf) -> None:
+        super().__init__(sender, question_of)
         _ = operation.request  # what is wrong with it is raised here
         self._operation = operation
         self._reader = EventReader()
@@ -48,6 +49,9 @@ class AsyncTranslationStream(Stream):
         self._chunks: list[TranslationChunk] = []
         self._complete = False
         self._result: Translation | None = None
+        self._whole: tuple[TranslationChunk, Translation] | None = None
+        self._at_end = False
+        self._fault = ""
 
     @property
     def text(self) -> str:
@@ -76,31 +80,29 @@ class AsyncTranslationStream(Stream):
             ContractError: The answer is neither events nor JSON.
         """
         self._check_open()
-        if self._source is not None:
+        if self._body is not None:
             return
-        source = await self._open(self._operation)
-        media_type = source.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = await self._open(self._operation)
+        media_type = body.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json":
-            await self._read_whole()
+            await self._read_whole(body)
         elif media_type != "text/event-stream":
-            start = await first_text(source)
+            start = await first_text(body)
             await self.aclose()
             what = media_type or "an untyped body"
             text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
             raise ContractError(text, body=start)
 
-    async def _read_whole(self) -> None:
+    async def _read_whole(self, body: StreamBody) -> None:
         """A service that does not stream may answer with the whole translation at once."""
-        source = self._source
-        assert source is not None
         content = b""
         try:
-            while (piece := await self._piece()) is not None:
+            while (piece := await self._next_bytes()) is not None:
                 content += piece
         except WireError as error:
             text = f"the reply was cut short after {len(content):,} bytes ({error})"
         else:
-            reply = RawResponse(source.status, source.headers, content, source.timing)
+            reply = RawResponse(body.status, body.headers, content, body.timing)
             await self.aclose()
             result = self._operation.read(reply)
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
@@ -109,27 +111,12 @@ class AsyncTranslationStream(Stream):
         await self.aclose()
         raise StreamTruncatedError(text, partial="")
 
-    _whole: tuple[TranslationChunk, Translation] | None = None
-
     def __aiter__(self) -> AsyncIterator[TranslationChunk]:
         return self
 
     async def __anext__(self) -> TranslationChunk:
-        chunk = await self.next_chunk()
-        if chunk is None:
-            raise StopAsyncIteration
-        return chunk
-
-    async def next_chunk(self) -> TranslationChunk | None:
-        """The next chunk as it arrives, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The stream ended without saying so, or the service reported a fault in it;
-                ``partial`` holds the text so far.
-            ContractError: An event is not a chunk.
-        """
         if self._result is not None:
-            return None
+            raise StopAsyncIteration
         if self._whole is None:
             await self.open()
         if self._whole is not None:
@@ -141,14 +128,21 @@ class AsyncTranslationStream(Stream):
         if data is None or data.strip() == STREAM_END:
             self._complete = self._complete or data is not None
             await self._finish()
-            return None
+            raise StopAsyncIteration
         chunk = await self._read(data)
         self._complete = self._complete or chunk.finish_reason is not None
         self._chunks.append(chunk)
         return chunk
 
-    async def _advance(self) -> TranslationChunk | None:
-        return await self.next_chunk()
+    async def next_chunk(self) -> TranslationChunk | None:
+        """The next chunk as it arrives, or None at the end.
+
+        Raises:
+            StreamTruncatedError: The stream ended without saying so, or the service reported a fault in it;
+                ``partial`` holds the text so far.
+            ContractError: An event is not a chunk.
+        """
+        return await anext(self, None)
 
     async def _next_data(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
@@ -156,16 +150,13 @@ class AsyncTranslationStream(Stream):
             if self._at_end:
                 return None
             try:
-                piece = await self._piece()
+                piece = await self._next_bytes()
             except WireError as error:
                 self._fault = str(error)
                 piece = None
             self._at_end = piece is None
             self._waiting.extend(self._reader.close() if piece is None else self._reader.feed(piece))
         return self._waiting.pop(0)
-
-    _at_end = False
-    _fault = ""
 
     async def _read(self, data: str) -> TranslationChunk:
         try:
@@ -197,10 +188,10 @@ class AsyncTranslationStream(Stream):
         await self._settle(self._operation.spent(self._result))
 
     async def _drain(self) -> None:
-        if self._source is not None and not self._at_end:
+        if self._body is not None and not self._at_end:
             with suppress(WireError, TimeoutError):
                 async with asyncio.timeout(_LINGER_S):
-                    while await self._piece() is not None:
+                    while await self._next_bytes() is not None:
                         pass
         await self.aclose()
 
@@ -247,7 +238,7 @@ class AsyncTranslationStream(Stream):
         Raises:
             StreamTruncatedError: The stream was cut short.
         """
-        while await self.next_chunk() is not None:
+        async for _ in self:
             pass
         return self.translation
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from speechlab._platform import after_fork, is_loopback, package_version
 from speechlab.client._secret import Secret, install_log_filter, redact
+from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -92,46 +94,39 @@ async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIte
 
 
 class Reply:
-    """A reply whose head has come; the body comes when asked for."""
+    """A reply whose head has come; the body comes when asked for.
+
+    Attributes:
+        status: HTTP status.
+        headers: Headers, names in lower case.
+        ended: Whether all of the body has come.
+    """
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
         self.status: int = response.status_code
         self.headers: dict[str, str] = {name.lower(): value for name, value in response.headers.items()}
-        self._pieces: AsyncIterator[bytes] | None = None
+        self.ended = False
 
-    async def piece(self) -> bytes | None:
-        """The next bytes as they arrive, or None at the end.
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives.
 
         Raises:
-            WireError: The body was cut short, or nothing came for too long.
+            WireError: It was cut short, or nothing came for too long.
         """
-        failure: WireError
-        try:
-            if self._pieces is None:
-                self._pieces = self._response.aiter_bytes()
-            return await anext(self._pieces, None)
-        except Exception as error:  # noqa: BLE001 - translated below, outside, so that it leaves no context
-            failure = _translated(error, sent=True, cut=True)
-        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
-            raise without_trace(error)  # noqa: B904
-        raise failure
-
-    async def read(self) -> bytes:
-        """All the rest of the body."""
-        pieces = []
-        while (piece := await self.piece()) is not None:
-            pieces.append(piece)
-        return b"".join(pieces)
+        body = self._response.aiter_bytes()
+        while (piece := await _next_piece(body)) is not None:
+            yield piece
+        self.ended = True
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
         """What can be had of the body of an error: at most so many bytes, and no complaint if it is cut short."""
         content = b""
-        try:
-            while len(content) < limit and (piece := await self.piece()) is not None:
+        with suppress(WireError):
+            async for piece in self.pieces():
                 content += piece
-        except WireError:
-            pass
+                if len(content) >= limit:
+                    break
         return content
 
     async def close(self) -> None:
@@ -140,6 +135,18 @@ class Reply:
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
             without_trace(error)
+
+
+async def _next_piece(body: AsyncIterator[bytes]) -> bytes | None:
+    failure: WireError
+    try:
+        with hearing_interrupts():
+            return await anext(body, None)
+    except Exception as error:  # noqa: BLE001 - translated below, outside, so that it leaves no context
+        failure = _translated(error, sent=True, cut=True)
+    except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+        raise without_trace(error)  # noqa: B904
+    raise failure
 
 
 class Wire:

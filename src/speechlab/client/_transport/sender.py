@@ -27,6 +27,8 @@ from speechlab.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.limiter import CallLimit
 
@@ -134,26 +136,27 @@ class ReplyStream:
         self._progress = progress
         self.status = reply.status
         self.headers = reply.headers
-        self._ended = False
 
     @property
     def timing(self) -> Timing:
         """Timing so far."""
         return self._progress.timing()
 
-    async def piece(self) -> bytes | None:
-        """The next bytes as they arrive, or None at the end; WireError if it is cut short."""
-        with hearing_interrupts():
-            piece = await self._reply.piece()
-        self._ended = self._ended or piece is None
-        return piece
+    @property
+    def ended(self) -> bool:
+        """Whether all of the body has come."""
+        return self._reply.ended
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives; WireError if it is cut short."""
+        return self._reply.pieces()
 
     async def close(self) -> None:
         """Close the connection if the body has not been read to its end."""
         try:
             await self._reply.close()
         finally:
-            self._slot.release(success=self._ended)
+            self._slot.release(success=self.ended)
 
 
 class Sender:
@@ -342,7 +345,7 @@ class Sender:
     async def _read_body(self, call: HttpCall, reply: Reply) -> bytes | Failure:
         content = bytearray()
         try:
-            while (piece := await reply.piece()) is not None:
+            async for piece in reply.pieces():
                 content += piece
         except WireError as error:
             if error.timed_out or call.free:
