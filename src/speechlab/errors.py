@@ -9,6 +9,8 @@ SpeechLabError
 │   ├── UnsupportedAudioError      not WAV, OGG, MP3 or FLAC
 │   ├── AudioDecodeError           the right kind of file, but damaged
 │   └── AudioLimitError            larger than the limits in force
+├── SegmentError                   a table of segments that cannot be right (also a ValueError)
+│   └── SegmentFileError           a file of segments that cannot be read or written
 ├── APIError                       the service answered with an error
 │   ├── BadRequestError            400
 │   ├── AuthenticationError        401
@@ -53,6 +55,8 @@ __all__ = [
     "RateLimitError",
     "RealtimeError",
     "ReplayMiss",
+    "SegmentError",
+    "SegmentFileError",
     "ServerError",
     "ServiceStartError",
     "SpeechLabError",
@@ -133,6 +137,36 @@ class AudioDecodeError(AudioError):
 
 class AudioLimitError(AudioError):
     """More seconds, frames, channels or bytes than the limits in force allow."""
+
+
+class SegmentError(SpeechLabError, ValueError):
+    """A table of segments that cannot be right, or that an operation cannot use.
+
+    Attributes:
+        column: The column at fault, or None.
+        rows: Positions (from 0) of the rows at fault, at most ten.
+    """
+
+    def __init__(self, message: str = "", *, column: str | None = None, rows: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.column = column
+        self.rows = rows
+
+
+class SegmentFileError(SegmentError):
+    """A file of segments that cannot be read, or a table that the format of a file cannot hold.
+
+    Attributes:
+        path: The file.
+        line: Number of the line at fault, from 1; None where the format has no lines.
+    """
+
+    def __init__(
+        self, message: str = "", *, path: str | None = None, line: int | None = None, **facts: Any
+    ) -> None:
+        super().__init__(message, **facts)
+        self.path = path
+        self.line = line
 
 
 class APIError(SpeechLabError):

@@ -1,1 +1,51 @@
-"""Timed tables: segments with start and end in seconds, their joins and file formats. Empty as yet."""
+"""Timed tables: segments with start and end in seconds, their joins, scores and files.
+
+A segment frame has one row for each segment: ``file``, ``start``, ``end``, ``text``, and more where it is known. It
+is flat, half open (a segment holds its start, not its end) and checked; times are equal if they are to the
+microsecond. This room compares times, never texts (error rates are in ``metrics``), and knows no service.
+Used by people with tables of their own; client, batches and studies are to give such frames.
+"""
+
+from __future__ import annotations
+
+from speechlab._door import name_after
+from speechlab.segments._changes.clips import clips
+from speechlab.segments._changes.crop import crop, shift
+from speechlab.segments._changes.merge import merge, resegment, split, subtract
+from speechlab.segments._changes.rules import from_speech
+from speechlab.segments._changes.silence import coverage, gaps
+from speechlab.segments._frame.extent import Extent
+from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
+from speechlab.segments._joins.align import align
+from speechlab.segments._joins.overlap import overlap_join
+from speechlab.segments._scores.boundaries import MatchScore, Segmentation
+from speechlab.segments._scores.detection import DetectionScore
+from speechlab.segments._scores.score import SegmentScore, score
+
+__all__ = [
+    "COLUMNS",
+    "DetectionScore",
+    "Extent",
+    "MatchScore",
+    "SegmentScore",
+    "Segmentation",
+    "align",
+    "clips",
+    "coverage",
+    "crop",
+    "equal",
+    "frame",
+    "from_speech",
+    "gaps",
+    "in_order",
+    "keys",
+    "merge",
+    "overlap_join",
+    "resegment",
+    "score",
+    "shift",
+    "split",
+    "subtract",
+]
+
+name_after(__name__, globals(), __all__)

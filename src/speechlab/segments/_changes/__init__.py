@@ -1,0 +1,1 @@
+"""Segment frames made out of segment frames."""

@@ -1,0 +1,73 @@
+"""The sound of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from speechlab.audio import AudioClip
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.schema import frame
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+Sound: TypeAlias = "AudioClip | str | os.PathLike[str]"
+
+
+def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None) -> Iterator[AudioClip]:
+    """Cut the segments out of their recordings.
+
+    One recording at a time is in memory, so that a table of many is best sorted by file.
+
+    Args:
+        table: A segment frame.
+        audio: The recording, as a clip or a file; or the recordings, by what the column ``file`` says. By default
+            that column holds the paths of files.
+
+    Returns:
+        An iterator: one clip for each row, in order, titled with its file and times. All channels are kept.
+
+    Raises:
+        SegmentError: The table is no segment frame, a recording is not given, or a segment ends after it.
+        AudioError: A recording cannot be decoded.
+        OSError: A file cannot be read.
+    """
+    checked = frame(table)
+    files = checked["file"].unique().tolist()
+    if isinstance(audio, Mapping):
+        absent = [name for name in files if name not in audio]
+        if absent:
+            raise SegmentError(f"there is no sound for {absent[0]!r}", column="file")
+        sounds: dict[str, Sound] = {name: audio[name] for name in files}
+    elif audio is None:
+        if "" in files:
+            raise SegmentError(
+                "the column 'file' names no recording; give it: clips(table, audio)", column="file"
+            )
+        sounds = {name: name for name in files}
+    else:
+        if len(files) > 1:
+            message = (
+                f"one recording is given, but the table has {len(files)}; give a mapping from file to sound"
+            )
+            raise SegmentError(message, column="file")
+        sounds = dict.fromkeys(files, audio)
+    return _cut(checked, sounds)
+
+
+def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip]:
+    name, clip = None, None
+    rows = zip(table["file"].tolist(), table["start"].tolist(), table["end"].tolist(), strict=True)
+    for row, (file, start, end) in enumerate(rows):
+        if clip is None or file != name:
+            sound, name = sounds[file], file
+            clip = sound if isinstance(sound, AudioClip) else AudioClip.from_file(sound)
+        # Half a sample: what was rounded to the last sample still lies within.
+        if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
+            message = f"row {row} ends at {end:g} s, but {file!r} is only {clip.duration_s:g} s long"
+            raise SegmentError(message, column="end", rows=(row,))
+        yield clip.crop(start, end).named(f"{file or clip.title or 'recording'} {start:.2f} to {end:.2f} s")

@@ -1,0 +1,104 @@
+"""Segments cut to a stretch, and moved in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._changes.silence import as_frame
+from speechlab.segments._frame.cover import union
+from speechlab.segments._frame.extent import Extent, extent_frame, numbered
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import seconds_of, ticks_of
+from speechlab.segments._joins.overlap import overlap_join
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Edges: TypeAlias = Literal["cut", "keep", "drop"]
+
+
+def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFrame:
+    """Keep what lies within an extent.
+
+    >>> from speechlab import segments
+    >>> table = segments.frame([(0.0, 2.0), (3.0, 5.0)], file="a.wav")
+    >>> segments.crop(table, 4.0)[["start", "end"]].to_numpy().tolist()
+    [[0.0, 2.0], [3.0, 4.0]]
+
+    Args:
+        table: A segment frame.
+        extent: The recordings' lengths in seconds, or a table of stretches.
+        edges: What to do with segments that lie across an edge: ``"cut"`` them there (one that reaches into several
+            stretches becomes several rows with the same text), ``"keep"`` them whole, or ``"drop"`` them.
+
+    Returns:
+        The rows that are left, in their order, with all columns. Instants are left if they lie within.
+
+    Raises:
+        SegmentError: The table is no segment frame, or the extent lacks a recording.
+    """
+    if edges not in get_args(Edges):
+        raise SegmentError(f"edges={edges!r} is not known; choose one of: {', '.join(get_args(Edges))}")
+    checked = frame(table)
+    (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
+    stretches = as_frame(union(within, len(files)), files)
+    # Half open, as segments are: an instant at the very end of a stretch lies outside.
+    instants = (spans.lengths == 0).astype(np.int64)
+    probe = checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants))
+    found = overlap_join(probe, stretches)
+    left, right = found["left"].to_numpy(), found["right"].to_numpy()
+    if edges == "keep":
+        rows = np.unique(left)
+        kept: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
+        return kept
+    begins = np.maximum(spans.starts[left], ticks_of(stretches["start"])[right])
+    stops = np.minimum(spans.ends[left], ticks_of(stretches["end"])[right])
+    if edges == "drop":
+        whole = stops - begins == spans.lengths[left]
+        inside: pd.DataFrame = checked.iloc[left[whole]].reset_index(drop=True)
+        return inside
+    result: pd.DataFrame = checked.iloc[left].reset_index(drop=True)
+    result["start"], result["end"] = seconds_of(begins), seconds_of(stops)
+    return result
+
+
+def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float]) -> pd.DataFrame:
+    """Move segments in time.
+
+    Args:
+        table: A segment frame.
+        by: Seconds, later if positive; or the seconds of each recording, by file.
+
+    Returns:
+        A new frame with all columns.
+
+    Raises:
+        SegmentError: The table is no segment frame, a recording has no shift, or a segment would start before 0 (crop
+            first).
+    """
+    import pandas as pd
+
+    checked = frame(table)
+    if isinstance(by, (Mapping, pd.Series)):
+        seconds = checked["file"].map(dict(by.items())).astype("float64")
+        if seconds.isna().any():
+            row = int(np.argmax(seconds.isna()))
+            raise SegmentError(
+                f"no shift is given for {checked['file'].iloc[row]!r}", column="file", rows=(row,)
+            )
+        ticks = ticks_of(seconds)
+    else:
+        ticks = ticks_of(np.full(len(checked), by))
+    start = ticks_of(checked["start"]) + ticks
+    if (start < 0).any():
+        row = int(np.argmax(start < 0))
+        message = (
+            f"row {row} would start at {start[row] / 1e6:g} s, before its recording; crop the table first"
+        )
+        raise SegmentError(message, column="start", rows=(row,))
+    checked["start"], checked["end"] = seconds_of(start), seconds_of(ticks_of(checked["end"]) + ticks)
+    return checked

@@ -1,0 +1,231 @@
+"""Segments joined, parted and cut, by silences or by another table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._changes.silence import as_frame
+from speechlab.segments._frame.cover import runs_of, union
+from speechlab.segments._frame.extent import numbered
+from speechlab.segments._frame.schema import COLUMNS, frame
+from speechlab.segments._frame.texts import join_texts
+from speechlab.segments._frame.ticks import Spans, check_seconds, common_codes, seconds_of, ticks_of
+from speechlab.segments._joins.align import align
+from speechlab.segments._joins.overlap import overlap_join
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Join segments with little silence between.
+
+    >>> from speechlab import segments
+    >>> table = segments.frame([(0.0, 1.0, "one"), (1.2, 2.0, "two"), (4.0, 5.0, "three")], file="a.wav")
+    >>> segments.merge(table, gap=0.5)[["start", "end", "text"]].values.tolist()
+    [[0.0, 2.0, 'one two'], [4.0, 5.0, 'three']]
+
+    Args:
+        table: A segment frame, in any order.
+        gap: Seconds; segments are joined if the silence between is at most this long. 0 joins what touches or
+            overlaps.
+        by: Columns, besides ``file``, in which joined segments have to agree, such as ``["speaker"]``.
+
+    Returns:
+        A segment frame, by file (and ``by``), then start. Texts are joined in order; the confidence is the mean,
+        weighted by length (NaN where one is unknown); other columns stay where all agree, and are empty where not.
+        Columns of the user's own are left out.
+
+    Raises:
+        SegmentError: The table is no segment frame, or the gap is no number of 0 or more.
+    """
+    checked, codes, count = _grouped(table, gap, by)
+    (spans,), _ = numbered([checked])
+    runs = runs_of(Spans(codes, spans.starts, spans.ends), count, _ticks(gap))
+    return gathered(
+        checked, runs.order, runs.heads, seconds_of(runs.spans.starts), seconds_of(runs.spans.ends)
+    )
+
+
+def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[int]:
+    """Number the parts of each recording between long silences.
+
+    >>> from speechlab import segments
+    >>> table = segments.frame([(0.0, 1.0), (1.2, 2.0), (4.0, 5.0)], file="a.wav")
+    >>> segments.split(table, gap=1.5).tolist()
+    [0, 0, 1]
+
+    Args:
+        table: A segment frame, in any order.
+        gap: Seconds; a silence at least this long begins a new part.
+        by: Columns, besides ``file``, that are numbered apart.
+
+    Returns:
+        For each row, in its order and with its index, the number of its part, from 0 in each recording.
+
+    Raises:
+        SegmentError: As :func:`merge`.
+    """
+    import pandas as pd
+
+    checked, codes, count = _grouped(table, gap, by)
+    (spans,), _ = numbered([checked])
+    runs = runs_of(Spans(codes, spans.starts, spans.ends), count, _ticks(gap) - 1)
+    of_run = runs.spans.codes
+    first = np.searchsorted(of_run, np.arange(count), "left")
+    numbers = np.arange(len(of_run)) - first[of_run]
+    parts = np.empty(len(checked), dtype=np.int64)
+    parts[runs.order] = np.repeat(numbers, np.diff(np.append(runs.heads, len(checked))))
+    return pd.Series(parts, index=table.index, name="part")
+
+
+def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Cut the time of another table out of segments.
+
+    A segment that is cut in the middle becomes two rows with the same text; one that is covered wholly is gone.
+
+    Args:
+        table: A segment frame.
+        other: Another; its segments may overlap.
+
+    Returns:
+        What is left: the rows in their order, with all their columns.
+
+    Raises:
+        SegmentError: One of the tables is no segment frame.
+    """
+    checked, taken = frame(table), frame(other)
+    (spans, cut), files = numbered([checked, taken])
+    holes = as_frame(union(cut, len(files)), files)
+    # An instant shares no time, but is gone where the hole holds it.
+    instants = spans.lengths == 0
+    found = overlap_join(checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants)), holes)
+    left, right = found["left"].to_numpy(), found["right"].to_numpy()
+    starts, ends = ticks_of(holes["start"]), ticks_of(holes["end"])
+    # What is left of a row lies between its start, its holes in order, and its end.
+    rows = np.concatenate([np.arange(len(checked)), left])
+    begins = np.concatenate([spans.starts, ends[right]])
+    order = np.lexsort((begins, rows))
+    rows, begins = rows[order], begins[order]
+    stops = np.concatenate([spans.ends, starts[right]])
+    stops = stops[np.lexsort((stops, np.concatenate([np.arange(len(checked)), left])))]
+    whole = instants & (np.bincount(left, minlength=len(checked)) == 0)
+    kept = (stops > begins) | whole[rows]
+    result: pd.DataFrame = checked.iloc[rows[kept]].reset_index(drop=True)
+    result["start"], result["end"] = seconds_of(begins[kept]), seconds_of(stops[kept])
+    return result
+
+
+def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Bring segments into the times of a reference, so that texts can be compared one by one.
+
+    Each segment (best: each word) goes wholly to that segment of the reference with which it shares most time, or
+    else to the nearest one in the recording.
+
+    Args:
+        table: A segment frame with texts.
+        reference: A segment frame with the times that are wanted.
+
+    Returns:
+        A row for each row of the reference, in its order: its ``file``, ``start`` and ``end``, the texts of what it
+        got, joined in order of time, ``parts`` (how many it got), and ``moved_s`` (the time of these outside it).
+
+    Raises:
+        SegmentError: One of the tables is no segment frame, or a recording is not in the reference.
+    """
+    checked, wanted = frame(table), frame(reference)
+    absent = sorted(set(checked["file"]) - set(wanted["file"]))
+    if absent:
+        message = (
+            f"the reference says nothing of {len(absent)} recordings: {', '.join(map(repr, absent[:3]))}"
+        )
+        raise SegmentError(message, column="file")
+    result = wanted[["file", "start", "end"]].copy()
+    numbered_reference = result.assign(row=np.arange(len(result)))
+    owned = align(checked, numbered_reference, "nearest")
+    owned["row"] = owned["row_b"].astype("int64")
+    owned["moved_s"] = seconds_of(
+        ticks_of(owned["end"]) - ticks_of(owned["start"]) - ticks_of(owned["overlap_s"])
+    )
+    owned = owned.iloc[np.lexsort((ticks_of(owned["end"]), ticks_of(owned["start"]), owned["row"]))]
+    by_row = owned.groupby("row")
+    empty = range(len(result))
+    result["text"] = by_row["text"].agg(join_texts).reindex(empty, fill_value="").astype("str").array
+    result["parts"] = by_row.size().reindex(empty, fill_value=0).array
+    result["moved_s"] = by_row["moved_s"].sum().reindex(empty, fill_value=0.0).array
+    return result
+
+
+def gathered(
+    table: pd.DataFrame,
+    order: NDArray[np.int64],
+    heads: NDArray[np.int64],
+    starts: NDArray[np.float64],
+    ends: NDArray[np.float64],
+) -> pd.DataFrame:
+    """Return a row for each run of rows: given times, joined texts, and what else the rows agree in.
+
+    Args:
+        table: A segment frame.
+        order: Its rows, run after run.
+        heads: Where in that order each run begins.
+        starts: Seconds, of each run.
+        ends: Seconds.
+    """
+    import pandas as pd
+
+    rows = table.iloc[order]
+    result = rows.iloc[heads].reset_index(drop=True)
+    result = result[[name for name in COLUMNS if name in result.columns]]
+    result["start"], result["end"] = starts, ends
+    sizes = np.diff(np.append(heads, len(rows)))
+    if len(result) == len(rows):
+        return result
+    several = np.flatnonzero(sizes > 1)
+    for name in result.columns:
+        if name in {"file", "start", "end"}:
+            continue
+        if name == "confidence":
+            result[name] = _weighted(rows, heads)
+            continue
+        values, column = rows[name].tolist(), result[name].tolist()
+        for run in several:
+            part = values[heads[run] : heads[run] + sizes[run]]
+            column[run] = join_texts(part) if name == "text" else _agreed(part)
+        result[name] = pd.Series(column, dtype="str")
+    return result
+
+
+def _agreed(values: list[str]) -> str:
+    return values[0] if len(set(values)) == 1 else ""
+
+
+def _weighted(rows: pd.DataFrame, heads: NDArray[np.int64]) -> NDArray[np.float64]:
+    # An instant still has a say: else a run of instants would have no confidence.
+    weights = np.maximum(ticks_of(rows["end"]) - ticks_of(rows["start"]), 1).astype(np.float64)
+    values = rows["confidence"].to_numpy(dtype="float64")
+    means = np.add.reduceat(values * weights, heads) / np.add.reduceat(weights, heads)
+    return np.clip(means, 0.0, 1.0)
+
+
+def _grouped(
+    table: pd.DataFrame, gap: float, by: Sequence[str]
+) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
+    check_seconds(gap, "gap")
+    checked = frame(table)
+    names = [by] if isinstance(by, str) else list(by)
+    for name in names:
+        if name not in checked.columns:
+            raise SegmentError(f"there is no column {name!r}, which by= names", column=name)
+    (codes,), count = common_codes([checked], ["file", *names])
+    return checked, codes, count
+
+
+def _ticks(gap: float) -> int:
+    return int(ticks_of([gap])[0])

@@ -1,0 +1,162 @@
+"""What ``vad="segments"`` makes of found speech, offline: the rules of section 2.3 of the contract.
+
+The steps, in the service's order:
+
+1. silences shorter than ``min_silence_gap`` do not split;
+2. ``speech_pad_ms`` widens what was found;
+3. segments shorter than ``min_segment_duration`` are merged with the neighbour that is nearer in time;
+4. segments without text are dropped, where there are texts at all;
+5. ``segment_padding`` widens the segments; the first one begins ``initial_segment_padding_ms`` before its speech;
+6. everything is clamped to the recording, and neighbours that would overlap meet in the middle of their gap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.contract import RecognitionRequest
+from speechlab.segments._changes.merge import gathered
+from speechlab.segments._frame.cover import runs_of
+from speechlab.segments._frame.extent import Extent, extent_frame, numbered, refuse_beyond
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import LATEST_S, Spans, seconds_of, ticks_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_MS = 1_000
+"""Ticks in a millisecond."""
+
+
+def from_speech(
+    speech: pd.DataFrame,
+    *,
+    extent: Extent | None = None,
+    min_silence_gap: int = 400,
+    segment_padding: int = 100,
+    initial_segment_padding_ms: int = 1500,
+    speech_pad_ms: int = 200,
+    min_segment_duration: float = 1.5,
+) -> pd.DataFrame:
+    """Make segments of found speech by the contract's rules, without asking the service again.
+
+    Ask it once for the speech itself, with ``vad="segments"``, a small ``min_silence_gap``, and 0 for the other four;
+    then study here what they do. What the detector and the recogniser would have done otherwise (another
+    ``min_silence_gap`` can change what is found, and where a word goes) is not in the table, and cannot be derived.
+
+    >>> from speechlab import segments
+    >>> speech = segments.frame([(2.0, 2.5, "Well,"), (3.0, 6.0, "yes.")], file="a.wav")
+    >>> segments.from_speech(speech, extent=8.0)[["start", "end", "text"]].values.tolist()
+    [[0.5, 6.3, 'Well, yes.']]
+
+    Args:
+        speech: A segment frame: what was found, without any padding.
+        extent: The recordings' lengths; without it, the padding at the end has no bound.
+        min_silence_gap: Milliseconds.
+        segment_padding: Milliseconds, 0 to 5,000.
+        initial_segment_padding_ms: Milliseconds, 0 to 5,000.
+        speech_pad_ms: Milliseconds.
+        min_segment_duration: Seconds.
+
+    Returns:
+        A segment frame, by file and start, without overlap.
+
+    Raises:
+        SegmentError: The table is no segment frame, or a segment ends after its recording.
+        InvalidRequestError: A parameter breaks its rule.
+    """
+    parameters = {
+        "min_silence_gap": min_silence_gap,
+        "segment_padding": segment_padding,
+        "initial_segment_padding_ms": initial_segment_padding_ms,
+        "speech_pad_ms": speech_pad_ms,
+        "min_segment_duration": min_segment_duration,
+    }
+    RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **parameters})
+    checked = frame(speech)
+    (spans,), files = numbered([checked])
+    latest = np.full(len(files), int(LATEST_S * 1e6))
+    if extent is not None:
+        refuse_beyond(checked, extent)
+        lengths = extent_frame(extent, files).groupby("file")["end"].max()
+        latest = ticks_of(lengths.reindex(files))
+
+    runs = runs_of(spans, len(files), min_silence_gap * _MS - 1)
+    onsets = runs.spans.starts
+    pad = speech_pad_ms * _MS
+    widened = _widen(runs.spans, np.full(len(onsets), pad), pad, latest)
+    first, last = _merge_short(widened, int(ticks_of([min_segment_duration])[0]))
+    merged = Spans(widened.codes[first], widened.starts[first], widened.ends[last])
+    result = gathered(
+        checked, runs.order, runs.heads[first], seconds_of(merged.starts), seconds_of(merged.ends)
+    )
+    if result["text"].ne("").any():
+        spoken = result["text"].ne("").to_numpy()
+        result, merged, first = result[spoken].reset_index(drop=True), merged[spoken], first[spoken]
+    # The pre-roll counts from the speech itself, of which a segment already has its own padding.
+    margin = segment_padding * _MS
+    before = np.maximum(0, initial_segment_padding_ms * _MS - (onsets[first] - merged.starts))
+    leading = np.where(_new_file(merged.codes), before, margin)
+    padded = _widen(merged, leading, margin, latest)
+    result["start"], result["end"] = seconds_of(padded.starts), seconds_of(padded.ends)
+    return result
+
+
+def _new_file(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    fresh: NDArray[np.bool_] = np.diff(codes, prepend=-1) != 0
+    return fresh
+
+
+def _widen(spans: Spans, leading: NDArray[np.int64], margin: int, latest: NDArray[np.int64]) -> Spans:
+    """Widen stretches; neighbours that would overlap meet in the middle of their gap.
+
+    Args:
+        spans: By file and start, without overlap.
+        leading: Ticks before each.
+        margin: Ticks after each.
+        latest: Where each file ends.
+    """
+    starts = np.maximum(0, spans.starts - leading)
+    ends = np.minimum(latest[spans.codes], spans.ends + margin)
+    neighbours = spans.codes[1:] == spans.codes[:-1]
+    middles = (spans.ends[:-1] + spans.starts[1:]) // 2
+    starts[1:] = np.where(neighbours, np.maximum(starts[1:], middles), starts[1:])
+    ends[:-1] = np.where(neighbours, np.minimum(ends[:-1], middles), ends[:-1])
+    return Spans(spans.codes, starts, ends)
+
+
+def _merge_short(spans: Spans, minimum: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merge stretches shorter than a minimum with the neighbour that is nearer in time.
+
+    Args:
+        spans: By file and start, without overlap.
+        minimum: Ticks.
+
+    Returns:
+        Positions of the first and the last stretch that each merged one is made of.
+    """
+    count = len(spans)
+    if not count or not (spans.lengths < minimum).any():
+        return np.arange(count), np.arange(count)
+    starts, ends, codes = spans.starts.tolist(), spans.ends.tolist(), spans.codes.tolist()
+    done: list[tuple[int, int]] = []
+    first = last = 0
+    while first < count:
+        left = done[-1] if done and codes[done[-1][0]] == codes[first] else None
+        right = last + 1 if last + 1 < count and codes[last + 1] == codes[first] else None
+        if ends[last] - starts[first] < minimum and (left or right):
+            before = starts[first] - ends[left[1]] if left else None
+            after = starts[right] - ends[last] if right else None
+            # A tie goes to the neighbour before: a short last word belongs to what was just said.
+            if before is None or (after is not None and after < before):
+                last += 1
+                continue
+            first = done.pop()[0]
+            continue
+        done.append((first, last))
+        first = last = last + 1
+    found = np.array(done, dtype=np.int64)
+    return found[:, 0], found[:, 1]

@@ -1,0 +1,115 @@
+"""What segments leave uncovered, and how much they cover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.segments._frame.cover import layers_of, length_by_file, union
+from speechlab.segments._frame.extent import Extent, extent_frame, numbered
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import Spans, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+
+def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
+    """Return the stretches without a segment.
+
+    >>> from speechlab import segments
+    >>> table = segments.frame([(1.0, 2.0), (1.5, 3.0), (4.0, 5.0)], file="a.wav")
+    >>> segments.gaps(table, extent=6.0)[["start", "end"]].to_numpy().tolist()
+    [[0.0, 1.0], [3.0, 4.0], [5.0, 6.0]]
+
+    Args:
+        table: A segment frame; segments may overlap.
+        extent: Where recordings begin and end: seconds, seconds by file, or a table of stretches. Recordings without
+            a segment are one gap. Without it, only what lies between two segments is a gap.
+
+    Returns:
+        A segment frame, by file and start; touching segments leave no gap.
+
+    Raises:
+        SegmentError: The table is no segment frame, or the extent lacks a recording.
+    """
+    spans, within, files = _laid(table, extent)
+    layers = layers_of([spans, within], len(files))
+    silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
+    # Pieces of silence that touch are one: an edge of the extent may part them.
+    return as_frame(union(layers.spans[silent], len(files)), files)
+
+
+def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
+    """Return how much of each recording has segments.
+
+    Args:
+        table: A segment frame; segments may overlap.
+        extent: See :func:`gaps`. Only what lies within it counts; without it, the time from the first start to the
+            last end.
+
+    Returns:
+        A row for each recording: ``file``, ``segments`` (how many), ``extent_s``, ``covered_s``, ``overlapped_s``
+        (by two or more), ``total_s`` (lengths added up) and ``share`` (of the extent that is covered; NaN if that
+        has no length).
+
+    Raises:
+        SegmentError: As :func:`gaps`.
+    """
+    import pandas as pd
+
+    spans, within, files = _laid(table, extent)
+    count = len(files)
+    layers = layers_of([spans, within], count)
+    depth, inside = layers.depths[0], layers.depths[1] > 0
+    whole = length_by_file(layers.spans[inside], count)
+    covered = length_by_file(layers.spans[inside & (depth > 0)], count)
+    pieces = layers.spans[inside]
+    total = np.bincount(pieces.codes, weights=pieces.lengths * depth[inside], minlength=count) / 1e6
+    return pd.DataFrame(
+        {
+            "file": pd.Series(files, dtype="str"),
+            "segments": np.bincount(spans.codes, minlength=count),
+            "extent_s": whole,
+            "covered_s": covered,
+            "overlapped_s": length_by_file(layers.spans[inside & (depth > 1)], count),
+            "total_s": total,
+            "share": np.divide(covered, whole, out=np.full(count, np.nan), where=whole > 0),
+        }
+    )
+
+
+def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Spans, Spans, list[str]]:
+    checked = frame(table)
+    if extent is not None:
+        (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
+        return spans, within, files
+    (spans,), files = numbered([checked])
+    return spans, hull(spans, len(files)), files
+
+
+def hull(spans: Spans, count: int) -> Spans:
+    """Return one stretch for each file, from the first start to the last end."""
+    first = np.full(count, np.iinfo(np.int64).max)
+    last = np.zeros(count, dtype=np.int64)
+    np.minimum.at(first, spans.codes, spans.starts)
+    np.maximum.at(last, spans.codes, spans.ends)
+    return Spans(np.arange(count), first, last)
+
+
+def as_frame(spans: Spans, files: Sequence[str]) -> pd.DataFrame:
+    """Return stretches as a segment frame without text."""
+    import pandas as pd
+
+    names = pd.Series(list(files), dtype="str")
+    table = pd.DataFrame(
+        {
+            "file": names.iloc[spans.codes].reset_index(drop=True),
+            "start": seconds_of(spans.starts),
+            "end": seconds_of(spans.ends),
+        }
+    )
+    return frame(table)

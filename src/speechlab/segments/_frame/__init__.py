@@ -1,0 +1,1 @@
+"""What a segment frame is, and how times become whole microseconds."""

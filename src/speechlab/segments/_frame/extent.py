@@ -1,0 +1,88 @@
+"""Extents: how long recordings are, or which stretches of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import Spans, ticks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFrame"
+"""Seconds that every recording has; or the seconds of each, by file; or a table of stretches, as a UEM file has."""
+
+
+def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
+    """Return an extent as a segment frame.
+
+    Args:
+        extent: See :data:`Extent`.
+        files: The recordings that need one.
+
+    Raises:
+        SegmentError: A recording has none, or a length is not a number of 0 or more.
+    """
+    import pandas as pd
+
+    wanted = list(dict.fromkeys(files))
+    if isinstance(extent, pd.DataFrame):
+        table = frame(extent)
+    else:
+        if isinstance(extent, pd.Series):
+            extent = {str(name): float(value) for name, value in extent.items()}
+        lengths = extent if isinstance(extent, Mapping) else dict.fromkeys(wanted, extent)
+        for name, length in lengths.items():
+            if isinstance(length, bool) or not isinstance(length, (int, float, np.number)):
+                raise SegmentError(f"the extent of {name!r} is {length!r:.60}; seconds are meant")
+        rows = [{"file": name, "start": 0.0, "end": float(length)} for name, length in lengths.items()]
+        table = frame(rows) if rows else frame([])
+    lacking = sorted(set(wanted) - set(table["file"]))
+    if lacking:
+        some = ", ".join(map(repr, lacking[:3]))
+        raise SegmentError(f"the extent says nothing of {len(lacking)} recordings: {some}", column="file")
+    return table
+
+
+def refuse_beyond(table: pd.DataFrame, extent: Extent) -> None:
+    """Refuse segments that do not lie within their recording.
+
+    Args:
+        table: A segment frame.
+        extent: The recordings' lengths. Where it is a table, what counts is the end of the last stretch.
+
+    Raises:
+        SegmentError: A segment ends after its recording does. The text names the first, the error has the rows.
+    """
+    ends = extent_frame(extent, table["file"]).groupby("file")["end"].max()
+    latest = table["file"].map(ends)
+    beyond = ticks_of(table["end"]) > ticks_of(latest)
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        message = (
+            f"row {row} ends at {table['end'].iloc[row]:g} s, but {table['file'].iloc[row]!r} is only "
+            f"{latest.iloc[row]:g} s long; crop the table first, or mend the extent"
+        )
+        rows = tuple(int(number) for number in np.flatnonzero(beyond)[:10])
+        raise SegmentError(message, column="end", rows=rows)
+
+
+def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Spans], list[str]]:
+    """Return several segment frames as stretches, with the files' names in order of first appearance."""
+    import pandas as pd
+
+    lengths = [len(table) for table in tables]
+    codes, files = pd.factorize(pd.concat([table["file"] for table in tables], ignore_index=True))
+    parts = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])
+    spans = [
+        Spans(part, ticks_of(table["start"]), ticks_of(table["end"]))
+        for part, table in zip(parts, tables, strict=True)
+    ]
+    return spans, [str(name) for name in files]

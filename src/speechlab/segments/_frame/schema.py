@@ -1,0 +1,212 @@
+"""The segment frame: its columns, and the check that a table is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.ticks import LATEST_S, ticks_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+COLUMNS: dict[str, str] = {
+    "file": "the recording: its path, name or id",
+    "start": "seconds from the recording's beginning, 0 or more",
+    "end": "seconds; the segment holds its start and not its end",
+    "text": "what was said; empty where nothing is known",
+    "channel": "name of the channel, such as 1 or A; empty where unknown",
+    "speaker": "name of the speaker; empty where unknown",
+    "confidence": "0 to 1; NaN where unknown",
+    "source": "who said so: a recogniser, a person, a file; empty where unknown",
+}
+"""The columns of a segment frame. The first four are always there; others of the user's own may follow."""
+
+REQUIRED = ("file", "start", "end", "text")
+TEXTS = frozenset({"file", "text", "channel", "speaker", "source"})
+_FEW = 10
+
+
+def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
+    """Make a segment frame: one row for each segment, checked, with typed columns.
+
+    >>> from speechlab import segments
+    >>> segments.frame([(0.5, 2.0, "Hello."), (3.0, 5.0, "Yes.")], file="talk.wav")
+           file  start  end    text
+    0  talk.wav    0.5  2.0  Hello.
+    1  talk.wav    3.0  5.0    Yes.
+
+    Rows keep their order, which may be any; segments may overlap, touch, and have no length (instants). Columns that
+    are not in :data:`COLUMNS` stay as they are, after those that are.
+
+    Args:
+        data: A table with the columns ``start`` and ``end``, such as a transcript's ``segments``; or mappings, tuples
+            ``(start, end)`` or ``(start, end, text)``, or objects with such attributes.
+        file: The recording of rows that name none; by default the empty name.
+
+    Returns:
+        A new frame with a new index from 0.
+
+    Raises:
+        SegmentError: A column is missing or holds something else than it should, a time is missing, negative or not
+            finite, or an end lies before its start. The text names the rows.
+    """
+    import pandas as pd
+
+    table = data if isinstance(data, pd.DataFrame) else _table(data)
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise SegmentError(f"the column {twice[0]!r} is there twice; rename one", column=str(twice[0]))
+    for name in ("start", "end"):
+        if name not in table.columns:
+            have = ", ".join(map(str, table.columns)) or "none"
+            raise SegmentError(f"a segment frame needs the column {name!r}; there are: {have}", column=name)
+    made: dict[Any, Any] = {}
+    for name in COLUMNS:
+        if name in TEXTS:
+            fill = (file or "") if name == "file" else ""
+            if name in table.columns:
+                made[name] = _texts(table[name], name, fill)
+            elif name in REQUIRED:
+                made[name] = pd.Series([fill] * len(table), dtype="str")
+        elif name in table.columns:
+            made[name] = _numbers(table[name], name)
+    _check_times(made["start"], made["end"])
+    if "confidence" in made:
+        values = made["confidence"]
+        _refuse((values < 0) | (values > 1), values, "confidence", "is not between 0 and 1")
+    result = pd.DataFrame(made)
+    for name in table.columns:
+        if name not in made:
+            result[name] = table[name].array
+    return result
+
+
+def _table(data: object) -> pd.DataFrame:
+    import pandas as pd
+
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        message = f"segments come as a table or as rows, not as {type(data).__name__}"
+        raise SegmentError(f"{message}; to read a file there is speechlab.segments.read")
+    rows = [_row(row, number) for number, row in enumerate(data)]
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["start", "end"]
+    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names})
+
+
+def _row(row: object, number: int) -> Mapping[str, Any]:
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, (tuple, list)):
+        if len(row) in {2, 3}:
+            return dict(zip(("start", "end", "text"), row, strict=False))
+        message = f"row {number} has {len(row)} parts; (start, end) or (start, end, text) is meant"
+        raise SegmentError(message, rows=(number,))
+    found = {name: getattr(row, name) for name in COLUMNS if hasattr(row, name)}
+    if {"start", "end"} <= found.keys():
+        return found
+    message = f"row {number} is {row!r:.60}; a mapping, a tuple or an object with start and end is meant"
+    raise SegmentError(message, rows=(number,))
+
+
+def _texts(column: pd.Series[Any], name: str, fill: str) -> pd.Series[str]:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.StringDtype):
+        return pd.Series(column.array, dtype="str").fillna(fill)
+    values = [
+        fill if value is None or value is pd.NA or value != value else value for value in column.tolist()
+    ]
+    kinds = (str,) if name == "text" else (str, int)
+    bad = [
+        number
+        for number, value in enumerate(values)
+        if not isinstance(value, kinds) or isinstance(value, bool)
+    ]
+    if bad:
+        message = f"{name} of row {bad[0]} is {values[bad[0]]!r:.60}, not text"
+        raise SegmentError(message, column=name, rows=tuple(bad[:_FEW]))
+    return pd.Series([str(value) for value in values], dtype="str")
+
+
+def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    import pandas as pd
+
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        message = f"{name} holds time deltas; seconds are meant: frame[{name!r}].dt.total_seconds()"
+        raise SegmentError(message, column=name)
+    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        for number, value in enumerate(column.tolist()):
+            missing = value is None or value is pd.NA or value != value
+            if isinstance(value, bool) or not (missing or isinstance(value, (int, float, np.number))):
+                message = f"{name} of row {number} is {value!r:.60}; a number is meant"
+                raise SegmentError(message, column=name, rows=(number,))
+    return np.array(pd.to_numeric(column).astype("Float64").to_numpy(dtype="float64", na_value=np.nan))
+
+
+def _check_times(start: NDArray[np.float64], end: NDArray[np.float64]) -> None:
+    for name, values in (("start", start), ("end", end)):
+        _refuse(np.isnan(values), values, name, "is missing; drop such rows first")
+        _refuse(values < 0, values, name, "is negative; times count from the recording's beginning")
+        _refuse(values > LATEST_S, values, name, f"is beyond {LATEST_S:.0f} seconds")
+    before = ticks_of(end) < ticks_of(start)
+    if before.any():
+        number = int(np.argmax(before))
+        message = f"row {number} ends at {end[number]:g} s, before its start at {start[number]:g} s"
+        raise SegmentError(message, column="end", rows=_few(before))
+
+
+def _refuse(bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, fault: str) -> None:
+    if bad.any():
+        number = int(np.argmax(bad))
+        message = f"{name} of row {number} ({values[number]:g}) {fault}"
+        raise SegmentError(message, column=name, rows=_few(bad))
+
+
+def _few(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(number) for number in np.flatnonzero(bad)[:_FEW])
+
+
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Sort a segment frame: files as they come first, then by start and end; equal rows keep their order."""
+    import pandas as pd
+
+    codes = pd.factorize(table["file"])[0]
+    order = np.lexsort((ticks_of(table["end"]), ticks_of(table["start"]), codes))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def keys(table: pd.DataFrame) -> pd.MultiIndex:
+    """Return what segments are compared by: file, and start and end in whole microseconds.
+
+    >>> from speechlab import segments
+    >>> table = segments.frame([(0.1 + 0.2, 1.0)], file="a.wav")
+    >>> segments.keys(table).tolist()
+    [('a.wav', 300000, 1000000)]
+
+    Raises:
+        SegmentError: The table is no segment frame.
+    """
+    import pandas as pd
+
+    checked = frame(table)
+    columns: list[Any] = [checked["file"], ticks_of(checked["start"]), ticks_of(checked["end"])]
+    return pd.MultiIndex.from_arrays(columns, names=["file", "start_us", "end_us"])
+
+
+def equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    """Say whether two segment frames have the same rows in the same order, times taken to the microsecond.
+
+    Columns that only one of them has count as different; the index does not count.
+
+    Raises:
+        SegmentError: One of them is no segment frame.
+    """
+    one, other = frame(first), frame(second)
+    if set(one.columns) != set(other.columns) or not keys(one).equals(keys(other)):
+        return False
+    names = [name for name in one.columns if name not in {"file", "start", "end"}]
+    return one[names].equals(other[names])

@@ -1,0 +1,141 @@
+"""Time inside: whole microseconds, and all files laid end to end on one line, so that one key tells file and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+TICKS = 1_000_000
+"""Ticks in a second: times are equal if they are to the microsecond."""
+
+LATEST_S = 2.0**32
+"""Seconds (136 years); up to here a float holds microseconds."""
+
+_LONGEST = 2**62
+
+
+def ticks_of(seconds: ArrayLike) -> NDArray[np.int64]:
+    """Return times in whole microseconds."""
+    return np.rint(np.asarray(seconds, dtype=np.float64) * TICKS).astype(np.int64)
+
+
+def seconds_of(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return whole microseconds as seconds."""
+    return ticks / TICKS
+
+
+def check_seconds(value: object, name: str) -> None:
+    """Refuse what is no length of time.
+
+    Raises:
+        SegmentError: It is no finite number of 0 or more.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or not 0 <= value <= LATEST_S
+    ):
+        raise SegmentError(f"{name}={value!r:.60} is not a number of 0 or more seconds")
+
+
+def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[list[NDArray[np.int64]], int]:
+    """Number the groups that rows of several tables belong to.
+
+    Args:
+        tables: They share the columns.
+        by: The columns whose values make a group; with none, everything is one group.
+
+    Returns:
+        The numbers of each table's rows, in order of first appearance, -1 where a value is missing; how many groups.
+    """
+    import pandas as pd
+
+    lengths = [len(table) for table in tables]
+    codes: NDArray[np.int64] = np.zeros(sum(lengths), dtype=np.int64)
+    count = 1
+    for number, name in enumerate(by):
+        values: Any = [table[name] for table in tables]
+        joined = values[0] if len(values) == 1 else pd.concat(values, ignore_index=True)
+        found, labels = pd.factorize(joined)
+        if number == 0:
+            codes, count = found.astype(np.int64), len(labels)
+            continue
+        missing = (codes < 0) | (found < 0)
+        pairs = codes * max(1, len(labels)) + found
+        known, distinct = pd.factorize(pairs[~missing])
+        codes, count = np.full(len(pairs), -1, dtype=np.int64), len(distinct)
+        codes[~missing] = known
+    return np.split(codes, np.cumsum(lengths)[:-1]), count
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Stretches of time in numbered files: three arrays of whole numbers, of one length.
+
+    Attributes:
+        codes: Number of the file.
+        starts: Microseconds.
+        ends: Microseconds, not before the start.
+    """
+
+    codes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Spans:
+        return Spans(self.codes[rows], self.starts[rows], self.ends[rows])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Microseconds from start to end."""
+        return self.ends - self.starts
+
+
+class Line:
+    """One line on which the files lie end to end, so that sorting by one key sorts by file and time.
+
+    Args:
+        spans: All that is to lie on it.
+        count: How many files there are.
+        room: Microseconds to keep free between two files.
+    """
+
+    def __init__(self, spans: Sequence[Spans], count: int, room: int = 1) -> None:
+        used = [part for part in spans if len(part)]
+        low = min((int(part.starts.min()) for part in used), default=0)
+        high = max((int(part.ends.max()) for part in used), default=0)
+        width = high - low + room
+        if width * max(count, 1) < _LONGEST:
+            self._offsets = np.arange(count, dtype=np.int64) * width - low
+            return
+        # Files at very different times: each gets as much of the line as it needs itself.
+        lows = np.full(count, np.iinfo(np.int64).max)
+        highs = np.full(count, np.iinfo(np.int64).min)
+        for part in used:
+            np.minimum.at(lows, part.codes, part.starts)
+            np.maximum.at(highs, part.codes, part.ends)
+        empty = highs < lows
+        lows[empty] = highs[empty] = 0
+        widths = highs - lows + room
+        self._offsets = np.cumsum(widths) - widths - lows
+
+    def starts(self, spans: Spans) -> NDArray[np.int64]:
+        """Return where stretches start on the line."""
+        return spans.starts + self._offsets[spans.codes]
+
+    def ends(self, spans: Spans) -> NDArray[np.int64]:
+        """Return where stretches end on the line."""
+        return spans.ends + self._offsets[spans.codes]

@@ -1,0 +1,1 @@
+"""Which segments of two tables overlap, and which belong together."""

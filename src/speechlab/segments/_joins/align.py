@@ -1,0 +1,165 @@
+"""Two tables side by side: each segment with its partners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.ticks import seconds_of
+from speechlab.segments._joins.overlap import Sides, lay_out
+from speechlab.segments._joins.pairs import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+How: TypeAlias = Literal["all", "largest", "nearest"]
+
+
+def align(
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    how: How = "all",
+    by: str | Sequence[str] | None = None,
+    suffix: str = "_b",
+) -> pd.DataFrame:
+    """Put the segments of one table beside those of another.
+
+    >>> from speechlab import segments
+    >>> said = segments.frame([(0.0, 2.0, "one"), (5.0, 6.0, "two")], file="a.wav")
+    >>> heard = segments.frame([(0.1, 1.0, "won"), (1.2, 2.2, "done")], file="a.wav")
+    >>> segments.align(said, heard, "largest")[["start", "text", "start_b", "text_b", "overlap_s"]]
+       start text  start_b text_b  overlap_s
+    0    0.0  one      0.1    won        0.9
+    1    5.0  two      NaN    NaN        0.0
+
+    Args:
+        a: Every row of this table comes, in its order, and with its index.
+        b: The table with the partners.
+        how: ``"all"``: a row for each partner that shares time, or one row without; ``"largest"``: the partner that
+            shares most, the earliest among equals; ``"nearest"``: the same, or where nobody shares time the partner
+            in the recording with the least silence between, the earlier among equals (an instant's is who holds it).
+        by: Columns that have to be equal; by default ``file`` if the tables have it.
+        suffix: What the other table's columns get after their names; those of ``by`` come once.
+
+    Returns:
+        The columns of both; ``overlap_s``, 0 without a common time; with ``"nearest"`` also ``distance_s``, the
+        silence between the two, NaN where the recording has no partner at all.
+
+    Raises:
+        SegmentError: As :func:`overlap_join`; or the suffix leaves two columns with one name.
+    """
+    if how not in get_args(How):
+        raise SegmentError(f"how={how!r} is not known; choose one of: {', '.join(get_args(How))}")
+    sides = lay_out(a, b, by)
+    left, right = pairs(*sides.keys)
+    left, right = sides.a.rows[left], sides.b.rows[right]
+    if how == "all":
+        return _beside(a, b, by, suffix, *_with_lonely(left, right, len(a)), sides)
+    left, right = _largest(left, right, sides.overlaps(left, right))
+    partner = np.full(len(a), -1, dtype=np.int64)
+    partner[left] = right
+    if how == "nearest":
+        _add_nearest(partner, sides, lay_out(a, b, by, instant=1))
+    return _beside(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
+
+
+def _with_lonely(
+    left: NDArray[np.int64], right: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lonely = np.flatnonzero(np.bincount(left, minlength=count) == 0)
+    left = np.concatenate([left, lonely])
+    right = np.concatenate([right, np.full(len(lonely), -1, dtype=np.int64)])
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order]
+
+
+def _largest(
+    left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of the pairs of each left row, which come together and by start, the first with the most."""
+    if not len(left):
+        return left, right
+    order = np.lexsort((-shared, left))
+    heads = np.flatnonzero(np.diff(left[order], prepend=-1))
+    chosen = order[heads]
+    return left[chosen], right[chosen]
+
+
+def _add_nearest(partner: NDArray[np.int64], sides: Sides, widened: Sides) -> None:
+    """Give rows without partner the nearest one of their group.
+
+    Args:
+        partner: Position of each row's partner, -1 where it has none; changed in place.
+        sides: Both tables.
+        widened: The same, with a length for what has none: what holds an instant then shares time with it.
+    """
+    a_start, a_end, b_start, b_end = sides.keys
+    a_rows, b_rows = sides.a.rows, sides.b.rows
+    if not len(b_rows) or not len(a_rows):
+        return
+    chosen = _closest(a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes)
+    within, holds = pairs(*widened.keys)
+    first = np.flatnonzero(np.diff(within, prepend=-1))
+    chosen[within[first]] = holds[first]
+    lonely = (partner[a_rows] < 0) & (chosen >= 0)
+    partner[a_rows[lonely]] = b_rows[chosen[lonely]]
+
+
+def _closest(
+    a_start: NDArray[np.int64],
+    a_end: NDArray[np.int64],
+    b_start: NDArray[np.int64],
+    b_end: NDArray[np.int64],
+    a_codes: NDArray[np.int64],
+    b_codes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Of those that lie wholly before or after each stretch in its group, the nearest; -1 where there is none."""
+    by_end, by_start = np.lexsort((b_start, b_end)), np.argsort(b_start, kind="stable")
+    ends, starts = b_end[by_end], b_start[by_start]
+    before = np.searchsorted(ends, a_start, "right") - 1
+    # of those that end together, the one that starts first
+    earlier = by_end[np.searchsorted(ends, ends[np.maximum(before, 0)], "left")]
+    after = np.searchsorted(starts, a_end, "left")
+    later = by_start[np.minimum(after, len(starts) - 1)]
+    far = np.iinfo(np.int64).max
+    gap_before = np.where((before >= 0) & (b_codes[earlier] == a_codes), a_start - b_end[earlier], far)
+    gap_after = np.where((after < len(starts)) & (b_codes[later] == a_codes), b_start[later] - a_end, far)
+    chosen = np.where(gap_before <= gap_after, earlier, later)
+    chosen[np.minimum(gap_before, gap_after) == far] = -1
+    return chosen
+
+
+def _beside(
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    by: str | Sequence[str] | None,
+    suffix: str,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    sides: Sides,
+    *,
+    distance: bool = False,
+) -> pd.DataFrame:
+    import pandas as pd
+
+    shared = ["file"] if by is None else [by] if isinstance(by, str) else list(by)
+    rest = b.drop(columns=[name for name in shared if name in b.columns])
+    partners = rest.reset_index(drop=True).reindex(right).add_suffix(suffix)
+    result = a.iloc[left]
+    partners.index = result.index
+    result = pd.concat([result, partners], axis=1)
+    if result.columns.has_duplicates or {"overlap_s", "distance_s"} & set(result.columns):
+        raise SegmentError(f"with the suffix {suffix!r} two columns get one name; choose another")
+    found = (right >= 0) & np.isin(left, sides.a.rows)
+    between = np.zeros(len(left), dtype=np.int64)
+    if found.any():
+        between[found] = sides.overlaps(left[found], right[found])
+    result["overlap_s"] = seconds_of(np.maximum(between, 0))
+    if distance:
+        result["distance_s"] = np.where(found, seconds_of(np.maximum(-between, 0)), np.nan)
+    return result

@@ -1,0 +1,166 @@
+"""The overlap join of two tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.ticks import LATEST_S, Line, Spans, common_codes, seconds_of, ticks_of
+from speechlab.segments._joins.pairs import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+    """Find all pairs of rows that share time in the same recording.
+
+    >>> from speechlab import segments
+    >>> said = segments.frame([(0.0, 2.0), (2.0, 3.0)], file="a.wav")
+    >>> heard = segments.frame([(1.5, 2.5), (3.0, 4.0)], file="a.wav")
+    >>> segments.overlap_join(said, heard)
+       left  right  overlap_s
+    0     0      0        0.5
+    1     1      0        0.5
+
+    Times count to the microsecond. Segments are half open: what only touches shares nothing, nor does what has no
+    length. Rows without a time or a file belong to no pair. Both tables may be in any order.
+
+    Args:
+        a: A table with the columns ``start`` and ``end``.
+        b: Another.
+        by: Columns that have to be equal; by default ``file`` if the tables have it.
+
+    Returns:
+        A row for each pair: ``left`` and ``right``, positions of the rows (from 0) in the tables, and ``overlap_s``.
+        By ``left``, then by the start of the right one.
+
+    Raises:
+        SegmentError: A column is missing or holds no numbers, or an end lies before its start.
+    """
+    import pandas as pd
+
+    sides = lay_out(a, b, by)
+    left, right = pairs(*sides.keys)
+    left, right = sides.a.rows[left], sides.b.rows[right]
+    return pd.DataFrame(
+        {"left": left, "right": right, "overlap_s": seconds_of(sides.overlaps(left, right))}, copy=False
+    )
+
+
+class Side(NamedTuple):
+    """One table: the times of all its rows, and which rows have a place.
+
+    Attributes:
+        starts: Microseconds, 0 where missing.
+        ends: Microseconds, 0 where missing.
+        rows: Positions of those rows that have times and a group.
+        spans: The stretches of these rows.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    spans: Spans
+
+
+class Sides(NamedTuple):
+    """Two tables, laid out on one line.
+
+    Attributes:
+        a: The one.
+        b: The other.
+        keys: Starts and ends on the line, of the rows of the one that have a place, and of the other.
+        groups: How many there are.
+    """
+
+    a: Side
+    b: Side
+    keys: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    groups: int
+
+    def overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Microseconds that pairs of rows share."""
+        ends = np.minimum(self.a.ends[left], self.b.ends[right])
+        return ends - np.maximum(self.a.starts[left], self.b.starts[right])
+
+
+def lay_out(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instant: int = 0) -> Sides:
+    """Lay two tables out on one line.
+
+    Args:
+        a: A table with times.
+        b: Another.
+        by: Columns that have to be equal.
+        instant: Microseconds that segments without length get on the line.
+    """
+    columns = _common(a, b, by)
+    codes, count = common_codes([a, b], columns)
+    one = _side(a, "a", codes[0])
+    other = _side(b, "b", codes[1])
+    wide = [
+        Spans(side.spans.codes, side.spans.starts, np.maximum(side.spans.ends, side.spans.starts + instant))
+        for side in (one, other)
+    ]
+    line = Line(wide, count)
+    first, second = wide
+    keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
+    return Sides(one, other, keys, count)
+
+
+def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
+    if by is None:
+        have = ["file" in table.columns for table in (a, b)]
+        if have[0] != have[1]:
+            message = "only one of the tables has the column 'file'; give it to both, or say by=[]"
+            raise SegmentError(message, column="file")
+        return ["file"] if all(have) else []
+    columns = [by] if isinstance(by, str) else list(by)
+    for name in columns:
+        for which, table in (("a", a), ("b", b)):
+            if name not in table.columns:
+                raise SegmentError(f"table {which} has no column {name!r}, which by= names", column=name)
+    return columns
+
+
+def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> Side:
+    start, end = (_times(table, name, which) for name in ("start", "end"))
+    known = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
+    complete = bool(known.all())
+    if not complete:
+        start, end = np.where(known, start, 0.0), np.where(known, end, 0.0)
+    starts, ends = ticks_of(start), ticks_of(end)
+    before = ends < starts
+    if before.any():
+        row = int(np.argmax(before))
+        message = f"row {row} of table {which} ends at {end[row]:g} s, before its start at {start[row]:g} s"
+        raise SegmentError(message, column="end", rows=(row,))
+    spans = Spans(codes, starts, ends)
+    rows = np.arange(len(codes)) if complete else np.flatnonzero(known)
+    return Side(starts, ends, rows, spans if complete else spans[rows])
+
+
+def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
+    import pandas as pd
+
+    if name not in table.columns:
+        raise SegmentError(f"table {which} has no column {name!r}", column=name)
+    column = table[name]
+    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        if len(column):
+            message = f"column {name!r} of table {which} holds {column.dtype}, not seconds"
+            raise SegmentError(message, column=name)
+        return np.empty(0)
+    values: NDArray[np.float64] = column.to_numpy(dtype="float64", na_value=np.nan)
+    if (np.abs(values) > LATEST_S).any():
+        row = int(np.argmax(np.abs(values) > LATEST_S))
+        message = (
+            f"{name} of row {row} of table {which} is {values[row]:g}; seconds up to {LATEST_S:.0f} are meant"
+        )
+        raise SegmentError(message, column=name, rows=(row,))
+    return values

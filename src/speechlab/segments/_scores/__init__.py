@@ -1,0 +1,1 @@
+"""How well found segments agree with a reference, in time alone."""

@@ -1,0 +1,169 @@
+"""Boundaries and segments: where found segments begin and end, beside where they should."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.segments._frame.ticks import Line, Spans, seconds_of
+from speechlab.segments._joins.pairs import pairs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class MatchScore:
+    """How many of a kind were found again.
+
+    Attributes:
+        matched: How many of the reference have a partner within the collar, each with one of its own.
+        reference: How many there are.
+        hypothesis: How many were found.
+    """
+
+    matched: int
+    reference: int
+    hypothesis: int
+
+    @property
+    def precision(self) -> float:
+        """Matched over found; NaN if nothing was found."""
+        return self.matched / self.hypothesis if self.hypothesis else math.nan
+
+    @property
+    def recall(self) -> float:
+        """Matched over the reference's; NaN if it has none."""
+        return self.matched / self.reference if self.reference else math.nan
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; NaN if there is nothing on either side."""
+        both = self.reference + self.hypothesis
+        return 2 * self.matched / both if both else math.nan
+
+
+def match_times(
+    reference: Spans, hypothesis: Spans, count: int, collar: int
+) -> tuple[MatchScore, MatchScore]:
+    """Match starts and ends, as many as can be within a collar.
+
+    Returns:
+        The score of starts and the score of ends.
+    """
+    line = Line([reference, hypothesis], count, room=collar + 1)
+    starts = _matched(line.starts(reference), line.starts(hypothesis), collar)
+    ends = _matched(line.ends(reference), line.ends(hypothesis), collar)
+    sizes = len(reference), len(hypothesis)
+    return MatchScore(starts, *sizes), MatchScore(ends, *sizes)
+
+
+def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
+    # In order of time, taking the first that fits never costs a match: who comes later reaches no further back.
+    left, right = np.sort(one).tolist(), np.sort(other).tolist()
+    here = there = count = 0
+    while here < len(left) and there < len(right):
+        distance = left[here] - right[there]
+        if -collar <= distance <= collar:
+            count += 1
+            here += 1
+            there += 1
+        elif distance < 0:
+            here += 1
+        else:
+            there += 1
+    return count
+
+
+def partners(
+    reference: Spans, hypothesis: Spans, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return all pairs that share time, with the microseconds that they share."""
+    line = Line([reference, hypothesis], count)
+    left, right = pairs(
+        line.starts(reference), line.ends(reference), line.starts(hypothesis), line.ends(hypothesis)
+    )
+    ends = np.minimum(reference.ends[left], hypothesis.ends[right])
+    return left, right, ends - np.maximum(reference.starts[left], hypothesis.starts[right])
+
+
+def couples(
+    left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of all pairs, those in which each shares most time with the other; among equals the first."""
+    best_right = _best(left, right, shared)
+    best_left = _best(right, left, shared)
+    both = best_right & best_left
+    return left[both], right[both]
+
+
+def _best(key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.int64]) -> NDArray[np.bool_]:
+    order = np.lexsort((other, -shared, key))
+    first = order[np.diff(key[order], prepend=-1) != 0]
+    best = np.zeros(len(key), dtype=bool)
+    best[first] = True
+    return best
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Segments of the reference that were cut up, and such that were run together.
+
+    A found segment is part of the one it lies in with more than half of its length, and the other way round.
+
+    Attributes:
+        reference: How many segments the reference has.
+        hypothesis: How many were found.
+        splits: Parts too many that the reference's segments were cut into.
+        joins: Segments of the reference too many that found ones hold.
+    """
+
+    reference: int
+    hypothesis: int
+    splits: int
+    joins: int
+
+    @property
+    def over_segmentation(self) -> float:
+        """Parts too many, for each segment of the reference; NaN if it has none."""
+        return self.splits / self.reference if self.reference else math.nan
+
+    @property
+    def under_segmentation(self) -> float:
+        """Segments that were lost in others, as a share of the reference's; NaN if it has none."""
+        return self.joins / self.reference if self.reference else math.nan
+
+
+def segmentation(
+    reference: Spans,
+    hypothesis: Spans,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    shared: NDArray[np.int64],
+) -> Segmentation:
+    """Count what was cut up and what was run together, from all pairs that share time."""
+    inside_reference = left[2 * shared > hypothesis.lengths[right]]
+    inside_hypothesis = right[2 * shared > reference.lengths[left]]
+    splits = np.maximum(np.bincount(inside_reference) - 1, 0).sum()
+    joins = np.maximum(np.bincount(inside_hypothesis) - 1, 0).sum()
+    return Segmentation(len(reference), len(hypothesis), int(splits), int(joins))
+
+
+def deviations(
+    reference: Spans, hypothesis: Spans, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> pd.DataFrame:
+    """Return how far each couple's edges lie apart: positive where the found one is later."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "reference": left,
+            "hypothesis": right,
+            "start_deviation_s": seconds_of(hypothesis.starts[right] - reference.starts[left]),
+            "end_deviation_s": seconds_of(hypothesis.ends[right] - reference.ends[left]),
+        }
+    )

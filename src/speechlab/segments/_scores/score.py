@@ -1,0 +1,217 @@
+"""The score of found segments, with its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.display import table as html_table
+from speechlab.segments._frame.cover import union
+from speechlab.segments._frame.extent import Extent, extent_frame, numbered
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import Line, Spans, check_seconds, ticks_of
+from speechlab.segments._joins.pairs import pairs
+from speechlab.segments._scores.boundaries import (
+    MatchScore,
+    Segmentation,
+    couples,
+    deviations,
+    match_times,
+    partners,
+    segmentation,
+)
+from speechlab.segments._scores.detection import Detected, DetectionScore, detected
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_PERCENTILES = (5, 25, 75, 95)
+
+
+@dataclass(frozen=True)
+class SegmentScore:
+    """How well found segments agree with a reference, in time.
+
+    Attributes:
+        detection: Seconds found, missed and invented; every moment counts.
+        lenient: The same without the collars around the edges of the reference's speech.
+        starts: Starts found again within the collar.
+        ends: Ends found again within the collar.
+        segments: Couples of which both edges are within the collar.
+        segmentation: What was cut up and what was run together.
+        deviations: A row for each couple, that is for two segments each of which shares more time with the other than
+            with anyone else: their positions ``reference`` and ``hypothesis`` in the given tables, and
+            ``start_deviation_s`` and ``end_deviation_s``, positive where the found edge is later.
+        files: A row for each recording, with the seconds of both detections (``…_lenient_s``).
+    """
+
+    detection: DetectionScore
+    lenient: DetectionScore
+    starts: MatchScore
+    ends: MatchScore
+    segments: MatchScore
+    segmentation: Segmentation
+    deviations: pd.DataFrame = field(repr=False, compare=False)
+    files: pd.DataFrame = field(repr=False, compare=False)
+
+    @property
+    def collar_s(self) -> float:
+        """Seconds on either side of an edge."""
+        return self.lenient.collar_s
+
+    def frame(self) -> pd.DataFrame:
+        """Return the detection scores as a table: a row without collar and one with."""
+        import pandas as pd
+
+        names = (
+            "collar_s",
+            "reference_s",
+            "hypothesis_s",
+            "correct_s",
+            "miss_s",
+            "false_alarm_s",
+            "scored_s",
+            "detection_error_rate",
+            "miss_rate",
+            "false_alarm_rate",
+            "accuracy",
+            "precision",
+            "recall",
+            "f1",
+            "iou",
+        )
+        scores = (self.detection, self.lenient)
+        return pd.DataFrame([{name: getattr(score, name) for name in names} for score in scores])
+
+    def boundaries(self) -> pd.DataFrame:
+        """Return a table with a row for starts and one for ends.
+
+        Columns: ``matched``, ``precision``, ``recall`` and ``f1`` at the collar; and of all couples the deviation:
+        ``mean_s``, ``median_s``, percentiles ``p5_s`` to ``p95_s``, and the mean distance ``mean_abs_s``.
+        """
+        import pandas as pd
+
+        rows = []
+        for edge, score in (("start", self.starts), ("end", self.ends)):
+            values = self.deviations[f"{edge}_deviation_s"].to_numpy()
+            row: dict[str, object] = {"edge": edge, "collar_s": self.collar_s, "matched": score.matched}
+            row |= {name: getattr(score, name) for name in ("precision", "recall", "f1")}
+            row |= {"couples": len(values), "mean_s": _mean(values), "median_s": _percentile(values, 50)}
+            row |= {f"p{share}_s": _percentile(values, share) for share in _PERCENTILES}
+            row["mean_abs_s"] = _mean(np.abs(values))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        def percent(value: float) -> str:
+            return "" if math.isnan(value) else f"{100 * value:.2f} %"
+
+        names = ("detection_error_rate", "miss_rate", "false_alarm_rate", "precision", "recall", "f1", "iou")
+        rows = [
+            (f"{score.collar_s:g} s", *(percent(getattr(score, name)) for name in names))
+            for score in (self.detection, self.lenient)
+        ]
+        edges = [
+            (edge, f"{row.matched}", percent(row.f1), f"{row.median_s:+.3f} s", f"{row.mean_abs_s:.3f} s")
+            for edge, row in self.boundaries().set_index("edge").iterrows()
+        ]
+        heads = ["edge", f"matched within {self.collar_s:g} s", "f1", "median deviation", "mean distance"]
+        head = ["collar", *(name.replace("_", " ") for name in names)]
+        return str(html_table(head, rows) + html_table(heads, edges))
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _percentile(values: NDArray[np.float64], share: int) -> float:
+    return float(np.percentile(values, share)) if len(values) else math.nan
+
+
+def score(
+    reference: pd.DataFrame,
+    hypothesis: pd.DataFrame,
+    *,
+    extent: Extent | None = None,
+    collar: float = 0.25,
+) -> SegmentScore:
+    """Score found segments against a reference, by their times alone.
+
+    >>> from speechlab import segments
+    >>> said = segments.frame([(0.5, 2.0), (3.0, 5.0)], file="a.wav")
+    >>> found = segments.frame([(0.4, 2.1), (3.0, 4.5)], file="a.wav")
+    >>> result = segments.score(said, found, extent=6.0)
+    >>> round(result.detection.detection_error_rate, 3), round(result.lenient.detection_error_rate, 3)
+    (0.2, 0.1)
+    >>> round(result.detection.iou, 4)
+    0.8108
+
+    Detection asks of each moment whether somebody speaks: overlapping segments count once. Boundaries and
+    segmentation compare the segments as they are. Both are given without and with the collar, because a collar also
+    takes short segments out of the score altogether.
+
+    Args:
+        reference: A segment frame with what is right.
+        hypothesis: A segment frame with what was found. Recordings that only one of the two has count in full.
+        extent: What of the recordings counts: seconds, seconds by file, or a table of stretches as a UEM file has.
+            Segments wholly outside count nowhere. Without it all segments count, and what needs the silence
+            (``false_alarm_rate``, ``accuracy``) is NaN.
+        collar: Seconds on either side of an edge, as md-eval's ``-c``; pyannote.metrics means by collar twice that.
+
+    Raises:
+        SegmentError: A table is no segment frame, a recording has no extent, or the collar is not usable.
+    """
+    check_seconds(collar, "collar")
+    tables = [frame(reference), frame(hypothesis)]
+    within: Spans | None = None
+    if extent is None:
+        (said, found), files = numbered(tables)
+    else:
+        wanted = [name for table in tables for name in table["file"].unique()]
+        (said, found, stretches), files = numbered([*tables, extent_frame(extent, wanted)])
+        within = union(stretches, len(files))
+    count, zone = len(files), int(ticks_of([collar])[0])
+    strict = detected(said, found, within, count, 0)
+    lenient = detected(said, found, within, count, zone)
+
+    rows = [_inside(spans, within, count) for spans in (said, found)]
+    said, found = said[rows[0]], found[rows[1]]
+    starts, ends = match_times(said, found, count, zone)
+    left, right, shared = partners(said, found, count)
+    pair = couples(left, right, shared)
+    apart = deviations(said, found, *pair)
+    close = apart[["start_deviation_s", "end_deviation_s"]].abs().max(axis=1) <= collar + 5e-7
+    apart["reference"], apart["hypothesis"] = rows[0][pair[0]], rows[1][pair[1]]
+    return SegmentScore(
+        detection=strict.total(0.0),
+        lenient=lenient.total(float(collar)),
+        starts=starts,
+        ends=ends,
+        segments=MatchScore(int(close.sum()), len(said), len(found)),
+        segmentation=segmentation(said, found, left, right, shared),
+        deviations=apart,
+        files=_by_file(files, strict, lenient),
+    )
+
+
+def _inside(spans: Spans, within: Spans | None, count: int) -> NDArray[np.int64]:
+    """Positions of what lies in the extent with a part at least."""
+    if within is None:
+        return np.arange(len(spans))
+    longer = Spans(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
+    line = Line([longer, within], count)
+    left, _ = pairs(line.starts(longer), line.ends(longer), line.starts(within), line.ends(within))
+    return np.unique(left)
+
+
+def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, object] = {"file": pd.Series(files, dtype="str")}
+    columns |= strict._asdict()
+    columns |= {name.replace("_s", "_lenient_s"): values for name, values in lenient._asdict().items()}
+    return pd.DataFrame(columns)

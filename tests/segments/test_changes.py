@@ -1,0 +1,236 @@
+"""Operations against definitions on a grid of microseconds, or of tenths of a second."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab import segments
+from speechlab.audio import AudioClip
+from speechlab.errors import SegmentError
+
+_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
+segment_tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(segment_tables)
+FILES, tables = segment_tables.FILES, segment_tables.tables
+
+CELLS = 80
+EXTENTS = st.one_of(
+    st.integers(0, 70).map(lambda tenths: tenths / 10),
+    st.fixed_dictionaries({name: st.integers(0, 70).map(lambda tenths: tenths / 10) for name in FILES}),
+    tables(most=6, instants=False),
+)
+
+
+def grid(table, file):
+    """How many segments cover each tenth of a second."""
+    depth = np.zeros(CELLS, dtype=int)
+    for row in table[table["file"] == file].itertuples():
+        depth[round(row.start * 10) : round(row.end * 10)] += 1
+    return depth
+
+
+def extent_grid(extent, file):
+    if isinstance(extent, pd.DataFrame):
+        return grid(extent, file) > 0
+    length = extent[file] if isinstance(extent, dict) else extent
+    return np.arange(CELLS) < round(length * 10)
+
+
+def names(extent, table):
+    if isinstance(extent, pd.DataFrame):
+        return set(extent["file"])
+    return set(extent) if isinstance(extent, dict) else set(table["file"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), EXTENTS)
+def test_gaps_and_coverage(table, extent):
+    if not set(table["file"]) <= names(extent, table):
+        with pytest.raises(SegmentError, match="says nothing of"):
+            segments.gaps(table, extent)
+        return
+    silent, covered = segments.gaps(table, extent), segments.coverage(table, extent).set_index("file")
+    assert set(covered.index) == names(extent, table) | set(table["file"])
+    for file in covered.index:
+        depth, inside = grid(table, file), extent_grid(extent, file)
+        assert (grid(silent, file) == (inside & (depth == 0))).all()
+        row = covered.loc[file]
+        assert row["extent_s"] == pytest.approx(inside.sum() / 10)
+        assert row["covered_s"] == pytest.approx((inside & (depth > 0)).sum() / 10)
+        assert row["overlapped_s"] == pytest.approx((inside & (depth > 1)).sum() / 10)
+        assert row["total_s"] == pytest.approx((inside * depth).sum() / 10)
+        assert row["segments"] == (table["file"] == file).sum()
+    between = segments.overlap_join(silent, silent)
+    assert len(between) == len(silent)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(instants=False))
+def test_gaps_between_segments_only(table):
+    for row in segments.gaps(table).itertuples():
+        own = table[table["file"] == row.file]
+        assert own["start"].min() < row.start < row.end < own["end"].max() + 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), st.integers(0, 10))
+def test_merge_and_split(table, tenths):
+    gap = tenths / 10
+    merged, parts = segments.merge(table, gap), segments.split(table, gap)
+    for file in table["file"].unique():
+        own = table[table["file"] == file]
+        rows = sorted((round(row.start * 10), round(row.end * 10)) for row in own.itertuples())
+        wanted = []
+        for start, end in rows:
+            if wanted and start - wanted[-1][1] <= tenths:
+                wanted[-1][1] = max(wanted[-1][1], end)
+            else:
+                wanted.append([start, end])
+        found = merged[merged["file"] == file]
+        assert [[round(row.start * 10), round(row.end * 10)] for row in found.itertuples()] == wanted
+        number, latest, numbers = 0, None, {}
+        for start, end in rows:
+            if latest is not None and start - latest >= tenths:
+                number += 1
+            latest = end if latest is None else max(latest, end)
+            numbers.setdefault((start, end), set()).add(number)
+        for row in own.itertuples():
+            assert parts[row.Index] in numbers[round(row.start * 10), round(row.end * 10)]
+
+
+def test_what_merged_segments_say():
+    table = segments.frame(
+        [
+            {"start": 2.0, "end": 4.0, "text": "two", "speaker": "a", "confidence": 0.2, "source": "x"},
+            {"start": 0.0, "end": 1.0, "text": "one", "speaker": "a", "confidence": 0.8, "source": "y"},
+            {"start": 9.0, "end": 9.5, "text": "三", "speaker": "b", "confidence": None, "source": "x"},
+            {"start": 9.5, "end": 9.6, "text": "時に", "speaker": "b", "confidence": 0.5, "source": "x"},
+        ],
+        file="f",
+    ).assign(mine=1)
+    merged = segments.merge(table, gap=1.0)
+    assert list(merged) == ["file", "start", "end", "text", "speaker", "confidence", "source"]
+    assert merged["text"].tolist() == ["one two", "三時に"]
+    assert merged["speaker"].tolist() == ["a", "b"]
+    assert merged["source"].tolist() == ["", "x"]
+    assert merged["confidence"][0] == pytest.approx((0.8 + 2 * 0.2) / 3)
+    assert math.isnan(merged["confidence"][1])
+    assert len(segments.merge(table, gap=99, by=["speaker"])) == 2
+    with pytest.raises(SegmentError, match="gap=-1"):
+        segments.merge(table, gap=-1)
+    with pytest.raises(SegmentError, match="no column 'lang'"):
+        segments.merge(table, by=["lang"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), tables())
+def test_subtract(table, other):
+    table = table.assign(row=np.arange(len(table)))
+    left = segments.subtract(table, other)
+    for row in table.itertuples():
+        own = left[left["row"] == row.row]
+        wanted = (grid(table[table["row"] == row.row], row.file) > 0) & (grid(other, row.file) == 0)
+        assert (grid(own, row.file) == wanted).all()
+        if row.start == row.end:
+            held = (other["file"] == row.file) & (other["start"] <= row.start) & (row.start < other["end"])
+            assert len(own) == (0 if held.any() else 1)
+    assert left["row"].is_monotonic_increasing
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), EXTENTS, st.sampled_from(["cut", "keep", "drop"]))
+def test_crop(table, extent, edges):
+    if not set(table["file"]) <= names(extent, table):
+        return
+    table = table.assign(row=np.arange(len(table)))
+    cropped = segments.crop(table, extent, edges)
+    for row in table.itertuples():
+        one = table[table["row"] == row.row]
+        cells, inside = grid(one, row.file) > 0, extent_grid(extent, row.file)
+        own = grid(cropped[cropped["row"] == row.row], row.file)
+        if row.start == row.end:
+            within = inside[round(row.start * 10)]
+            assert (cropped["row"] == row.row).sum() == int(within)
+        elif edges == "cut":
+            assert (own == (cells & inside)).all()
+        elif edges == "keep":
+            assert (own == (cells if (cells & inside).any() else 0)).all()
+        else:
+            assert (own == (cells if not (cells & ~inside).any() else 0)).all()
+
+
+def test_shift():
+    table = segments.frame([{"file": "a", "start": 1, "end": 2}, {"file": "b", "start": 0, "end": 1}])
+    moved = segments.shift(table, 0.1)
+    assert moved[["start", "end"]].to_numpy().tolist() == [[1.1, 2.1], [0.1, 1.1]]
+    moved = segments.shift(table, {"a": -1, "b": 2})
+    assert moved["start"].tolist() == [0.0, 2.0]
+    with pytest.raises(SegmentError, match="row 1 would start at -0.5 s"):
+        segments.shift(table, -0.5)
+    with pytest.raises(SegmentError, match="no shift is given for 'b'"):
+        segments.shift(table, {"a": 1})
+
+
+def test_resegment():
+    words = segments.frame(
+        [(0.0, 0.4, "Good"), (0.5, 1.0, "morning"), (1.9, 2.3, "how"), (2.3, 2.5, "are"), (9.0, 9.1, "you")],
+        file="a",
+    )
+    reference = segments.frame([(2.0, 3.0), (0.0, 1.0), (20.0, 21.0)], file="a")
+    made = segments.resegment(words, reference)
+    assert made["text"].tolist() == ["how are you", "Good morning", ""]
+    assert made["parts"].tolist() == [3, 2, 0]
+    assert made["moved_s"].round(6).tolist() == [0.2, 0.0, 0.0]
+    assert made["start"].tolist() == [2.0, 0.0, 20.0]
+    assert segments.resegment(words.iloc[:0], reference)["text"].tolist() == ["", "", ""]
+    with pytest.raises(SegmentError, match="says nothing of 1 recordings: 'a'"):
+        segments.resegment(words, reference.assign(file="b"))
+
+
+@pytest.mark.parametrize("extent", [float("nan"), -1.0, "1", True, {"a.wav": None}])
+def test_an_extent_that_is_none(extent):
+    with pytest.raises(SegmentError):
+        segments.gaps(segments.frame([(0.0, 1.0)], file="a.wav"), extent)
+
+
+# -- clips
+
+
+@pytest.fixture
+def ramp():
+    return AudioClip(np.linspace(-1, 1, 8000, dtype=np.float32), 8000, title="ramp")
+
+
+def test_clips(ramp, tmp_path):
+    table = segments.frame([(0.25, 0.5), (0.0, 0.1), (1.0, 1.0)], file="x")
+    cut = list(segments.clips(table, ramp))
+    assert [clip.frames for clip in cut] == [2000, 800, 0]
+    assert np.array_equal(cut[0].samples, ramp.samples[2000:4000])
+    assert cut[0].title == "x 0.25 to 0.50 s"
+    path = tmp_path / "ramp.wav"
+    ramp.save(path)
+    assert list(segments.clips(table.assign(file=str(path))))[0] == list(segments.clips(table, path))[0]
+    both = segments.frame([{"file": "a", "start": 0, "end": 1}, {"file": "b", "start": 0, "end": 0.5}])
+    assert [clip.frames for clip in segments.clips(both, {"a": ramp, "b": path})] == [8000, 4000]
+
+
+def test_clips_past_the_end_are_refused(ramp):
+    late = segments.frame([(0.0, 0.5), (0.5, 1.01)])
+    cut = segments.clips(late, ramp)
+    assert next(cut).frames == 4000
+    with pytest.raises(SegmentError, match="row 1 ends at 1.01 s, but '' is only 1 s long") as caught:
+        next(cut)
+    assert caught.value.rows == (1,)
+    two = segments.frame([{"file": "a", "start": 0, "end": 1}, {"file": "b", "start": 0, "end": 0.5}])
+    with pytest.raises(SegmentError, match="the table has 2"):
+        segments.clips(two, ramp)
+    with pytest.raises(SegmentError, match="no sound for 'b'"):
+        segments.clips(two, {"a": ramp})
+    with pytest.raises(SegmentError, match="names no recording"):
+        segments.clips(late)

@@ -1,0 +1,148 @@
+"""What a segment frame is, and what is refused."""
+
+import doctest
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab.segments
+from speechlab import segments
+from speechlab.errors import SegmentError
+
+
+def test_docstrings():
+    result = doctest.testmod(speechlab.segments, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 15
+    assert result.failed == 0
+
+
+def test_columns_are_typed_and_ordered():
+    made = segments.frame(
+        pd.DataFrame(
+            {
+                "mine": [1, 2],
+                "confidence": [0.5, None],
+                "end": [1, 2],
+                "start": [0, 1],
+                "speaker": ["ann", None],
+                "channel": [1, 2],
+            },
+            index=[7, 9],
+        ),
+        file="a.wav",
+    )
+    assert list(made) == ["file", "start", "end", "text", "channel", "speaker", "confidence", "mine"]
+    assert made.index.equals(pd.RangeIndex(2))
+    assert made["start"].dtype == made["end"].dtype == made["confidence"].dtype == np.float64
+    assert made["file"].tolist() == ["a.wav", "a.wav"]
+    assert made["text"].tolist() == ["", ""]
+    assert made["channel"].tolist() == ["1", "2"]
+    assert made["speaker"].tolist() == ["ann", ""]
+    assert list(segments.COLUMNS) == [*list(made)[:7], "source"]
+
+
+def test_no_rows_keep_the_types():
+    for nothing in ([], pd.DataFrame({"start": [], "end": []}), segments.frame([])):
+        made = segments.frame(nothing)
+        assert list(made) == ["file", "start", "end", "text"]
+        assert made["start"].dtype == np.float64
+        assert made["text"].dtype == segments.frame([(0, 1)])["text"].dtype
+        assert not len(made)
+
+
+class Piece:
+    start, end, text = 1.0, 2.0, "hello"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1.0, 2.0, "hello")],
+        [[1, 2, "hello"]],
+        [{"start": 1.0, "end": 2.0, "text": "hello"}],
+        [Piece()],
+        (piece for piece in (Piece(),)),
+        pd.DataFrame({"start": [1.0], "end": [2.0], "text": ["hello"]}),
+    ],
+)
+def test_rows_of_every_kind(rows):
+    made = segments.frame(rows, file="x")
+    assert made.iloc[0].tolist() == ["x", 1.0, 2.0, "hello"]
+
+
+def test_a_given_file_does_not_replace_what_is_named():
+    made = segments.frame([{"file": "b", "start": 0, "end": 1}, {"start": 0, "end": 1}], file="a")
+    assert made["file"].tolist() == ["b", "a"]
+
+
+def test_order_overlaps_and_instants_are_kept():
+    rows = [(3.0, 4.0), (1.0, 3.5), (2.0, 2.0)]
+    made = segments.frame(rows)
+    assert made[["start", "end"]].to_numpy().tolist() == [list(row) for row in rows]
+    ordered = segments.in_order(made)
+    assert ordered["start"].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "text", "column", "positions"),
+    [
+        ([(0.0, 1.0), (2.0, 1.0)], r"row 1 ends at 1 s, before its start at 2 s", "end", (1,)),
+        ([(0.0, 1.0), (-0.5, 1.0)], r"start of row 1 \(-0.5\) is negative", "start", (1,)),
+        ([(float("nan"), 1.0)], r"start of row 0 \(nan\) is missing", "start", (0,)),
+        ([(0.0, None)], "end of row 0", "end", (0,)),
+        ([(0.0, float("inf"))], "end of row 0 .* beyond", "end", (0,)),
+        ([("0", 1.0)], "start of row 0 is '0'; a number is meant", "start", (0,)),
+        ([(True, 1.0)], "start", "start", None),
+        ([(0.0, 1.0, 5)], "text of row 0 is 5, not text", "text", (0,)),
+        ([(0.0, 1.0, "x", 2)], "row 0 has 4 parts", None, (0,)),
+        ([5], "row 0 is 5", None, (0,)),
+        ([{"begin": 0.0}], "needs the column 'start'; there are: begin", "start", ()),
+        ([{"start": 0, "end": 1, "confidence": 1.5}], r"confidence of row 0 \(1.5\)", "confidence", (0,)),
+    ],
+)
+def test_what_cannot_be_right_is_refused(rows, text, column, positions):
+    with pytest.raises(SegmentError, match=text) as caught:
+        segments.frame(rows)
+    assert caught.value.column == column
+    if positions is not None:
+        assert caught.value.rows == positions
+    assert isinstance(caught.value, ValueError)
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert (str(twin), twin.rows) == (str(caught.value), caught.value.rows)
+
+
+def test_what_is_no_table_is_refused():
+    for data in ("talk.srt", {"start": [0]}, 5, None):
+        with pytest.raises(SegmentError, match="as a table or as rows"):
+            segments.frame(data)
+    twice = pd.DataFrame([[0, 1, 2]], columns=["start", "end", "end"])
+    with pytest.raises(SegmentError, match="'end' is there twice"):
+        segments.frame(twice)
+    deltas = pd.DataFrame({"start": pd.to_timedelta([0], unit="s"), "end": [1.0]})
+    with pytest.raises(SegmentError, match="total_seconds"):
+        segments.frame(deltas)
+
+
+def test_times_are_equal_to_the_microsecond():
+    one = segments.frame([(0.1 + 0.2, 1.0, "x")])
+    assert segments.equal(one, segments.frame([(0.3, 1.0, "x")]))
+    assert not segments.equal(one, segments.frame([(0.300001, 1.0, "x")]))
+    assert not segments.equal(one, segments.frame([(0.3, 1.0, "y")]))
+    assert not segments.equal(one, segments.frame([(0.3, 1.0, "x")], file="other"))
+    assert not segments.equal(one, one.assign(speaker="ann"))
+    assert segments.equal(one, one.set_axis([5]))
+    # An end that lies before its start by the noise of arithmetic alone is no fault.
+    assert len(segments.frame([(0.1 + 0.2, 0.3)])) == 1
+    assert segments.keys(one).names == ["file", "start_us", "end_us"]
+
+
+def test_a_transcript_s_segments_become_a_frame():
+    from speechlab.client import Transcript
+    from speechlab.contract import ReplySegment
+
+    transcript = Transcript("one two", pieces=(ReplySegment(start=0.0, end=1.5, text="one two"),))
+    for data in (transcript.segments, transcript.pieces):
+        made = segments.frame(data, file="a.wav")
+        assert made.iloc[0].tolist() == ["a.wav", 0.0, 1.5, "one two"]

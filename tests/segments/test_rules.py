@@ -1,0 +1,128 @@
+"""The contract's rules offline: against the recogniser's own arithmetic, and against the real service."""
+
+import importlib.util
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab import segments
+from speechlab.contract import RecognitionRequest
+from speechlab.engines._recognition.spans import Span, merge_short, pad_spans, widen
+from speechlab.errors import InvalidRequestError, SegmentError
+
+_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
+segment_tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(segment_tables)
+
+
+def by_the_recogniser(spans, duration, rules):
+    """The steps as the recogniser takes them, for spans that are parted by the wanted gap already."""
+    widened = widen(spans, rules["speech_pad_ms"] / 1000, duration)
+    merged = merge_short(widened, rules["min_segment_duration"])
+    if not merged:
+        return []
+    onset = next(span.start for span in spans if span.end > merged[0].start)
+    leading = max(0.0, rules["initial_segment_padding_ms"] / 1000 - (onset - merged[0].start))
+    margin = rules["segment_padding"] / 1000
+    return pad_spans(merged, leading=leading, margin=margin, duration=duration)
+
+
+@st.composite
+def speech(draw):
+    """Speech of some recordings, in order and apart."""
+    files = {}
+    for name in segment_tables.FILES[: draw(st.integers(1, 3))]:
+        edges = sorted(draw(st.sets(st.integers(0, 20_000), max_size=24)))
+        edges = edges[: len(edges) // 2 * 2]
+        files[name] = [Span(a / 1000, b / 1000) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return files
+
+
+RULES = st.fixed_dictionaries(
+    {
+        "min_silence_gap": st.sampled_from([0, 100, 400, 2000]),
+        "segment_padding": st.sampled_from([0, 100, 1000, 5000]),
+        "initial_segment_padding_ms": st.sampled_from([0, 100, 1500, 5000]),
+        "speech_pad_ms": st.sampled_from([0, 30, 200, 1000]),
+        "min_segment_duration": st.sampled_from([0.0, 0.5, 1.5, 30.0]),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(speech(), RULES, st.sampled_from([0.0, 0.25, 10.0]))
+def test_the_arithmetic_is_the_recogniser_s(files, rules, rest):
+    rows = [{"file": name, "start": s.start, "end": s.end} for name, spans in files.items() for s in spans]
+    lengths = {name: (spans[-1].end if spans else 0.0) + rest for name, spans in files.items()}
+    made = segments.from_speech(segments.frame(rows), extent=lengths, **rules)
+    for name, spans in files.items():
+        parted = []
+        for span in spans:
+            if parted and round((span.start - parted[-1].end) * 1000) < rules["min_silence_gap"]:
+                parted[-1] = Span(parted[-1].start, span.end)
+            else:
+                parted.append(span)
+        wanted = by_the_recogniser(parted, lengths[name], rules)
+        found = made[made["file"] == name]
+        assert found[["start", "end"]].to_numpy() == pytest.approx(
+            np.array([(span.start, span.end) for span in wanted]).reshape(-1, 2), abs=1.1e-6
+        )
+    assert not len(segments.overlap_join(made, made).query("left != right"))
+    assert (made["end"] >= made["start"]).all()
+
+
+def test_defaults_are_the_contract_s():
+    parameters = inspect.signature(segments.from_speech).parameters
+    for name in (*RULES.wrapped_strategy.mapping,) if hasattr(RULES, "wrapped_strategy") else ():
+        assert parameters[name].default == RecognitionRequest.model_fields[name].default
+    for name in ("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms"):
+        assert parameters[name].default == RecognitionRequest.model_fields[name].default
+
+
+def test_texts_go_along_and_what_has_none_is_dropped():
+    table = segments.frame([(1.0, 1.2, "a"), (1.3, 2.0, "b"), (5.0, 7.0, ""), (9.0, 12.0, "c")])
+    nothing = {"segment_padding": 0, "initial_segment_padding_ms": 0, "speech_pad_ms": 0, "min_segment_duration": 0}
+    made = segments.from_speech(table, **nothing)
+    assert made[["start", "end", "text"]].values.tolist() == [[1.0, 2.0, "a b"], [9.0, 12.0, "c"]]
+    silent = segments.from_speech(table.assign(text=""), **nothing)
+    assert len(silent) == 3
+
+
+def test_what_is_refused():
+    table = segments.frame([(1.0, 2.0)], file="a")
+    with pytest.raises(InvalidRequestError) as caught:
+        segments.from_speech(table, segment_padding=5001)
+    assert caught.value.parameter == "segment_padding"
+    with pytest.raises(SegmentError, match="row 0 ends at 2 s, but 'a' is only 1.5 s long"):
+        segments.from_speech(table, extent=1.5)
+
+
+@pytest.mark.engines
+def test_the_real_service_says_the_same(lab):
+    voice = next(voice for voice in lab.voices() if voice.language == "en")
+    from speechlab.audio import concatenate
+
+    parts = [
+        lab.synthesize(text, voice=voice)
+        for text in ("Good morning, everybody.", "The weather is fine.", "See you tomorrow.")
+    ]
+    clip = concatenate(parts, gap_s=1.0)
+    bare = {"segment_padding": 0, "initial_segment_padding_ms": 0, "speech_pad_ms": 0, "min_segment_duration": 0}
+    heard = lab.transcribe(clip, language="en", vad="segments", **bare)
+    speech_found = segments.frame(heard.segments, file="talk")
+    assert len(speech_found) >= 3
+    for rules in (
+        {},
+        {"segment_padding": 300, "initial_segment_padding_ms": 200},
+        {"speech_pad_ms": 0, "min_segment_duration": 0.0},
+        {"min_segment_duration": 30.0},
+    ):
+        wanted = lab.transcribe(clip, language="en", vad="segments", **rules).segments
+        made = segments.from_speech(speech_found, extent=clip.duration_s, **rules)
+        assert made[["start", "end"]].to_numpy() == pytest.approx(
+            wanted[["start", "end"]].to_numpy(), abs=0.0021
+        )
