@@ -86,7 +86,8 @@ def test_many_long_segments():
 
 def test_files_at_very_different_times():
     rows = [
-        {"file": f"{number}", "start": number * 4.0e5 + 1, "end": number * 4.0e5 + 2} for number in range(10_000)
+        {"file": f"{number}", "start": number * 4.0e5 + 1, "end": number * 4.0e5 + 2}
+        for number in range(10_000)
     ]
     late = pd.DataFrame(rows)
     assert joined(late, late) == [(number, number, 1_000_000) for number in range(10_000)]
@@ -112,7 +113,7 @@ def test_what_cannot_be_joined_is_refused():
         segments.overlap_join(good.drop(columns="start"), good)
     with pytest.raises(SegmentError, match="only one of the tables has the column 'file'"):
         segments.overlap_join(good, good[["start", "end"]])
-    with pytest.raises(SegmentError, match="'start' of table b holds .*, not seconds"):
+    with pytest.raises(SegmentError, match=r"'start' of table b holds .*, not seconds"):
         segments.overlap_join(good, good.assign(start="0"))
     with pytest.raises(SegmentError, match="has no column 'speaker'"):
         segments.overlap_join(good, good, by="speaker")
@@ -139,7 +140,9 @@ def brute_partner(one, b, how):
         if shared > 0:
             rank = (0, -shared, start_b, j)
         elif how == "nearest":
-            instant = (start == end and start_b <= start < end_b) or (start_b == end_b and start <= start_b < end)
+            instant = (start == end and start_b <= start < end_b) or (
+                start_b == end_b and start <= start_b < end
+            )
             instant = instant or (start == end == start_b == end_b)
             rank = (1 if instant else 2, max(0, -shared), start_b, j)
         else:
@@ -151,7 +154,11 @@ def brute_partner(one, b, how):
 
 @settings(max_examples=400, deadline=None)
 @given(tables(), tables(), st.sampled_from(["largest", "nearest"]))
-@example(table([{"file": "a.wav", "start": 1.0, "end": 1.0}]), table([{"file": "a.wav", "start": 1.0, "end": 1.0}]), "nearest")
+@example(
+    table([{"file": "a.wav", "start": 1.0, "end": 1.0}]),
+    table([{"file": "a.wav", "start": 1.0, "end": 1.0}]),
+    "nearest",
+)
 def test_one_partner_for_each_row(a, b, how):
     b = b.assign(row=np.arange(len(b)))
     result = segments.align(a, b, how)

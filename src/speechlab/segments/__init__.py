@@ -14,6 +14,10 @@ from speechlab.segments._changes.crop import crop, shift
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
 from speechlab.segments._changes.rules import from_speech
 from speechlab.segments._changes.silence import coverage, gaps
+from speechlab.segments._convert.audformat import from_audformat, to_audformat
+from speechlab.segments._convert.pyannote import from_pyannote, to_pyannote
+from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
+from speechlab.segments._files.formats import Written, formats, read, write
 from speechlab.segments._frame.extent import Extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
@@ -29,23 +33,34 @@ __all__ = [
     "MatchScore",
     "SegmentScore",
     "Segmentation",
+    "Written",
     "align",
     "clips",
     "coverage",
     "crop",
     "equal",
+    "formats",
     "frame",
+    "from_audformat",
+    "from_pyannote",
+    "from_seglst",
     "from_speech",
     "gaps",
     "in_order",
     "keys",
     "merge",
     "overlap_join",
+    "read",
     "resegment",
     "score",
     "shift",
     "split",
     "subtract",
+    "to_audformat",
+    "to_pyannote",
+    "to_records",
+    "to_seglst",
+    "write",
 ]
 
 name_after(__name__, globals(), __all__)

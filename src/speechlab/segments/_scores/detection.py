@@ -100,7 +100,9 @@ class Detected(NamedTuple):
 
     def total(self, collar_s: float) -> DetectionScore:
         """Return the score of all files together."""
-        return DetectionScore(collar_s, *(float(values.sum()) for values in self))
+        scored = float(self.scored_s.sum()) if len(self.scored_s) else math.nan
+        correct, miss, false_alarm = (float(values.sum()) for values in self[:3])
+        return DetectionScore(collar_s, correct, miss, false_alarm, scored)
 
 
 def detected(reference: Spans, hypothesis: Spans, extent: Spans | None, count: int, collar: int) -> Detected:

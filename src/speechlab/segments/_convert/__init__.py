@@ -1,0 +1,1 @@
+"""Segment frames as other libraries hold them."""

@@ -1,0 +1,81 @@
+"""audformat: a MultiIndex of file, start and end, as time deltas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.extent import Extent, extent_frame
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import seconds_of, ticks_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEVELS = ["file", "start", "end"]
+
+
+def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with audformat's segmented index, and the other columns.
+
+    >>> from speechlab import segments
+    >>> segments.to_audformat(segments.frame([(0.5, 2.0, "Hello.")], file="a.wav")).index[0]
+    ('a.wav', Timedelta('0 days 00:00:00.500000'), Timedelta('0 days 00:00:02'))
+
+    Raises:
+        SegmentError: The table is no segment frame, or two rows have the same file, start and end, which audformat
+            does not allow.
+    """
+    import pandas as pd
+
+    checked = frame(table)
+    times = [pd.to_timedelta(ticks_of(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
+    index = pd.MultiIndex.from_arrays([checked["file"].astype("string"), *times], names=_LEVELS)
+    if index.has_duplicates:
+        row = int(np.argmax(index.duplicated()))
+        message = f"row {row} has the file, start and end of an earlier row, which audformat does not allow"
+        raise SegmentError(message, rows=(row,))
+    return checked.drop(columns=_LEVELS).set_index(index)
+
+
+def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
+    """Make a segment frame of an index, a series or a table of audformat.
+
+    Args:
+        data: With a segmented index, or a filewise one.
+        extent: The recordings' lengths, for rows that say "to the end of the file" (``NaT``).
+
+    Returns:
+        A segment frame; a series becomes a column of its name (``text`` if it has none).
+
+    Raises:
+        SegmentError: It is no such index, or a recording's length is needed and not given.
+    """
+    import pandas as pd
+
+    if isinstance(data, pd.Series):
+        data = data.to_frame("text" if data.name is None else data.name)
+    index = data.index if isinstance(data, pd.DataFrame) else data
+    if not isinstance(index, pd.Index) or list(index.names) not in (_LEVELS, _LEVELS[:1]):
+        raise SegmentError("audformat's index has the levels file, start and end, or file alone")
+    table = (data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=index)).reset_index()
+    files = table["file"].astype("str")
+    start = _seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
+    end = _seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
+    start = np.where(np.isnan(start), 0.0, start)
+    if np.isnan(end).any():
+        if extent is None:
+            row = int(np.argmax(np.isnan(end)))
+            message = f"row {row} goes on to the end of {files.iloc[row]!r}; give its length: extent="
+            raise SegmentError(message, column="end", rows=(row,))
+        lengths = extent_frame(extent, files).groupby("file")["end"].max()
+        end = np.where(np.isnan(end), files.map(lengths).to_numpy(dtype="float64"), end)
+    return frame(table.assign(file=files, start=start, end=end))
+
+
+def _seconds(column: pd.Series[Any]) -> Any:
+    values = column.to_numpy().astype("timedelta64[ns]")
+    ticks = np.where(np.isnat(values), 0, values.astype(np.int64) // 1_000)
+    return np.where(np.isnat(values), np.nan, seconds_of(ticks))

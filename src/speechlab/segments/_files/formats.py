@@ -1,0 +1,272 @@
+"""The table of formats, and reading and writing by it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import SegmentFileError
+from speechlab.segments._files import annotators, nist, subtitles, tables
+from speechlab.segments._files.source import Sink, Source
+from speechlab.segments._frame.schema import COLUMNS, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+MILLISECOND, CENTISECOND, MICROSECOND = 1e-3, 1e-2, 1e-6
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Attributes:
+        name: What ``format=`` takes.
+        suffixes: Endings of files that tell it.
+        about: What it is.
+        precision_s: What times are rounded to, in seconds.
+        holds: The columns that it keeps.
+        read: Makes a segment frame of a source.
+        write: Makes the file's content of a segment frame.
+        own: Whether it keeps columns of the user's own.
+        extra: The extra of speechlab that brings the library it needs.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    about: str
+    precision_s: float
+    holds: frozenset[str]
+    read: Callable[[Source], pd.DataFrame]
+    write: Callable[[pd.DataFrame, Sink], str | bytes]
+    own: frozenset[str] | None = frozenset()
+    extra: str | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether one file holds many recordings."""
+        return "file" in self.holds
+
+
+def _holds(names: str) -> frozenset[str]:
+    return frozenset({"start", "end", *names.split()})
+
+
+def _subtitle(name: str, suffix: str, about: str, precision: float, holds: str = "text") -> Format:
+    return Format(
+        name,
+        (suffix,),
+        about,
+        precision,
+        _holds(holds),
+        partial(annotators.read_subtitles, kind=name),
+        partial(annotators.write_subtitles, kind=name, step=round(precision * 1000)),
+        extra="formats",
+    )
+
+
+_EVERY = frozenset(COLUMNS)
+_FORMATS = (
+    Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _holds("text"),
+           subtitles.read_srt, subtitles.write_srt),
+    Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _holds("text speaker"),
+           subtitles.read_vtt, subtitles.write_vtt),
+    Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND, _holds("file channel speaker confidence"),
+           nist.read_rttm, nist.write_rttm),
+    Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _holds("file channel text confidence"),
+           nist.read_ctm, nist.write_ctm),
+    Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _holds("file channel speaker text"),
+           nist.read_stm, nist.write_stm, own=frozenset({"labels"})),
+    Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _holds("file channel"),
+           nist.read_uem, nist.write_uem),
+    Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _holds("text"),
+           tables.read_labels, tables.write_labels),
+    Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _holds("file text speaker confidence"),
+           tables.read_nemo, tables.write_nemo),
+    Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _holds("file text speaker channel"),
+           tables.read_lhotse, tables.write_lhotse),
+    Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _holds("file text speaker"),
+           tables.read_seglst, tables.write_seglst),
+    Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
+           tables.read_csv, tables.write_csv, own=None),
+    Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
+           tables.read_parquet, tables.write_parquet, own=None),
+    Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _holds("text speaker"),
+           annotators.read_textgrid, annotators.write_textgrid, extra="formats"),
+    Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _holds("text speaker"),
+           annotators.read_elan, annotators.write_elan, extra="formats"),
+    _subtitle("ass", ".ass", "Advanced SubStation Alpha", CENTISECOND, "text speaker"),
+    _subtitle("ssa", ".ssa", "SubStation Alpha", CENTISECOND, "text speaker"),
+    _subtitle("ttml", ".ttml", "TTML subtitles", MILLISECOND),
+)  # fmt: skip
+_BY_NAME = {form.name: form for form in _FORMATS}
+_BY_SUFFIX = {suffix: form for form in _FORMATS for suffix in form.suffixes}
+_MANIFESTS = (".jsonl", ".jsonlines", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a segment frame in a file.
+
+    Attributes:
+        path: The file.
+        format: Its format.
+        rows: How many segments it holds.
+        precision_s: What times were rounded to, in seconds; 0 where they are exact.
+        dropped: Columns with something in them that the format does not hold.
+        notes: What else had to be changed, in words.
+    """
+
+    path: Path
+    format: str
+    rows: int
+    precision_s: float
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def formats() -> pd.DataFrame:
+    """Return the formats that :func:`read` and :func:`write` know.
+
+    A row for each: ``format``, ``suffixes``, ``about``, ``precision_s``, ``columns`` (those that it keeps),
+    ``recordings`` (``one`` or ``many`` in a file) and ``extra`` (of speechlab, where a library of it is needed).
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "format": form.name,
+                "suffixes": " ".join(form.suffixes) or " ".join(_MANIFESTS),
+                "about": form.about,
+                "precision_s": form.precision_s,
+                "columns": " ".join(name for name in COLUMNS if name in form.holds),
+                "recordings": "many" if form.many else "one",
+                "extra": form.extra or "",
+            }
+            for form in _FORMATS
+        ]
+    )
+
+
+def read(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002 - as everywhere
+    *,
+    file: str | None = None,
+) -> pd.DataFrame:
+    """Read segments from a file.
+
+    Args:
+        path: The file; with ``.gz`` at its end, a compressed one.
+        format: Its format, by default that of its ending; :func:`formats` lists them. Of JSON Lines, the first line
+            tells whether it is NeMo's or Lhotse's.
+        file: The recording, where the format does not say; by default the file's own name without its ending.
+
+    Returns:
+        A segment frame, in the order of the file.
+
+    Raises:
+        SegmentFileError: The format is not known, or the file is malformed: the error has the line.
+        MissingDependencyError: The format needs a library that is not installed.
+        OSError: The file cannot be read.
+    """
+    place = Path(path)
+    data = place.read_bytes()
+    name = place.name
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise SegmentFileError(f"{place}: this is no gzip file: {error}", path=str(place)) from error
+    source = Source(str(place), Path(name).stem if file is None else file, data)
+    form = _format(format, Path(name), "read", source)
+    return form.read(source)
+
+
+def write(
+    table: pd.DataFrame,
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002 - as everywhere
+) -> Written:
+    """Write segments to a file, which appears under its name only once it is complete.
+
+    Args:
+        table: A segment frame.
+        path: The file; an existing one is replaced. With ``.gz`` at its end it is compressed.
+        format: By default that of the ending. Of JSON Lines it has to be said: ``"nemo"`` or ``"lhotse"``.
+
+    Returns:
+        What was rounded, dropped and changed.
+
+    Raises:
+        SegmentFileError: The format is not known, or cannot hold the table: several recordings where it holds one, a
+            name with a space where spaces part fields. Nothing is written then.
+        SegmentError: The table is no segment frame.
+        MissingDependencyError: The format needs a library that is not installed.
+        OSError: The file cannot be written.
+    """
+    place = Path(path)
+    packed = place.suffix.lower() == ".gz"
+    form = _format(format, place.with_suffix("") if packed else place, "write")
+    checked = frame(table)
+    files = checked["file"].unique().tolist()
+    if not form.many and len(files) > 1:
+        message = (
+            f"{place}: a file of the format {form.name} is of one recording, and the table has {len(files)}; "
+            f"write one for each: for file, part in frame.groupby('file')"
+        )
+        raise SegmentFileError(message, path=str(place), column="file")
+    sink = Sink(str(place))
+    content = form.write(checked, sink)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    if packed:
+        data = gzip.compress(data, mtime=0)
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(place)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return Written(
+        place, form.name, len(checked), form.precision_s, _dropped(checked, form), tuple(sink.notes)
+    )
+
+
+def _format(name: str | None, place: Path, verb: str, source: Source | None = None) -> Format:
+    if name is not None:
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+        message = f"the format {name!r} is not known; choose one of: {', '.join(_BY_NAME)}"
+        raise SegmentFileError(message, path=str(place))
+    suffix = place.suffix.lower()
+    if suffix in _MANIFESTS:
+        if source is None:
+            message = f"{place}: JSON Lines can be NeMo's or Lhotse's; say format='nemo' or format='lhotse'"
+            raise SegmentFileError(message, path=str(place))
+        first: dict[str, Any] = next((entry for _, entry in tables.json_lines(source)), {})
+        return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    known = ", ".join([*_BY_SUFFIX, *_MANIFESTS])
+    message = f"{place}: the ending {suffix!r} tells no format to {verb}; say format=, or use one of: {known}"
+    raise SegmentFileError(message, path=str(place))
+
+
+def _dropped(table: pd.DataFrame, form: Format) -> tuple[str, ...]:
+    return tuple(
+        str(name)
+        for name in table.columns
+        if name not in form.holds
+        and not (name not in COLUMNS and (form.own is None or name in form.own))
+        and (name not in COLUMNS or not table[name].isin(["", None]).all())
+        and not table[name].isna().all()
+    )

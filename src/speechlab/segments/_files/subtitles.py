@@ -1,0 +1,150 @@
+"""Subtitles: SRT and WebVTT. Milliseconds; one recording a file."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+from speechlab.segments._files.source import Sink, Source, column_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
+_TAG = re.compile(r"<([^<>]*)>")
+_SKIPPED = ("NOTE", "STYLE", "REGION")
+
+
+def read_srt(source: Source) -> pd.DataFrame:
+    """Read SRT: numbers may be missing, and a dot may stand for the comma."""
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for number, block in _blocks(source):
+        at = 0 if "-->" in block[0] else 1
+        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
+            source.fault(
+                f"{block[0]!r:.60}: a number and a line 00:00:01,000 --> 00:00:02,000 are meant", number
+            )
+        start, end = _timing(source, block[at], number + at)
+        rows.append({"start": start, "end": end, "text": "\n".join(block[at + 1 :])})
+        lines.append(number + at)
+    return source.table(rows, lines)
+
+
+def write_srt(table: pd.DataFrame, sink: Sink) -> str:
+    """Write SRT. Its players read tags such as ``<i>`` in texts; they are written as they are."""
+    starts, ends = sink.milliseconds(table)
+    parts = []
+    for number, (start, end, text) in enumerate(zip(starts, ends, _cue_texts(table, sink), strict=True), 1):
+        parts.append(
+            f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}{chr(10) if text else ''}"
+        )
+    return "\n".join(parts)
+
+
+def read_vtt(source: Source) -> pd.DataFrame:
+    """Read WebVTT: ``<v name>`` is a speaker, other tags are taken away; settings, notes and styles too."""
+    blocks = _blocks(source)
+    first = source.text().partition("\n")[0]
+    if not re.match(r"WEBVTT(?:\s|$)", first):
+        source.fault(f"the first line is {first!r:.40}; a WebVTT file begins with WEBVTT", 1)
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for number, block in blocks[1:]:
+        if block[0].startswith(_SKIPPED) and "-->" not in block[0]:
+            continue
+        at = 0 if "-->" in block[0] else 1
+        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
+            source.fault(f"{block[0]!r:.60}: a line 00:01.000 --> 00:02.000 is meant", number)
+        start, end = _timing(source, block[at], number + at)
+        for speaker, text in _voices("\n".join(block[at + 1 :])):
+            rows.append({"start": start, "end": end, "text": text, "speaker": speaker})
+            lines.append(number + at)
+    if not any(row["speaker"] for row in rows):
+        for row in rows:
+            del row["speaker"]
+    return source.table(rows, lines)
+
+
+def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
+    """Write WebVTT, with ``<v name>`` for speakers."""
+    starts, ends = sink.milliseconds(table)
+    speakers = column_of(table, "speaker")
+    names = [" ".join(re.sub(r"[<>]", " ", name).split()) for name in speakers]
+    changed = sum(one != other for one, other in zip(names, speakers, strict=True))
+    sink.note(changed, "speakers' names had spaces or angle brackets that had to go")
+    parts = ["WEBVTT\n"]
+    for start, end, text, name in zip(starts, ends, _cue_texts(table, sink), names, strict=True):
+        said = _escaped(text)
+        if name:
+            said = f"<v {_escaped(name)}>{said}</v>"
+        parts.append(f"{_clock(start, '.')} --> {_clock(end, '.')}\n{said}{chr(10) if said else ''}")
+    return "\n".join(parts)
+
+
+def _blocks(source: Source) -> list[tuple[int, list[str]]]:
+    """Stretches of lines between blank ones, each with the number of its first line."""
+    blocks: list[tuple[int, list[str]]] = []
+    inside = False
+    for number, line in enumerate(source.text().split("\n"), 1):
+        if not line.strip():
+            inside = False
+        elif inside:
+            blocks[-1][1].append(line)
+        else:
+            blocks.append((number, [line]))
+            inside = True
+    return blocks
+
+
+def _timing(source: Source, line: str, number: int) -> tuple[float, float]:
+    found = _TIMING.match(line)
+    if found is None:
+        source.fault(f"{line!r:.60} is no timing such as 00:00:01,000 --> 00:00:02,000", number)
+    parts = found.groups()
+    start, end = (_milliseconds(parts[at : at + 4]) for at in (0, 4))
+    return start / 1000, end / 1000
+
+
+def _milliseconds(parts: tuple[str | None, ...]) -> int:
+    hours, minutes, seconds, rest = (part or "0" for part in parts)
+    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(rest.ljust(3, "0"))
+
+
+def _clock(milliseconds: int, point: str) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{rest:03d}"
+
+
+def _cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
+    """Texts without blank lines, which would end the cue."""
+    texts = table["text"].tolist()
+    made = ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]
+    changed = sum(one != other for one, other in zip(made, texts, strict=True))
+    sink.note(changed, "texts had blank lines or spaces around a line, which had to go")
+    return made
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _voices(text: str) -> list[tuple[str, str]]:
+    """What is said in a cue, and by whom: one entry for each voice."""
+    said: list[tuple[str, str]] = []
+    speaker, pieces = "", ""
+    for number, part in enumerate(_TAG.split(text)):
+        if number % 2 == 0:
+            pieces += part
+        elif re.match(r"v[.\s]", part) or part in {"v", "/v"}:
+            if pieces.strip():
+                said.append((speaker, pieces))
+            elif speaker:
+                said.append((speaker, ""))
+            pieces = ""
+            speaker = unescape(re.sub(r"^v[^\s]*\s*", "", part)).strip() if part != "/v" else ""
+    if pieces.strip() or not said:
+        said.append((speaker, pieces))
+    return [(name, unescape(words).strip()) for name, words in said]

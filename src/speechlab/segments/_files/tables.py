@@ -1,0 +1,258 @@
+"""Tables and manifests: CSV, Parquet, Audacity's labels, SegLST, and the JSON Lines of NeMo and Lhotse."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import SegmentError
+from speechlab.segments._convert.records import from_seglst, to_seglst
+from speechlab.segments._files.source import Sink, Source, column_of
+from speechlab.segments._frame.schema import COLUMNS, TEXTS, frame
+from speechlab.segments._frame.ticks import seconds_of, ticks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pandas as pd
+
+_NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
+_LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
+
+
+def read_csv(source: Source) -> pd.DataFrame:
+    """Read CSV (or TSV, by its suffix) with a line of names. Columns of the user's own stay text."""
+    reader = csv.reader(
+        io.StringIO(source.text(), newline=""), delimiter=_delimiter(source.path), strict=True
+    )
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    names: list[str] = []
+    before = 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not cells:
+                continue
+            if not names:
+                names = cells
+                continue
+            if len(cells) != len(names):
+                source.fault(f"there are {len(cells)} cells; the first line names {len(names)} columns", line)
+            rows.append(_typed(source, dict(zip(names, cells, strict=True)), line))
+            lines.append(line)
+    except csv.Error as error:
+        source.fault(f"this is no CSV: {error}", before + 1)
+    if not rows and names and not {"start", "end"} <= set(names):
+        source.fault(f"the columns start and end are meant; there are: {', '.join(names)}", 1)
+    return source.table(rows, lines)
+
+
+def write_csv(table: pd.DataFrame, sink: Sink) -> str:
+    """Write CSV (or TSV) with all columns."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=_delimiter(sink.path), lineterminator="\n")
+    writer.writerow(table.columns)
+    columns = [_cells(table, name) for name in table.columns]
+    writer.writerows(zip(*columns, strict=True))
+    return out.getvalue()
+
+
+def _delimiter(path: str) -> str:
+    return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
+
+
+def _typed(source: Source, row: dict[str, str], line: int) -> dict[str, Any]:
+    made: dict[str, Any] = dict(row)
+    for name in ("start", "end"):
+        if name in row:
+            made[name] = source.seconds(row[name], line, name)
+    if "confidence" in row:
+        made["confidence"] = (
+            source.seconds(row["confidence"], line, "confidence") if row["confidence"] else None
+        )
+    return made
+
+
+def _cells(table: pd.DataFrame, name: Any) -> list[str]:
+    if name in {"start", "end"}:
+        return [repr(value) for value in seconds_of(ticks_of(table[name])).tolist()]
+    return ["" if value is None or value != value else str(value) for value in table[name].tolist()]
+
+
+def read_parquet(source: Source) -> pd.DataFrame:
+    """Read Parquet."""
+    import pandas as pd
+    from pyarrow import ArrowException
+
+    try:
+        table = pd.read_parquet(io.BytesIO(source.data))
+    except (ArrowException, OSError, ValueError) as error:
+        source.fault(f"this is no Parquet file: {error}")
+    try:
+        return frame(table, file=source.file)
+    except SegmentError as error:
+        source.fault(error.message, column=error.column, rows=error.rows)
+
+
+def write_parquet(table: pd.DataFrame, sink: Sink) -> bytes:  # noqa: ARG001 - as all writers
+    """Write Parquet, with all columns, exactly."""
+    out = io.BytesIO()
+    table.to_parquet(out, index=False)
+    return out.getvalue()
+
+
+def read_labels(source: Source) -> pd.DataFrame:
+    r"""Read Audacity's labels: start, end and text, parted by tabs; lines of frequencies (``\``) are passed over."""
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for number, line in source.lines():
+        if line.startswith("\\"):
+            continue
+        fields = line.split("\t", 2)
+        if len(fields) < 2:
+            source.fault("a start, an end and a text, parted by tabs, are meant", number)
+        start, end = (source.seconds(fields[at], number, name) for at, name in ((0, "start"), (1, "end")))
+        rows.append({"start": start, "end": end, "text": fields[2] if len(fields) > 2 else ""})
+        lines.append(number)
+    return source.table(rows, lines)
+
+
+def write_labels(table: pd.DataFrame, sink: Sink) -> str:
+    """Write Audacity's labels."""
+    texts = sink.one_line(table["text"].tolist())
+    start, end = seconds_of(ticks_of(table["start"])), seconds_of(ticks_of(table["end"]))
+    rows = zip(start.tolist(), end.tolist(), texts, strict=True)
+    return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
+
+
+def read_nemo(source: Source) -> pd.DataFrame:
+    """Read NeMo's manifest; what it holds besides is left out."""
+    return _read_manifest(source, _NEMO, "offset")
+
+
+def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
+    """Write NeMo's manifest."""
+    columns = {name: ours for name, ours in _NEMO.items() if ours in table.columns}
+    return _manifest(
+        table, lambda row, start, length: {**_named(row, columns), "offset": start, "duration": length}
+    )
+
+
+def read_lhotse(source: Source) -> pd.DataFrame:
+    """Read Lhotse's supervisions; language and custom fields are left out."""
+    return _read_manifest(source, _LHOTSE, "start")
+
+
+def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
+    """Write Lhotse's supervisions, numbered within their recording."""
+    columns = {name: ours for name, ours in _LHOTSE.items() if ours in table.columns}
+    for row, channel in enumerate(column_of(table, "channel")):
+        if channel and not channel.isdecimal():
+            sink.fault(f"channel {channel!r:.40} is no number, as Lhotse's are", row, "channel")
+    numbers = table.groupby("file", sort=False).cumcount().tolist()
+    rows = iter(numbers)
+
+    def entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
+        own = _named(row, columns)
+        channel = int(row.get("channel") or 0)
+        return {
+            "id": f"{row['file']}-{next(rows)}",
+            **own,
+            "start": start,
+            "duration": length,
+            "channel": channel,
+        }
+
+    sink.note(column_of(table, "channel").count(""), "rows without a channel are written as channel 0")
+    return _manifest(table, entry)
+
+
+def _manifest(table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, float], dict[str, Any]]) -> str:
+    start, end = ticks_of(table["start"]), ticks_of(table["end"])
+    times = zip(seconds_of(start).tolist(), seconds_of(end - start).tolist(), strict=True)
+    rows = table.to_dict("records")
+    made = [
+        entry({str(name): value for name, value in row.items()}, begin, length)
+        for row, (begin, length) in zip(rows, times, strict=True)
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made)
+
+
+def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+    always = {"file", "text"}
+    return {
+        name: row[ours]
+        for name, ours in columns.items()
+        if ours in always or (row[ours] != "" and row[ours] == row[ours])
+    }
+
+
+def _read_manifest(source: Source, names: dict[str, str], begin: str) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for number, entry in json_lines(source):
+        row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
+        if "file" not in row:
+            source.fault(f"there is no {next(iter(names))!r}", number)
+        start, length = (_number(source, entry.get(name, standard), number, name)
+                         for name, standard in ((begin, 0.0), ("duration", None)))  # fmt: skip
+        row |= {"start": start, "end": round(start + length, 9)}
+        if "channel" in entry and isinstance(entry["channel"], (int, str)):
+            row["channel"] = str(entry["channel"])
+        for name in TEXTS & row.keys():
+            if not isinstance(row[name], (str, int)):
+                source.fault(f"the {name} is {row[name]!r:.60}, not text", number)
+        rows.append(row)
+        lines.append(number)
+    return source.table(rows, lines)
+
+
+def json_lines(source: Source) -> list[tuple[int, dict[str, Any]]]:
+    """Return the objects of a file of JSON Lines, with their lines.
+
+    Raises:
+        SegmentFileError: A line is no JSON object.
+    """
+    entries: list[tuple[int, dict[str, Any]]] = []
+    for number, line in source.lines():
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            source.fault(f"this is no JSON: {error}", number)
+        if not isinstance(entry, dict):
+            source.fault(f"{line!r:.60} is no JSON object", number)
+        entries.append((number, entry))
+    return entries
+
+
+def _number(source: Source, value: object, line: int, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        source.fault(f"the {what} is {value!r:.40}; a number of seconds, 0 or more, is meant", line)
+    return float(value)
+
+
+def read_seglst(source: Source) -> pd.DataFrame:
+    """Read SegLST: one JSON list of objects."""
+    try:
+        entries = json.loads(source.text())
+    except (ValueError, RecursionError) as error:
+        source.fault(f"this is no JSON: {error}", getattr(error, "lineno", None))
+    if not isinstance(entries, list):
+        source.fault("a JSON list of objects is meant")
+    try:
+        return from_seglst(entries)
+    except SegmentError as error:
+        source.fault(error.message, column=error.column, rows=error.rows)
+
+
+def write_seglst(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
+    """Write SegLST."""
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in to_seglst(table))
+    return f"[\n{rows}\n]\n"
+
+
+ALL = frozenset(COLUMNS)
+"""The columns that a table holds."""

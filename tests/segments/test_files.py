@@ -1,0 +1,408 @@
+"""Files: round trips, what each format loses, and errors with the line."""
+
+import gzip
+import importlib.util
+import json
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from speechlab import segments
+from speechlab.errors import SegmentError, SegmentFileError
+
+_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
+segment_tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(segment_tables)
+
+SUFFIXES = {"nemo": ".jsonl", "lhotse": ".jsonl", "textgrid": ".TextGrid"}
+KNOWN = segments.formats().set_index("format")
+PHRASES = [
+    "", "one", "two  words", "三時に会議。", "a\tb", "two\nlines", "a\n\nb", " spaced ", "<b>&amp;</b> --> x", "1",
+    'say "yes", then \\N {go}', "é\u2028x", "<o> label", "00:00:01,000 --> 00:00:02,000", ";; comment", "Ａ　Ｃ",
+]  # fmt: skip
+RELAXED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+
+
+def suffix(name):
+    return SUFFIXES.get(name, KNOWN.loc[name, "suffixes"].split()[0])
+
+
+def plain(text):
+    return " ".join(text.split())
+
+
+@st.composite
+def frames(draw, name):
+    """A table that the format can hold, with more than it does."""
+    many = KNOWN.loc[name, "recordings"] == "many"
+    files = ["a.wav", "b", "三.wav"] if many else ["talk"]
+    rows = []
+    instants = name not in {"textgrid", "elan"}
+    for number in range(draw(st.integers(1, 6))):
+        length = draw(st.integers(0 if instants else 2_000, 9_000_000))
+        start = draw(st.integers(0, 400_000_000_000 if name not in {"ass", "ssa"} else 30_000_000_000))
+        if not instants:  # what overlaps fits in no tier
+            start = start % 5_000_000 + number * 20_000_000
+        row = {
+            "file": draw(st.sampled_from(files)),
+            "start": start / 1e6,
+            "end": (start + length) / 1e6,
+            "text": draw(st.sampled_from(PHRASES)),
+            "speaker": draw(st.sampled_from(["", "ann", "ボブ"])),
+            "channel": draw(st.sampled_from(["1", "2"])),
+            "confidence": draw(st.sampled_from([math.nan, 0.0, 0.123456789, 1.0])),
+            "source": "me",
+        }
+        if name == "ctm":
+            row["text"] = draw(st.sampled_from(["one", "三時に", "<b>", ";;x"]))
+        if name == "rttm":
+            row["text"] = ""
+        rows.append(row)
+    return segments.frame(rows)
+
+
+@pytest.mark.parametrize("name", KNOWN.index)
+def test_round_trip(name, tmp_path):
+    @settings(max_examples=60, **RELAXED)
+    @given(frames(name))
+    def goes_round(table):
+        path = tmp_path / f"talk{suffix(name)}"
+        done = segments.write(table, path, name)
+        back = segments.read(path, name)
+        assert (done.path, done.format, done.rows) == (path, name, len(table))
+        assert len(back) == len(table)
+        if name in {"textgrid", "elan"}:
+            order = ["start", "end", "speaker", "text"]
+            back = back.assign(speaker=back.get("speaker", ""))
+            table, back = (one.sort_values(order, ignore_index=True) for one in (table, back))
+        held = KNOWN.loc[name, "columns"].split()
+        precision = max(KNOWN.loc[name, "precision_s"], 1e-6)
+        for column in ("start", "end"):
+            assert (back[column] - table[column]).abs().max() <= precision / 2 + 1e-7
+        for column in set(held) & {"file", "speaker", "channel"}:
+            got = back[column] if column in back else pd.Series([""] * len(back))
+            assert got.tolist() == table[column].tolist()
+        if "confidence" in held:
+            got = back["confidence"] if "confidence" in back else pd.Series([math.nan] * len(back))
+            np.testing.assert_allclose(got, table["confidence"], rtol=0, atol=0)
+        if "text" in held:
+            wanted = [plain(text) for text in table["text"]]
+            if name == "textgrid":
+                wanted = [text or "speech" for text in wanted]
+            styled = name in {"ass", "ssa", "sami", "ttml"}
+            for one, other in zip(back["text"], wanted, strict=True):
+                if not (styled and set(other) & set("{}\\<>&")):
+                    assert plain(one) == other
+        gone = {"source", "speaker", "channel", "confidence", "text", "file"} - set(held)
+        said = {
+            column for column in gone if not table[column].isin([""]).all() and not table[column].isna().all()
+        }
+        assert set(done.dropped) == said
+
+    goes_round()
+
+
+@pytest.mark.parametrize("name", KNOWN.index)
+def test_no_segments(name, tmp_path):
+    path = tmp_path / f"none{suffix(name)}"
+    if name == "textgrid":
+        with pytest.raises(SegmentFileError, match="cannot be without a segment"):
+            segments.write(segments.frame([]), path, name)
+        return
+    assert segments.write(segments.frame([]), path, name).rows == 0
+    assert len(segments.read(path, name)) == 0
+
+
+def test_exact_columns_and_own_columns(tmp_path):
+    table = segments.frame([{"start": 1 / 3, "end": 2 / 3, "file": "a"}]).assign(mine=[5], labels=["o"])
+    for name in ("csv", "parquet", "tsv"):
+        done = segments.write(table, tmp_path / f"t.{name}")
+        assert done.dropped == ()
+        back = segments.read(tmp_path / f"t.{name}")
+        assert segments.equal(back.astype({"mine": int}), table)
+    assert segments.read(tmp_path / "t.parquet")["start"][0] == 1 / 3
+    assert segments.write(table, tmp_path / "t.stm").dropped == ("mine",)
+    assert segments.read(tmp_path / "t.stm")["labels"].tolist() == ["o"]
+    assert segments.write(table, tmp_path / "t.uem").dropped == ("mine", "labels")
+
+
+def test_compressed_manifests_tell_whose_they_are(tmp_path):
+    table = segments.frame([{"start": 1, "end": 2, "file": "a", "text": "x"}])
+    for name in ("nemo", "lhotse"):
+        path = tmp_path / f"{name}.jsonl.gz"
+        segments.write(table, path, name)
+        assert gzip.decompress(path.read_bytes()).startswith(b"{")
+        back = segments.read(path)
+        assert back[["file", "start", "end", "text"]].values.tolist() == [["a", 1.0, 2.0, "x"]]
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"\x1f\x8bxxxx")
+    with pytest.raises(SegmentFileError, match="no gzip file"):
+        segments.read(tmp_path / "broken.jsonl.gz")
+
+
+VTT = """WEBVTT - title
+
+NOTE a
+--
+
+STYLE
+::cue {}
+
+id-1
+00:01.500 --> 00:03.000 align:left
+a &lt;b&gt; <i>c</i>
+"""
+SPEAKER = "SPEAKER a 1 1.5 1.5 <NA> <NA> ann <NA> <NA>\n"
+SRT = "1\n00:00:01,500 --> 00:00:03,000\nHello\nthere\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("x.srt", "\ufeff" + SRT.replace("\n", "\r\n"), [[1.5, 3.0, "Hello\nthere"]]),
+        ("x.srt", "00:01.5 --> 00:00:03.000 X1:5\nHello", [[1.5, 3.0, "Hello"]]),
+        ("x.srt", SRT + "\n\n2\n100:00:00,000 --> 100:00:01,000\n", [[1.5, 3, "Hello\nthere"], [36e4, 360001, ""]]),
+        ("x.vtt", VTT, [[1.5, 3.0, "a <b> c"]]),
+        ("x.txt", "1.5\t3.0\thello\n\\\t100.0\t200.0\n4\t4\n", [[1.5, 3.0, "hello"], [4.0, 4.0, ""]]),
+        ("x.jsonl", '{"audio_filepath": "a", "duration": 1.5, "lang": "en"}\n\n', [[0.0, 1.5, ""]]),
+        ("x.ctm", ";; no\na 1 1.5 1.5 so\na A 3 1 there 0.5 lex ann\n", [[1.5, 3.0, "so"], [3.0, 4.0, "there"]]),
+        ("x.stm", "a 1 ann 1.5 3.0 <o,f0> hello  there\na 1 ann 3 4\n", [[1.5, 3.0, "hello  there"], [3.0, 4.0, ""]]),
+        ("x.rttm", f"SPKR-INFO a 1 <NA> <NA> <NA> unknown ann <NA>\n{SPEAKER}", [[1.5, 3.0, ""]]),
+        ("x.csv", 'end,start,text\n3,1.5,"a\nb"\n', [[1.5, 3.0, "a\nb"]]),
+    ],
+)  # fmt: skip
+def test_what_others_write_is_read(name, content, rows, tmp_path):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8", newline="")
+    assert segments.read(path)[["start", "end", "text"]].values.tolist() == rows
+
+
+def test_voices_of_a_cue(tmp_path):
+    path = tmp_path / "x.vtt"
+    path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann Lee>Hi</v> <v.loud Bob>Ho &amp; hey\n")
+    back = segments.read(path)
+    assert back[["speaker", "text"]].values.tolist() == [["Ann Lee", "Hi"], ["Bob", "Ho & hey"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "text"),
+    [
+        ("x.srt", SRT + "2\n00:00:05,000 -> 00:00:06,000\nx\n", 6, "a number and a line"),
+        ("x.srt", SRT + "2\n00:00:05,000 --> 00:99:06,000\nx\n", 7, "no timing"),
+        ("x.srt", SRT + "2\n00:00:05,000 --> 00:00:04,000\nx\n", 7, "row 1 ends at 4 s, before its start"),
+        ("x.srt", "1\n00:00:01,500 --> 00:00:03,000\nHello\n\nblank before\n", 5, "a number and a line"),
+        ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
+        ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "no timing"),
+        ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x"), 2, "duration is 'x'"),
+        ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
+        ("x.rttm", "SPEAKER a 1 1 1 <NA> <NA> ann lee <NA> <NA>\n", 1, "11 fields"),
+        ("x.rttm", "a 1 2 3\n", 1, "no type of RTTM"),
+        ("x.ctm", "\n\na 1 1 1\n", 3, "4 fields"),
+        ("x.ctm", "a 1 1 1 x 1.5\n", 1, "not between 0 and 1"),
+        ("x.ctm", "a 1 * * <ALT_BEGIN>\n", 1, "alternatives"),
+        ("x.stm", "a 1 ann 2.0 1.0 x\n", 1, "before its start"),
+        ("x.stm", "a 1 ann 2.0\n", 1, "4 fields"),
+        ("x.uem", "a 1 0 nan\n", 1, "end is 'nan'"),
+        ("x.uem", "a 1 0 1_0\n", 1, "end is '1_0'"),
+        ("x.txt", "1.0\t2.0\tx\n1.0 2.0 x\n", 2, "parted by tabs"),
+        ("x.jsonl", '{"audio_filepath": "a", "duration": 1}\n{"audio_filepath": "a"\n', 2, "no JSON"),
+        ("x.jsonl", '{"audio_filepath": "a", "duration": null}\n', 1, "duration is None"),
+        ("x.jsonl", '{"recording_id": "a", "start": "0", "duration": 1}\n', 1, "start is '0'"),
+        ("x.jsonl", '[1]\n', 1, "no JSON object"),
+        ("x.jsonl", '{"duration": 1}\n', 1, "no 'audio_filepath'"),
+        ("x.json", '[{"session_id": "a",\n "start_time": 1,,}]', 2, "no JSON"),
+        ("x.csv", 'start,end,text\n1,2,"a\nb"\n1,x,c\n', 4, "end is 'x'"),
+        ("x.csv", "start,end\n1,2,3\n", 2, "3 cells"),
+        ("x.csv", "begin,end\n", 1, "columns start and end"),
+        ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "no CSV"),
+        ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "not UTF-8"),
+    ],
+)  # fmt: skip
+def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SegmentFileError, match=text) as caught:
+        segments.read(path)
+    assert caught.value.line == line
+    assert caught.value.path == str(path)
+    assert f"{name}, line {line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.TextGrid", "x.eaf", "x.json"])
+def test_malformed_files_without_lines(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(b'{"neither": "this nor that"}')
+    with pytest.raises(SegmentFileError, match=name):
+        segments.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "text"),
+    [
+        ("x.srt", [{"file": "a"}, {"file": "b"}], "is of one recording, and the table has 2"),
+        ("x.rttm", [{"file": "a b"}], "row 0 cannot be written .* file 'a b' cannot stand"),
+        ("x.rttm", [{"file": "a", "speaker": "Ann Lee"}], "speaker 'Ann Lee'"),
+        ("x.rttm", [{"file": ""}], "no file, which this format needs"),
+        (
+            "x.ctm",
+            [{"file": "a", "text": "one"}, {"file": "a", "text": "two words"}],
+            "row 1 .* not one word",
+        ),
+        ("x.uem", [{"file": ";;a"}], "cannot stand"),
+        ("x.stm", [{"file": "a", "labels": "a b"}], "labels 'a b'"),
+        ("x.jsonl", [{"file": "a"}], "say format='nemo' or format='lhotse'"),
+        ("x.doc", [{"file": "a"}], "tells no format"),
+        ("x.eaf", [{"file": "a", "end": 1.0}], "no whole millisecond"),
+        ("x.TextGrid", [{"file": "a", "end": 1.0}], "shorter than 0.1 ms"),
+        ("x.TextGrid", [{"file": "a"}, {"file": "a", "start": 1.5}], "overlap"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(name, rows, text, tmp_path):
+    table = pd.DataFrame([{"start": 1.0, "end": 2.0, **row} for row in rows])
+    path = tmp_path / name
+    path.write_text("before")
+    with pytest.raises(SegmentFileError, match=text):
+        segments.write(table, path)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert path.read_text() == "before"
+
+
+def test_an_unknown_format(tmp_path):
+    table = segments.frame([(0.0, 1.0)])
+    with pytest.raises(SegmentFileError, match="'word' is not known; choose one of: srt, vtt"):
+        segments.write(table, tmp_path / "x", "word")
+    (tmp_path / "x.doc").touch()
+    with pytest.raises(SegmentFileError, match="tells no format to read"):
+        segments.read(tmp_path / "x.doc")
+
+
+def test_what_was_changed_is_said(tmp_path):
+    table = segments.frame([(1.0, 1.0002, "a\n\nb"), (2.0, 3.0, "c\td")], file="talk")
+    done = segments.write(table, tmp_path / "x.srt")
+    assert done.precision_s == 0.001
+    assert done.dropped == ("file",)
+    assert done.notes == (
+        "1 segments lost their length, as times are rounded to 1 ms",
+        "1 texts had blank lines or spaces around a line, which had to go",
+    )
+    done = segments.write(table, tmp_path / "x.stm")
+    assert done.notes == (
+        "2 texts had line breaks, tabs or double spaces, which became single spaces",
+        "2 rows without a channel are written as channel 1",
+    )
+
+
+def test_other_libraries_read_what_is_written(tmp_path):
+    meeteval_io = pytest.importorskip("meeteval.io")
+    pysubs2 = pytest.importorskip("pysubs2")
+    table = segments.frame(
+        [
+            {"file": "a", "start": 0.25, "end": 1.5, "text": "one", "speaker": "ann", "channel": "1"},
+            {"file": "a", "start": 1.123456, "end": 2.0, "text": "two", "speaker": "bob", "channel": "1"},
+        ]
+    )
+    for name, kind in (("rttm", meeteval_io.RTTM), ("stm", meeteval_io.STM), ("ctm", meeteval_io.CTM)):
+        path = tmp_path / f"x.{name}"
+        segments.write(table, path)
+        lines = kind.load(path).lines
+        times = [
+            [float(line.begin_time), float(getattr(line, "end_time", 0) or line.begin_time + line.duration)]
+            for line in lines
+        ]
+        assert np.allclose(times, table[["start", "end"]], atol=1e-9)
+    for name in ("srt", "vtt"):
+        path = tmp_path / f"x.{name}"
+        segments.write(table, path)
+        events = pysubs2.load(str(path))
+        assert [(event.start, event.end) for event in events] == [(250, 1500), (1123, 2000)]
+        assert [event.plaintext for event in events] == ["one", "two"]
+
+
+# -- conversions
+
+
+@settings(max_examples=80, deadline=None)
+@given(segment_tables.tables(instants=False))
+def test_pyannote_and_back(table):
+    core = pytest.importorskip("pyannote.core")
+    table = segments.frame(table).assign(speaker=[f"s{number}" for number in range(len(table))])
+    made = segments.to_pyannote(table)
+    assert set(made) == set(table["file"])
+    back = segments.from_pyannote(made)
+    if len(table):
+        order = ["file", "start", "end", "speaker"]
+        assert segments.equal(
+            back.sort_values(order, ignore_index=True), table.sort_values(order, ignore_index=True)
+        )
+    line = core.Timeline([core.Segment(1, 2)], uri="x")
+    assert segments.from_pyannote(line).values.tolist() == [["x", 1.0, 2.0, ""]]
+    assert segments.from_pyannote([line], file="y")["file"].tolist() == ["y"]
+
+
+def test_pyannote_refusals():
+    pytest.importorskip("pyannote.core")
+    with pytest.raises(SegmentError, match="row 0 has no length"):
+        segments.to_pyannote(segments.frame([(1.0, 1.0)]))
+    for wrong in (5, "x", [5]):
+        with pytest.raises(SegmentError, match="an Annotation or a Timeline is meant"):
+            segments.from_pyannote(wrong)
+
+
+@settings(max_examples=80, deadline=None)
+@given(segment_tables.tables())
+def test_audformat_and_back(table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        audformat = pytest.importorskip("audformat")
+    table = segments.frame(table).drop_duplicates(["file", "start", "end"], ignore_index=True)
+    made = segments.to_audformat(table)
+    assert audformat.is_segmented_index(made)
+    wanted = audformat.segmented_index(
+        table["file"].tolist(),
+        [pd.Timedelta(round(value * 1e6), unit="us") for value in table["start"]],
+        [pd.Timedelta(round(value * 1e6), unit="us") for value in table["end"]],
+    )
+    pd.testing.assert_index_equal(made.index, wanted)
+    assert segments.equal(segments.from_audformat(made), table)
+    assert segments.equal(segments.from_audformat(wanted), table)
+
+
+def test_audformat_refusals_and_open_ends():
+    twice = segments.frame([(0.0, 1.0), (0.0, 1.0)], file="a")
+    with pytest.raises(SegmentError, match="row 1 has the file, start and end of an earlier row"):
+        segments.to_audformat(twice)
+    whole = pd.Index(["a", "b"], name="file")
+    with pytest.raises(SegmentError, match="row 0 goes on to the end of 'a'"):
+        segments.from_audformat(whole)
+    back = segments.from_audformat(pd.Series(["x", "y"], index=whole), extent={"a": 1.0, "b": 2.0})
+    assert back.values.tolist() == [["a", 0.0, 1.0, "x"], ["b", 0.0, 2.0, "y"]]
+    with pytest.raises(SegmentError, match="levels file, start and end"):
+        segments.from_audformat(pd.DataFrame({"start": [1]}))
+
+
+def test_seglst_and_records():
+    table = segments.frame(
+        [
+            {"file": "a", "start": 0.1 + 0.2, "end": 1, "text": "x", "speaker": "ann", "confidence": 0.5},
+            {"file": "b", "start": 0, "end": 1},
+        ]
+    )
+    records = segments.to_records(table)
+    assert records == [
+        {"file": "a", "start": 0.3, "end": 1.0, "text": "x", "speaker": "ann", "confidence": 0.5},
+        {"file": "b", "start": 0.0, "end": 1.0, "text": ""},
+    ]
+    assert json.loads(json.dumps(records)) == records
+    assert segments.equal(segments.frame(records), table)
+    made = segments.to_seglst(table)
+    assert made[0] == {"session_id": "a", "start_time": 0.3, "end_time": 1.0, "words": "x", "speaker": "ann"}
+    assert segments.equal(segments.from_seglst(made), table.drop(columns="confidence"))
+    meeteval_io = pytest.importorskip("meeteval.io")
+    assert segments.equal(segments.from_seglst(meeteval_io.SegLST(made)), table.drop(columns="confidence"))
+    with pytest.raises(SegmentError, match="entry 1 has no 'end_time'"):
+        segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])

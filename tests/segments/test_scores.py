@@ -1,0 +1,257 @@
+"""Scores against pyannote.metrics, NIST's md-eval, a count of moments, and by hand."""
+
+import importlib.util
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab import segments
+from speechlab.errors import SegmentError
+
+_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
+segment_tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(segment_tables)
+tables, table = segment_tables.tables, segment_tables.table
+
+MD_EVAL = Path("/usr/lib/sctk/bin/md-eval.pl")
+LENGTHS = {"a.wav": 7.0, "b.wav": 6.5, "ü 3.wav": 9.0}
+COLLARS = st.sampled_from([0.0, 0.05, 0.25, 0.5])
+
+
+def clean(frame):
+    """Speech as one speaker: merged, without instants."""
+    return segments.merge(frame[frame["end"] > frame["start"]])
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), tables(), COLLARS)
+def test_pyannote_agrees(reference, hypothesis, collar):
+    pyannote_core = pytest.importorskip("pyannote.core")
+    metrics = pytest.importorskip("pyannote.metrics.detection")
+    reference = clean(reference)
+    result = segments.score(reference, hypothesis, extent=LENGTHS, collar=collar)
+    for score, width in ((result.detection, 0.0), (result.lenient, collar)):
+        rate = metrics.DetectionErrorRate(collar=2 * width)
+        accuracy = metrics.DetectionAccuracy(collar=2 * width)
+        precision, recall = (
+            metrics.DetectionPrecision(collar=2 * width),
+            metrics.DetectionRecall(collar=2 * width),
+        )
+        f1 = metrics.DetectionPrecisionRecallFMeasure(collar=2 * width)
+        missed = invented = said = 0.0
+        for file, length in LENGTHS.items():
+            pair = []
+            for frame in (reference, hypothesis):
+                notes = pyannote_core.Annotation(uri=file)
+                for row in frame[frame["file"] == file].itertuples():
+                    notes[pyannote_core.Segment(row.start, row.end), row.Index] = "speech"
+                pair.append(notes)
+            uem = pyannote_core.Timeline([pyannote_core.Segment(0, length)], uri=file)
+            parts = rate(*pair, uem=uem, detailed=True)
+            missed, invented = missed + parts["miss"], invented + parts["false alarm"]
+            said += parts["total"]
+            for other in (accuracy, precision, recall, f1):
+                other(*pair, uem=uem)
+        assert score.miss_s == pytest.approx(missed, abs=1e-9)
+        assert score.false_alarm_s == pytest.approx(invented, abs=1e-9)
+        assert score.reference_s == pytest.approx(said, abs=1e-9)
+        if score.scored_s > 0:
+            assert score.accuracy == pytest.approx(abs(accuracy), abs=1e-9)
+        if score.reference_s > 0:
+            assert score.detection_error_rate == pytest.approx(abs(rate), abs=1e-9)
+            assert score.recall == pytest.approx(abs(recall), abs=1e-9)
+            if score.hypothesis_s > 0:
+                assert score.precision == pytest.approx(abs(precision), abs=1e-9)
+                assert score.f1 == pytest.approx(abs(f1), abs=1e-9)
+
+
+def md_eval(folder, reference, hypothesis, lengths, collar):
+    """Seconds of speech scored, missed and invented, as NIST counts them."""
+    for name, frame in (("ref", reference), ("sys", hypothesis)):
+        lines = [
+            f"SPEAKER {row.file} 1 {row.start:.6f} {row.end - row.start:.6f} <NA> <NA> speech <NA> <NA>\n"
+            for row in frame.itertuples()
+        ]
+        (folder / f"{name}.rttm").write_text("".join(lines))
+    uem = "".join(f"{file} 1 0.000 {length:.3f}\n" for file, length in lengths.items())
+    (folder / "all.uem").write_text(uem)
+    command = ["perl", MD_EVAL, "-c", str(collar), "-r", "ref.rttm", "-s", "sys.rttm", "-u", "all.uem"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    text = done.stdout
+    part = text[text.index("ALL") if "*** Performance analysis" in text else 0 :]
+    return {
+        name: float(re.search(rf"{pattern}\s*=\s*([\d.]+) secs", part)[1])
+        for name, pattern in (
+            ("said", "SCORED SPEAKER TIME"),
+            ("missed", "MISSED SPEECH"),
+            ("invented", "FALARM SPEECH"),
+        )
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("collar", [0.0, 0.25])
+def test_nist_agrees(tmp_path, seed, collar):
+    if not MD_EVAL.exists():
+        if os.environ.get("CI"):
+            pytest.fail("md-eval is missing; install the Debian package sctk")
+        pytest.skip("md-eval is not installed (Debian package sctk)")
+    generator = np.random.default_rng(seed)
+    lengths = {"a": 60.0, "b": 45.0}
+    pair = []
+    for _ in range(2):
+        rows = []
+        for file, length in lengths.items():
+            edges = np.sort(generator.choice(int(length * 100), size=24, replace=False)) / 100
+            rows += [
+                {"file": file, "start": s, "end": e} for s, e in zip(edges[::2], edges[1::2], strict=True)
+            ]
+        pair.append(segments.frame(rows))
+    result = segments.score(*pair, extent=lengths, collar=collar).lenient
+    found = md_eval(tmp_path, *pair, lengths, collar)
+    assert result.reference_s == pytest.approx(found["said"], abs=0.005)  # md-eval prints two digits
+    assert result.miss_s == pytest.approx(found["missed"], abs=0.005)
+    assert result.false_alarm_s == pytest.approx(found["invented"], abs=0.005)
+
+
+def moments(frame, file):
+    held = np.zeros(90, dtype=bool)
+    for row in frame[frame["file"] == file].itertuples():
+        held[round(row.start * 10) : round(row.end * 10)] = True
+    return held
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), tables(), st.booleans())
+def test_detection_counts_moments(reference, hypothesis, whole):
+    result = segments.score(reference, hypothesis, extent=LENGTHS if whole else None)
+    files = set(LENGTHS) if whole else set(reference["file"]) | set(hypothesis["file"])
+    correct = missed = invented = 0
+    for file in files:
+        inside = np.arange(90) < round(LENGTHS[file] * 10) if whole else True
+        said, found = moments(reference, file) & inside, moments(hypothesis, file) & inside
+        correct += (said & found).sum()
+        missed += (said & ~found).sum()
+        invented += (~said & found).sum()
+    score = result.detection
+    assert [round(value * 10) for value in (score.correct_s, score.miss_s, score.false_alarm_s)] == [
+        correct,
+        missed,
+        invented,
+    ]
+    assert math.isnan(score.scored_s) != whole
+    assert set(result.files["file"]) == files
+    assert result.files["miss_s"].sum() == pytest.approx(score.miss_s)
+
+
+def most_matches(left, right, collar):
+    """The largest matching there is, by augmenting paths."""
+    partner = {}
+
+    def place(i, seen):
+        for j, other in enumerate(right):
+            if abs(left[i] - other) <= collar and j not in seen:
+                seen.add(j)
+                if j not in partner or place(partner[j], seen):
+                    partner[j] = i
+                    return True
+        return False
+
+    return sum(place(i, set()) for i in range(len(left)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), tables(), st.sampled_from([0, 1, 3]))
+def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
+    result = segments.score(reference, hypothesis, collar=tenths / 10)
+    for name, score in (("start", result.starts), ("end", result.ends)):
+        wanted = 0
+        for file in set(reference["file"]):
+            edges = [
+                [round(value * 10) for value in frame.loc[frame["file"] == file, name]]
+                for frame in (reference, hypothesis)
+            ]
+            wanted += most_matches(*edges, tenths)
+        assert (score.matched, score.reference, score.hypothesis) == (wanted, len(reference), len(hypothesis))
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(instants=False), tables(instants=False))
+def test_couples_are_each_other_s_best(reference, hypothesis):
+    result = segments.score(reference, hypothesis)
+    joined = segments.overlap_join(reference, hypothesis)
+    best = {}
+    for key, other in (("left", "right"), ("right", "left")):
+        ordered = joined.assign(us=(joined["overlap_s"] * 1e6).round()).sort_values(
+            ["us", other], ascending=[False, True]
+        )
+        best[key] = dict(reversed(list(zip(ordered[key], ordered[other], strict=True))))
+    wanted = {(a, b) for a, b in best["left"].items() if best["right"][b] == a}
+    found = set(zip(result.deviations["reference"], result.deviations["hypothesis"], strict=True))
+    assert found == wanted
+    for row in result.deviations.itertuples():
+        a, b = reference.iloc[row.reference], hypothesis.iloc[row.hypothesis]
+        assert row.start_deviation_s == pytest.approx(b["start"] - a["start"], abs=1e-9)
+        assert row.end_deviation_s == pytest.approx(b["end"] - a["end"], abs=1e-9)
+
+
+def test_by_hand():
+    said = segments.frame([(0.5, 2.0), (3.0, 5.0), (7.0, 8.0), (8.2, 9.0)], file="a")
+    found = segments.frame([(0.4, 2.1), (3.0, 3.9), (3.9, 4.8), (7.1, 9.2)], file="a")
+    result = segments.score(said, found, extent=10.0)
+    assert result.detection.miss_s == pytest.approx(0.3)
+    assert result.detection.false_alarm_s == pytest.approx(0.1 + 0.1 + 0.2 + 0.2)
+    assert result.detection.iou == pytest.approx((1.5 + 1.8 + 1.7) / (1.7 + 2.0 + 2.2))
+    assert (result.starts.matched, result.ends.matched) == (3, 3)
+    assert (result.segmentation.splits, result.segmentation.joins) == (1, 1)
+    assert result.segmentation.over_segmentation == result.segmentation.under_segmentation == 0.25
+    assert result.deviations["start_deviation_s"].round(6).tolist() == [-0.1, 0.0, 0.1]
+    assert result.segments.matched == 1
+    edges = result.boundaries().set_index("edge")
+    assert edges.loc["start", "mean_s"] == pytest.approx(0.0, abs=1e-12)
+    assert edges.loc["start", "mean_abs_s"] == pytest.approx(0.2 / 3)
+    assert edges.loc["end", "median_s"] == pytest.approx(0.1)
+    assert result.frame()["collar_s"].tolist() == [0.0, 0.25]
+    page = result._repr_html_()
+    assert "detection error rate" in page
+    assert "0.25 s" in page
+
+
+def test_nothing_to_divide_by():
+    empty, some = segments.frame([]), segments.frame([(0.0, 1.0)], file="a")
+    result = segments.score(empty, empty)
+    assert math.isnan(result.detection.detection_error_rate)
+    assert math.isnan(result.detection.iou)
+    assert math.isnan(result.starts.f1)
+    assert not len(result.files)
+    assert math.isnan(result.boundaries()["mean_s"][0])
+    assert result._repr_html_()
+    result = segments.score(some, empty)
+    assert (result.detection.detection_error_rate, result.detection.recall) == (1.0, 0.0)
+    assert math.isnan(result.detection.precision)
+    result = segments.score(empty, some, extent=2.0)
+    assert math.isnan(result.detection.detection_error_rate)
+    assert result.detection.false_alarm_rate == 0.5
+
+
+def test_the_extent_decides_what_counts():
+    said = segments.frame([(1.0, 2.0), (20.0, 30.0)], file="a")
+    found = segments.frame([(1.0, 2.5), (40.0, 50.0)], file="a")
+    extent = pd.DataFrame({"file": ["a", "quiet"], "start": [0.0, 0.0], "end": [10.0, 5.0]})
+    result = segments.score(said, found, extent=extent)
+    assert (result.detection.reference_s, result.detection.false_alarm_s) == (1.0, 0.5)
+    assert result.detection.scored_s == 15.0
+    assert (result.starts.reference, result.starts.hypothesis) == (1, 1)
+    assert result.files["file"].tolist() == ["a", "quiet"]
+    with pytest.raises(SegmentError, match="says nothing of 1 recordings: 'a'"):
+        segments.score(said, found, extent={"b": 3.0})
+    with pytest.raises(SegmentError, match="collar=-1"):
+        segments.score(said, found, collar=-1)
