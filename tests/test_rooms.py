@@ -57,6 +57,10 @@ def test_a_bare_import_loads_nothing_heavy():
         ("engines", {"pandas", "matplotlib", "ipywidgets", "onnxruntime", "faster_whisper", "xllamacpp"}),
         ("metrics", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "httpx2", "pandas"}),
         ("batch", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "starlette"}),
+        (
+            "segments",
+            {"pandas", "matplotlib", "ipywidgets", "soundfile", "praatio", "pympi", "pysubs2", "pyannote"},
+        ),
     ],
 )
 def test_rooms_load_what_is_heavy_on_first_use(room, forbidden):

@@ -12,7 +12,7 @@ from speechlab.segments._frame.cover import runs_of, union
 from speechlab.segments._frame.extent import numbered
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.texts import join_texts
-from speechlab.segments._frame.ticks import Spans, check_seconds, common_codes, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import Stretches, check_seconds, common_codes, seconds_of, ticks_of
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
 
@@ -47,7 +47,7 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
     """
     checked, codes, count = _grouped(table, gap, by)
     (spans,), _ = numbered([checked])
-    runs = runs_of(Spans(codes, spans.starts, spans.ends), count, _ticks(gap))
+    runs = runs_of(Stretches(codes, spans.starts, spans.ends), count, _ticks(gap))
     return gathered(
         checked, runs.order, runs.heads, seconds_of(runs.spans.starts), seconds_of(runs.spans.ends)
     )
@@ -76,7 +76,7 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
 
     checked, codes, count = _grouped(table, gap, by)
     (spans,), _ = numbered([checked])
-    runs = runs_of(Spans(codes, spans.starts, spans.ends), count, _ticks(gap) - 1)
+    runs = runs_of(Stretches(codes, spans.starts, spans.ends), count, _ticks(gap) - 1)
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
     numbers = np.arange(len(of_run)) - first[of_run]

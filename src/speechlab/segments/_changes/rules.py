@@ -21,7 +21,7 @@ from speechlab.segments._changes.merge import gathered
 from speechlab.segments._frame.cover import runs_of
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, refuse_beyond
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import LATEST_S, Spans, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import LATEST_S, Stretches, seconds_of, ticks_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def from_speech(
     pad = speech_pad_ms * _MS
     widened = _widen(runs.spans, np.full(len(onsets), pad), pad, latest)
     first, last = _merge_short(widened, int(ticks_of([min_segment_duration])[0]))
-    merged = Spans(widened.codes[first], widened.starts[first], widened.ends[last])
+    merged = Stretches(widened.codes[first], widened.starts[first], widened.ends[last])
     result = gathered(
         checked, runs.order, runs.heads[first], seconds_of(merged.starts), seconds_of(merged.ends)
     )
@@ -110,7 +110,7 @@ def _new_file(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     return fresh
 
 
-def _widen(spans: Spans, leading: NDArray[np.int64], margin: int, latest: NDArray[np.int64]) -> Spans:
+def _widen(spans: Stretches, leading: NDArray[np.int64], margin: int, latest: NDArray[np.int64]) -> Stretches:
     """Widen stretches; neighbours that would overlap meet in the middle of their gap.
 
     Args:
@@ -125,10 +125,10 @@ def _widen(spans: Spans, leading: NDArray[np.int64], margin: int, latest: NDArra
     middles = (spans.ends[:-1] + spans.starts[1:]) // 2
     starts[1:] = np.where(neighbours, np.maximum(starts[1:], middles), starts[1:])
     ends[:-1] = np.where(neighbours, np.minimum(ends[:-1], middles), ends[:-1])
-    return Spans(spans.codes, starts, ends)
+    return Stretches(spans.codes, starts, ends)
 
 
-def _merge_short(spans: Spans, minimum: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _merge_short(spans: Stretches, minimum: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Merge stretches shorter than a minimum with the neighbour that is nearer in time.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from speechlab.segments._frame.cover import layers_of, length_by_file, union
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Spans, seconds_of
+from speechlab.segments._frame.ticks import Stretches, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     )
 
 
-def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Spans, Spans, list[str]]:
+def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretches, list[str]]:
     checked = frame(table)
     if extent is not None:
         (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
@@ -91,16 +91,16 @@ def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Spans, Spans, lis
     return spans, hull(spans, len(files)), files
 
 
-def hull(spans: Spans, count: int) -> Spans:
+def hull(spans: Stretches, count: int) -> Stretches:
     """Return one stretch for each file, from the first start to the last end."""
     first = np.full(count, np.iinfo(np.int64).max)
     last = np.zeros(count, dtype=np.int64)
     np.minimum.at(first, spans.codes, spans.starts)
     np.maximum.at(last, spans.codes, spans.ends)
-    return Spans(np.arange(count), first, last)
+    return Stretches(np.arange(count), first, last)
 
 
-def as_frame(spans: Spans, files: Sequence[str]) -> pd.DataFrame:
+def as_frame(spans: Stretches, files: Sequence[str]) -> pd.DataFrame:
     """Return stretches as a segment frame without text."""
     import pandas as pd
 

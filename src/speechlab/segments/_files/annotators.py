@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
-from speechlab.segments._files.source import Sink, Source, column_of
+from speechlab.segments._files.source import Sink, SourceFile, column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SPEECH = "speech"
 
 
 @contextlib.contextmanager
-def _file_of(source: Source, suffix: str) -> Iterator[str]:
+def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
     """A plain file with the source's bytes: the libraries read from paths."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"source{suffix}")
@@ -31,7 +31,7 @@ def _file_of(source: Source, suffix: str) -> Iterator[str]:
         yield str(path)
 
 
-def read_textgrid(source: Source) -> pd.DataFrame:
+def read_textgrid(source: SourceFile) -> pd.DataFrame:
     """Read Praat's TextGrid: each tier of intervals is a speaker; points are segments without length."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     with _file_of(source, ".TextGrid") as path:
@@ -91,7 +91,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
         return path.read_text("utf-8")
 
 
-def read_elan(source: Source) -> pd.DataFrame:
+def read_elan(source: SourceFile) -> pd.DataFrame:
     """Read ELAN's annotations: each tier that has times of its own is a speaker."""
     elan = require("pympi.Elan")
     with _file_of(source, ".eaf") as path:
@@ -130,7 +130,7 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
         return path.read_bytes()
 
 
-def read_subtitles(source: Source, kind: str) -> pd.DataFrame:
+def read_subtitles(source: SourceFile, kind: str) -> pd.DataFrame:
     """Read a subtitle format that pysubs2 knows; styles and comments are left out."""
     pysubs2 = require("pysubs2")
     try:

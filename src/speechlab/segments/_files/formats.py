@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import SegmentFileError
 from speechlab.segments._files import annotators, nist, subtitles, tables
-from speechlab.segments._files.source import Sink, Source
+from speechlab.segments._files.source import Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Format:
     about: str
     precision_s: float
     holds: frozenset[str]
-    read: Callable[[Source], pd.DataFrame]
+    read: Callable[[SourceFile], pd.DataFrame]
     write: Callable[[pd.DataFrame, Sink], str | bytes]
     own: frozenset[str] | None = frozenset()
     extra: str | None = None
@@ -187,7 +187,7 @@ def read(
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise SegmentFileError(f"{place}: this is no gzip file: {error}", path=str(place)) from error
-    source = Source(str(place), Path(name).stem if file is None else file, data)
+    source = SourceFile(str(place), Path(name).stem if file is None else file, data)
     form = _format(format, Path(name), "read", source)
     return form.read(source)
 
@@ -241,7 +241,7 @@ def write(
     )
 
 
-def _format(name: str | None, place: Path, verb: str, source: Source | None = None) -> Format:
+def _format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:
     if name is not None:
         if name in _BY_NAME:
             return _BY_NAME[name]

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Sink, Source, column_of, decimal
+from speechlab.segments._files.source import Sink, SourceFile, column_of, decimal
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _OTHER_RTTM = frozenset(
 _LABELS = re.compile(r"<[^\s<>]*>$")
 
 
-def read_rttm(source: Source) -> pd.DataFrame:
+def read_rttm(source: SourceFile) -> pd.DataFrame:
     """Read the SPEAKER lines of RTTM; lines of its other types are passed over."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -56,7 +56,7 @@ def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(made)
 
 
-def read_ctm(source: Source) -> pd.DataFrame:
+def read_ctm(source: SourceFile) -> pd.DataFrame:
     """Read CTM: a word in each line, perhaps with confidence, type and speaker."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -92,7 +92,7 @@ def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
     )
 
 
-def read_stm(source: Source) -> pd.DataFrame:
+def read_stm(source: SourceFile) -> pd.DataFrame:
     """Read STM; a label such as ``<o,f0,male>`` before the words becomes the column ``labels``."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -139,7 +139,7 @@ def write_stm(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(made)
 
 
-def read_uem(source: Source) -> pd.DataFrame:
+def read_uem(source: SourceFile) -> pd.DataFrame:
     """Read UEM: the stretches that count."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -159,11 +159,11 @@ def write_uem(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{place} {start} {decimal(end)}\n" for (place, start, _, _), end in places)
 
 
-def _lines(source: Source) -> Iterator[tuple[int, str]]:
+def _lines(source: SourceFile) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in source.lines() if not line.lstrip().startswith(";;"))
 
 
-def _fields(source: Source) -> Iterator[tuple[int, list[str]]]:
+def _fields(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split()) for number, line in _lines(source))
 
 
@@ -171,7 +171,7 @@ def _known(value: str) -> str:
     return "" if value == _NONE else value
 
 
-def _from_duration(source: Source, start: str, length: str, number: int) -> dict[str, float]:
+def _from_duration(source: SourceFile, start: str, length: str, number: int) -> dict[str, float]:
     begin = source.seconds(start, number, "start")
     return {"start": begin, "end": round(begin + source.seconds(length, number, "duration"), 9)}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that is read.
 
     Attributes:

@@ -6,7 +6,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Sink, Source, column_of
+from speechlab.segments._files.source import Sink, SourceFile, column_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ _TAG = re.compile(r"<([^<>]*)>")
 _SKIPPED = ("NOTE", "STYLE", "REGION")
 
 
-def read_srt(source: Source) -> pd.DataFrame:
+def read_srt(source: SourceFile) -> pd.DataFrame:
     """Read SRT: numbers may be missing, and a dot may stand for the comma."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -44,7 +44,7 @@ def write_srt(table: pd.DataFrame, sink: Sink) -> str:
     return "\n".join(parts)
 
 
-def read_vtt(source: Source) -> pd.DataFrame:
+def read_vtt(source: SourceFile) -> pd.DataFrame:
     """Read WebVTT: ``<v name>`` is a speaker, other tags are taken away; settings, notes and styles too."""
     blocks = _blocks(source)
     first = source.text().partition("\n")[0]
@@ -84,7 +84,7 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
     return "\n".join(parts)
 
 
-def _blocks(source: Source) -> list[tuple[int, list[str]]]:
+def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
     """Stretches of lines between blank ones, each with the number of its first line."""
     blocks: list[tuple[int, list[str]]] = []
     inside = False
@@ -99,7 +99,7 @@ def _blocks(source: Source) -> list[tuple[int, list[str]]]:
     return blocks
 
 
-def _timing(source: Source, line: str, number: int) -> tuple[float, float]:
+def _timing(source: SourceFile, line: str, number: int) -> tuple[float, float]:
     found = _TIMING.match(line)
     if found is None:
         source.fault(f"{line!r:.60} is no timing such as 00:00:01,000 --> 00:00:02,000", number)

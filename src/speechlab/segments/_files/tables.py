@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import SegmentError
 from speechlab.segments._convert.records import from_seglst, to_seglst
-from speechlab.segments._files.source import Sink, Source, column_of
+from speechlab.segments._files.source import Sink, SourceFile, column_of
 from speechlab.segments._frame.schema import COLUMNS, TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
 
@@ -22,7 +22,7 @@ _NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confid
 _LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 
-def read_csv(source: Source) -> pd.DataFrame:
+def read_csv(source: SourceFile) -> pd.DataFrame:
     """Read CSV (or TSV, by its suffix) with a line of names. Columns of the user's own stay text."""
     reader = csv.reader(
         io.StringIO(source.text(), newline=""), delimiter=_delimiter(source.path), strict=True
@@ -64,7 +64,7 @@ def _delimiter(path: str) -> str:
     return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
-def _typed(source: Source, row: dict[str, str], line: int) -> dict[str, Any]:
+def _typed(source: SourceFile, row: dict[str, str], line: int) -> dict[str, Any]:
     made: dict[str, Any] = dict(row)
     for name in ("start", "end"):
         if name in row:
@@ -82,7 +82,7 @@ def _cells(table: pd.DataFrame, name: Any) -> list[str]:
     return ["" if value is None or value != value else str(value) for value in table[name].tolist()]
 
 
-def read_parquet(source: Source) -> pd.DataFrame:
+def read_parquet(source: SourceFile) -> pd.DataFrame:
     """Read Parquet."""
     import pandas as pd
     from pyarrow import ArrowException
@@ -104,7 +104,7 @@ def write_parquet(table: pd.DataFrame, sink: Sink) -> bytes:  # noqa: ARG001 - a
     return out.getvalue()
 
 
-def read_labels(source: Source) -> pd.DataFrame:
+def read_labels(source: SourceFile) -> pd.DataFrame:
     r"""Read Audacity's labels: start, end and text, parted by tabs; lines of frequencies (``\``) are passed over."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -128,7 +128,7 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
 
 
-def read_nemo(source: Source) -> pd.DataFrame:
+def read_nemo(source: SourceFile) -> pd.DataFrame:
     """Read NeMo's manifest; what it holds besides is left out."""
     return _read_manifest(source, _NEMO, "offset")
 
@@ -141,7 +141,7 @@ def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all
     )
 
 
-def read_lhotse(source: Source) -> pd.DataFrame:
+def read_lhotse(source: SourceFile) -> pd.DataFrame:
     """Read Lhotse's supervisions; language and custom fields are left out."""
     return _read_manifest(source, _LHOTSE, "start")
 
@@ -190,7 +190,7 @@ def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _read_manifest(source: Source, names: dict[str, str], begin: str) -> pd.DataFrame:
+def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, entry in json_lines(source):
@@ -210,7 +210,7 @@ def _read_manifest(source: Source, names: dict[str, str], begin: str) -> pd.Data
     return source.table(rows, lines)
 
 
-def json_lines(source: Source) -> list[tuple[int, dict[str, Any]]]:
+def json_lines(source: SourceFile) -> list[tuple[int, dict[str, Any]]]:
     """Return the objects of a file of JSON Lines, with their lines.
 
     Raises:
@@ -228,13 +228,13 @@ def json_lines(source: Source) -> list[tuple[int, dict[str, Any]]]:
     return entries
 
 
-def _number(source: Source, value: object, line: int, what: str) -> float:
+def _number(source: SourceFile, value: object, line: int, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         source.fault(f"the {what} is {value!r:.40}; a number of seconds, 0 or more, is meant", line)
     return float(value)
 
 
-def read_seglst(source: Source) -> pd.DataFrame:
+def read_seglst(source: SourceFile) -> pd.DataFrame:
     """Read SegLST: one JSON list of objects."""
     try:
         entries = json.loads(source.text())

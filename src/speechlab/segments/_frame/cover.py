@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab.segments._frame.ticks import Line, Spans
+from speechlab.segments._frame.ticks import Line, Stretches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,10 @@ class Runs:
 
     order: NDArray[np.int64]
     heads: NDArray[np.int64]
-    spans: Spans
+    spans: Stretches
 
 
-def runs_of(spans: Spans, count: int, gap: int = 0) -> Runs:
+def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
     """Find runs of rows between which the silence is at most a gap.
 
     Args:
@@ -51,10 +51,10 @@ def runs_of(spans: Spans, count: int, gap: int = 0) -> Runs:
     fresh[1:] = begin[1:] - latest[:-1] > gap
     heads = np.flatnonzero(fresh)
     ends = np.maximum.reduceat(sorted_spans.ends, heads)
-    return Runs(order, heads, Spans(sorted_spans.codes[heads], sorted_spans.starts[heads], ends))
+    return Runs(order, heads, Stretches(sorted_spans.codes[heads], sorted_spans.starts[heads], ends))
 
 
-def union(spans: Spans, count: int) -> Spans:
+def union(spans: Stretches, count: int) -> Stretches:
     """Return what is covered, as stretches that neither overlap nor touch, by file and start."""
     return runs_of(spans[spans.ends > spans.starts], count).spans
 
@@ -68,11 +68,11 @@ class Layers:
         depths: One row for each set, one column for each piece.
     """
 
-    spans: Spans
+    spans: Stretches
     depths: NDArray[np.int64]
 
 
-def layers_of(sets: Sequence[Spans], count: int) -> Layers:
+def layers_of(sets: Sequence[Stretches], count: int) -> Layers:
     """Lay several sets of stretches on each other. Stretches without length count nowhere."""
     sets = [spans[spans.ends > spans.starts] for spans in sets]
     line = Line(sets, count)
@@ -88,13 +88,13 @@ def layers_of(sets: Sequence[Spans], count: int) -> Layers:
         position += 2 * len(spans)
     depths = np.cumsum(steps[:, order], axis=1)[:, :-1]
     codes, times = codes[order], times[order]
-    pieces = Spans(codes[:-1], times[:-1], times[1:])
+    pieces = Stretches(codes[:-1], times[:-1], times[1:])
     # Between the last edge of a file and the first of the next lies no piece, though the line goes on there.
     real = (codes[:-1] == codes[1:]) & (pieces.ends > pieces.starts)
     return Layers(pieces[real], depths[:, real])
 
 
-def length_by_file(spans: Spans, count: int) -> NDArray[np.float64]:
+def length_by_file(spans: Stretches, count: int) -> NDArray[np.float64]:
     """Return the seconds that stretches have in each file, counted as often as they are there."""
     # Sums of whole microseconds stay exact in a float up to 285 years.
     return np.bincount(spans.codes, weights=spans.lengths, minlength=count) / 1e6

@@ -9,7 +9,7 @@ import numpy as np
 
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Spans, ticks_of
+from speechlab.segments._frame.ticks import Stretches, ticks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def refuse_beyond(table: pd.DataFrame, extent: Extent) -> None:
         raise SegmentError(message, column="end", rows=rows)
 
 
-def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Spans], list[str]]:
+def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]]:
     """Return several segment frames as stretches, with the files' names in order of first appearance."""
     import pandas as pd
 
@@ -82,7 +82,7 @@ def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Spans], list[str]]:
     codes, files = pd.factorize(pd.concat([table["file"] for table in tables], ignore_index=True))
     parts = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])
     spans = [
-        Spans(part, ticks_of(table["start"]), ticks_of(table["end"]))
+        Stretches(part, ticks_of(table["start"]), ticks_of(table["end"]))
         for part, table in zip(parts, tables, strict=True)
     ]
     return spans, [str(name) for name in files]

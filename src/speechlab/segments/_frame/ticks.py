@@ -79,7 +79,7 @@ def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[lis
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Stretches:
     """Stretches of time in numbered files: three arrays of whole numbers, of one length.
 
     Attributes:
@@ -95,8 +95,8 @@ class Spans:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Spans:
-        return Spans(self.codes[rows], self.starts[rows], self.ends[rows])
+    def __getitem__(self, rows: Any) -> Stretches:
+        return Stretches(self.codes[rows], self.starts[rows], self.ends[rows])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -113,7 +113,7 @@ class Line:
         room: Microseconds to keep free between two files.
     """
 
-    def __init__(self, spans: Sequence[Spans], count: int, room: int = 1) -> None:
+    def __init__(self, spans: Sequence[Stretches], count: int, room: int = 1) -> None:
         used = [part for part in spans if len(part)]
         low = min((int(part.starts.min()) for part in used), default=0)
         high = max((int(part.ends.max()) for part in used), default=0)
@@ -132,10 +132,10 @@ class Line:
         widths = highs - lows + room
         self._offsets = np.cumsum(widths) - widths - lows
 
-    def starts(self, spans: Spans) -> NDArray[np.int64]:
+    def starts(self, spans: Stretches) -> NDArray[np.int64]:
         """Return where stretches start on the line."""
         return spans.starts + self._offsets[spans.codes]
 
-    def ends(self, spans: Spans) -> NDArray[np.int64]:
+    def ends(self, spans: Stretches) -> NDArray[np.int64]:
         """Return where stretches end on the line."""
         return spans.ends + self._offsets[spans.codes]

@@ -8,7 +8,7 @@ import numpy as np
 
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import seconds_of
-from speechlab.segments._joins.overlap import Sides, lay_out
+from speechlab.segments._joins.overlap import LaidTables, lay_out
 from speechlab.segments._joins.pairs import pairs
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _largest(
     return left[chosen], right[chosen]
 
 
-def _add_nearest(partner: NDArray[np.int64], sides: Sides, widened: Sides) -> None:
+def _add_nearest(partner: NDArray[np.int64], sides: LaidTables, widened: LaidTables) -> None:
     """Give rows without partner the nearest one of their group.
 
     Args:
@@ -141,7 +141,7 @@ def _beside(
     suffix: str,
     left: NDArray[np.int64],
     right: NDArray[np.int64],
-    sides: Sides,
+    sides: LaidTables,
     *,
     distance: bool = False,
 ) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.ticks import LATEST_S, Line, Spans, common_codes, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import LATEST_S, Line, Stretches, common_codes, seconds_of, ticks_of
 from speechlab.segments._joins.pairs import pairs
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
     )
 
 
-class Side(NamedTuple):
+class LaidTable(NamedTuple):
     """One table: the times of all its rows, and which rows have a place.
 
     Attributes:
@@ -66,10 +66,10 @@ class Side(NamedTuple):
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     rows: NDArray[np.int64]
-    spans: Spans
+    spans: Stretches
 
 
-class Sides(NamedTuple):
+class LaidTables(NamedTuple):
     """Two tables, laid out on one line.
 
     Attributes:
@@ -79,8 +79,8 @@ class Sides(NamedTuple):
         groups: How many there are.
     """
 
-    a: Side
-    b: Side
+    a: LaidTable
+    b: LaidTable
     keys: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     groups: int
 
@@ -90,7 +90,9 @@ class Sides(NamedTuple):
         return ends - np.maximum(self.a.starts[left], self.b.starts[right])
 
 
-def lay_out(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instant: int = 0) -> Sides:
+def lay_out(
+    a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instant: int = 0
+) -> LaidTables:
     """Lay two tables out on one line.
 
     Args:
@@ -104,13 +106,15 @@ def lay_out(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *,
     one = _side(a, "a", codes[0])
     other = _side(b, "b", codes[1])
     wide = [
-        Spans(side.spans.codes, side.spans.starts, np.maximum(side.spans.ends, side.spans.starts + instant))
+        Stretches(
+            side.spans.codes, side.spans.starts, np.maximum(side.spans.ends, side.spans.starts + instant)
+        )
         for side in (one, other)
     ]
     line = Line(wide, count)
     first, second = wide
     keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
-    return Sides(one, other, keys, count)
+    return LaidTables(one, other, keys, count)
 
 
 def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
@@ -128,7 +132,7 @@ def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) ->
     return columns
 
 
-def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> Side:
+def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTable:
     start, end = (_times(table, name, which) for name in ("start", "end"))
     known = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
     complete = bool(known.all())
@@ -140,9 +144,9 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> Side:
         row = int(np.argmax(before))
         message = f"row {row} of table {which} ends at {end[row]:g} s, before its start at {start[row]:g} s"
         raise SegmentError(message, column="end", rows=(row,))
-    spans = Spans(codes, starts, ends)
+    spans = Stretches(codes, starts, ends)
     rows = np.arange(len(codes)) if complete else np.flatnonzero(known)
-    return Side(starts, ends, rows, spans if complete else spans[rows])
+    return LaidTable(starts, ends, rows, spans if complete else spans[rows])
 
 
 def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab.segments._frame.ticks import Line, Spans, seconds_of
+from speechlab.segments._frame.ticks import Line, Stretches, seconds_of
 from speechlab.segments._joins.pairs import pairs
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class MatchScore:
 
 
 def match_times(
-    reference: Spans, hypothesis: Spans, count: int, collar: int
+    reference: Stretches, hypothesis: Stretches, count: int, collar: int
 ) -> tuple[MatchScore, MatchScore]:
     """Match starts and ends, as many as can be within a collar.
 
@@ -80,7 +80,7 @@ def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> i
 
 
 def partners(
-    reference: Spans, hypothesis: Spans, count: int
+    reference: Stretches, hypothesis: Stretches, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return all pairs that share time, with the microseconds that they share."""
     line = Line([reference, hypothesis], count)
@@ -139,8 +139,8 @@ class Segmentation:
 
 
 def segmentation(
-    reference: Spans,
-    hypothesis: Spans,
+    reference: Stretches,
+    hypothesis: Stretches,
     left: NDArray[np.int64],
     right: NDArray[np.int64],
     shared: NDArray[np.int64],
@@ -154,7 +154,7 @@ def segmentation(
 
 
 def deviations(
-    reference: Spans, hypothesis: Spans, left: NDArray[np.int64], right: NDArray[np.int64]
+    reference: Stretches, hypothesis: Stretches, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return how far each couple's edges lie apart: positive where the found one is later."""
     import pandas as pd

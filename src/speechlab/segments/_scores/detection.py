@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab.segments._frame.cover import layers_of, length_by_file, union
-from speechlab.segments._frame.ticks import Spans
+from speechlab.segments._frame.ticks import Stretches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +105,9 @@ class Detected(NamedTuple):
         return DetectionScore(collar_s, correct, miss, false_alarm, scored)
 
 
-def detected(reference: Spans, hypothesis: Spans, extent: Spans | None, count: int, collar: int) -> Detected:
+def detected(
+    reference: Stretches, hypothesis: Stretches, extent: Stretches | None, count: int, collar: int
+) -> Detected:
     """Measure what was found, missed and invented in each file.
 
     Args:
@@ -117,7 +119,7 @@ def detected(reference: Spans, hypothesis: Spans, extent: Spans | None, count: i
     """
     speech = union(reference, count)
     edges = np.concatenate([speech.starts, speech.ends])
-    zones = Spans(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
+    zones = Stretches(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
     everything = hypothesis if extent is None else extent
     layers = layers_of([speech, hypothesis, zones, everything], count)
     said, found, near, counted = layers.depths > 0

@@ -12,7 +12,7 @@ from speechlab.display import table as html_table
 from speechlab.segments._frame.cover import union
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Line, Spans, check_seconds, ticks_of
+from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, ticks_of
 from speechlab.segments._joins.pairs import pairs
 from speechlab.segments._scores.boundaries import (
     MatchScore,
@@ -167,7 +167,7 @@ def score(
     """
     check_seconds(collar, "collar")
     tables = [frame(reference), frame(hypothesis)]
-    within: Spans | None = None
+    within: Stretches | None = None
     if extent is None:
         (said, found), files = numbered(tables)
     else:
@@ -198,11 +198,11 @@ def score(
     )
 
 
-def _inside(spans: Spans, within: Spans | None, count: int) -> NDArray[np.int64]:
+def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
     """Positions of what lies in the extent with a part at least."""
     if within is None:
         return np.arange(len(spans))
-    longer = Spans(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
+    longer = Stretches(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
     line = Line([longer, within], count)
     left, _ = pairs(line.starts(longer), line.ends(longer), line.starts(within), line.ends(within))
     return np.unique(left)
