@@ -231,6 +231,11 @@ def test_tests_stand_in_the_folder_of_their_room():
     assert folders - {"notebooks", "support"} <= set(ROOMS)
 
 
+def test_tests_share_by_support_alone():
+    shared = re.compile(r"^\s*(?:from|import) +(?:\.|tests\b|conftest\b)", re.MULTILINE)
+    assert not [path for path in (ROOT / "tests").rglob("*.py") if shared.search(path.read_text("utf-8"))]
+
+
 def test_versions_agree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["version"] == sl.__version__

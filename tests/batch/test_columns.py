@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from tests.batch.test_keys import CHANGES, MADE, VOICES, key_of, planning
 
 from speechlab import batch
 from speechlab.batch import Column
 from speechlab.errors import InvalidRequestError
+from support.plans import CHANGES, MADE, VOICES, key_of, planning
 
 EN_JA = {"source_lang": "en", "target_lang": "ja"}
 
