@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from speechlab._door import name_after
 from speechlab.evaluate._report import Report, combined_page
-from speechlab.evaluate._round_trip import recognition, round_trip, speaks, voice_name
+from speechlab.evaluate._round_trip import recognition, round_trip
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.evaluate._translation import TranslationReport, translation
+from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [
     "Report",

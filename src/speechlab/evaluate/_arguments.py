@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import require_columns
-from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
+from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from speechlab.client import VoiceCatalogue
+    import pandas as pd
+
+NO_LANGUAGE = "the row has no language; give a code such as 'ja' or 'en'"
 
 
 def need_columns(frame: object, *columns: object) -> None:
@@ -27,19 +28,23 @@ def need_columns(frame: object, *columns: object) -> None:
             )
 
 
-def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
-    """Return the voices that were asked for: one or several, by themselves, their ids or names; None for all.
+def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
+    """Refuse a table with columns that the study makes.
 
     Raises:
-        InvalidRequestError: Something is no voice.
+        InvalidRequestError: Names those that are taken.
     """
-    if voices is None:
-        return list(catalogue)
-    several = isinstance(voices, Iterable) and not isinstance(voices, str | Voice)
-    chosen: list[Voice] = []
-    for voice in voices if several else [voices]:  # type: ignore[attr-defined]
-        if not isinstance(voice, str | Voice):
-            message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
-            raise InvalidRequestError(message, parameter="voices")
-        chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
-    return chosen
+    taken = [str(name) for name in frame.columns if name in names]
+    if taken:
+        message = (
+            f"the table has the columns {', '.join(map(repr, taken))}, which are results; drop or rename them"
+        )
+        raise InvalidRequestError(message, parameter=taken[0])
+
+
+def code_or_none(language: object) -> str | None:
+    """Return the plain code of a language, such as ``en`` for ``en-US``, or None if it is none."""
+    try:
+        return language_code(language) if isinstance(language, str) else None
+    except InvalidRequestError:
+        return None

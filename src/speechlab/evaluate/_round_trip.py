@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import chosen_voices, need_columns
+from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none, keep_free, need_columns
 from speechlab.evaluate._speech import SpeechReport
+from speechlab.evaluate._voices import cross
 from speechlab.metrics import score
-from speechlab.text import language_code, languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch import Progress
-    from speechlab.client import Client, VoiceCatalogue
+    from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.store import Store
 
@@ -29,7 +28,6 @@ StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 other."""
 
 _CODES = "speechlab: language codes"
-_NO_LANGUAGE = "the row has no language; give a code such as 'ja' or 'en'"
 _NAMES = {
     "asr_hypothesis": "hypothesis",
     "asr_hypothesis_language": "hypothesis_language",
@@ -46,18 +44,6 @@ RESULTS = frozenset(
     }
 )
 """Columns that a study makes, and that its input may not have."""
-
-
-def speaks(voice: Voice, language: str) -> bool:
-    """Return whether a voice's free-text ``language`` names a language code."""
-    return primary_language(language) in languages_in(voice.language)
-
-
-def voice_name(voice: Voice) -> str:
-    """Return a short name: what a description ends with in brackets, or else what it begins with."""
-    if found := re.search(r"\(([^()]+)\)\s*$", voice.description):
-        return found[1][:40]
-    return re.split(r"[:;,.—]", voice.description, maxsplit=1)[0].strip()[:40] or voice.id[:8]
 
 
 def round_trip(
@@ -99,8 +85,8 @@ def round_trip(
         AuthenticationError: The service refuses the API key.
     """
     need_columns(frame, text, language)
-    _keep_free(frame, RESULTS)
-    pairs = _cross(frame, replaying_from(lab, store).voices(), voices, language)
+    keep_free(frame, RESULTS)
+    pairs = cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
     spoken = batch.synthesize(
         pairs[~mute],
@@ -117,20 +103,17 @@ def round_trip(
         sample_rate=spoken["tts_sample_rate"],
         tts_rtf=spoken["tts_processing_s"] / spoken["tts_duration_s"],
     )
-    return _recognise(
+    heard = _recognised(
         lab,
         spoken,
-        skipped=pairs[mute],
-        given=list(frame.columns),
-        text=text,
-        language=language,
+        language,
         identify=identify,
         store=store,
         concurrency=concurrency,
         progress=_stage(progress, "transcribe"),
-        title=title,
-        options=options,
+        **options,
     )
+    return _report(title, heard, pairs[mute], list(frame.columns), text, language)
 
 
 def recognition(
@@ -172,7 +155,7 @@ def recognition(
     need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
     import pandas as pd
 
-    _keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
+    keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
     speaker = "recordings" if voice is None else frame[voice]
     heard = frame.assign(
         audio=frame[audio],
@@ -187,21 +170,19 @@ def recognition(
         tts_status="cached",  # nothing had to be spoken
         tts_error=None,
     )
-    known = pd.Series([_code(value) is not None for value in heard[language]], index=heard.index)
-    return _recognise(
+    known = pd.Series([code_or_none(value) is not None for value in heard[language]], index=heard.index)
+    recognised = _recognised(
         lab,
         heard[known],
-        skipped=heard[~known].assign(why=_NO_LANGUAGE),
-        given=list(frame.columns),
-        text=text,
-        language=language,
+        language,
         identify=identify,
         store=store,
         concurrency=concurrency,
         progress=progress,
-        title=title,
-        options=options,
+        **options,
     )
+    skipped = heard[~known].assign(why=NO_LANGUAGE)
+    return _report(title, recognised, skipped, list(frame.columns), text, language)
 
 
 def _seconds(recording: object) -> float:
@@ -216,39 +197,30 @@ def _seconds(recording: object) -> float:
         return float("nan")
 
 
-def _recognise(
-    lab: Client,
-    spoken: pd.DataFrame,
-    *,
-    skipped: pd.DataFrame,
-    given: list[str],
-    text: str,
-    language: str,
-    identify: bool,
-    store: Store | str | None,
-    concurrency: int,
-    progress: Progress,
-    title: str,
-    options: dict[str, Any],
-) -> SpeechReport:
-    import pandas as pd
-
-    codes = spoken[language].map(_code)
+def _recognised(
+    lab: Client, spoken: pd.DataFrame, language: str, *, identify: bool, **how: Any
+) -> pd.DataFrame:
+    codes = spoken[language].map(code_or_none)
     heard = batch.transcribe(
         spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
         lab,
         audio="audio",
         language=None if identify else "language",
         prefix="asr_",
-        store=store,
-        concurrency=concurrency,
-        progress=progress,
-        **options,
+        **how,
     )
-    heard = heard.assign(**{language: spoken[language]})
+    return heard.assign(**{language: spoken[language]})
+
+
+def _report(
+    title: str, heard: pd.DataFrame, skipped: pd.DataFrame, given: list[str], text: str, language: str
+) -> SpeechReport:
+    """Score what was heard, and put rows that nobody could speak or hear beside it."""
+    import pandas as pd
+
     rows = pd.concat([_tidy(heard, given), _untried(skipped, given)]).sort_index(kind="stable")
     rows = rows.reset_index(drop=True)
-    scored = score(rows.assign(**{_CODES: rows[language].map(_code)}), text, "hypothesis", _CODES)
+    scored = score(rows.assign(**{_CODES: rows[language].map(code_or_none)}), text, "hypothesis", _CODES)
     return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language)
 
 
@@ -272,46 +244,6 @@ def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
     last = ("tts_rtf", "asr_rtf", "status", "error")
     return table[[*given, *(name for name in (*fresh, *last) if name not in given)]]
-
-
-def _keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    taken = [str(name) for name in frame.columns if name in names]
-    if taken:
-        message = (
-            f"the table has the columns {', '.join(map(repr, taken))}, which are results; drop or rename them"
-        )
-        raise InvalidRequestError(message, parameter=taken[0])
-
-
-def _code(language: object) -> str | None:
-    """Return the plain code of a language, such as ``en`` for ``en-US``, or None if it is none."""
-    try:
-        return language_code(language) if isinstance(language, str) else None
-    except InvalidRequestError:
-        return None
-
-
-def _cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, language: str) -> pd.DataFrame:
-    """Every text with every voice that speaks its language; texts that none speaks stand alone, with the reason."""
-    import pandas as pd
-
-    chosen = chosen_voices(catalogue, voices)
-    # plain lists, because an index may hold a label twice
-    codes = [_code(value) for value in frame[language]]
-    parts = []
-    heard = [False] * len(frame)
-    for voice in chosen:
-        fits = [code is not None and speaks(voice, code) for code in codes]
-        heard = [one or other for one, other in zip(heard, fits, strict=True)]
-        parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
-    if not any(heard):
-        known = ", ".join(sorted({voice.language for voice in chosen})) or "none"
-        message = f"no voice speaks a language of these texts; the voices speak: {known}"
-        raise InvalidRequestError(message, parameter="voices")
-    why = [_NO_LANGUAGE if code is None else "none of the voices speaks this language" for code in codes]
-    mute = [not one for one in heard]
-    alone = frame.assign(voice=None, voice_name=None, gender=None, why=why)[mute]
-    return pd.concat([*parts, alone], ignore_index=True)
 
 
 def _stage(progress: object, stage: str) -> Progress:
