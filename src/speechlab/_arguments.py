@@ -1,4 +1,4 @@
-"""Checks of what users give, shared by the rooms: numbers, tables with their columns and cells."""
+"""Checks of what users give, shared by the rooms: texts, numbers, tables with their columns and cells."""
 
 from __future__ import annotations
 
@@ -27,6 +27,21 @@ def is_missing(value: object) -> bool:
         return True
     except ValueError:  # an array in a cell
         return False
+
+
+def check_text(value: object, argument: str = "text") -> None:
+    """Refuse what is no text.
+
+    Args:
+        value: What was given.
+        argument: What the caller calls it.
+    """
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        message = (
+            f"{argument} is {value!r:.60} ({kind}); only text will do: drop or fill missing values first"
+        )
+        raise InvalidRequestError(message, parameter=argument)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -1,4 +1,4 @@
-"""Checks of arguments that this room needs beside the shared ones: texts, choices, numbers in a range.
+"""Checks of arguments that this room needs beside the shared ones: lists of texts, choices, numbers in a range.
 
 What is wrong with an argument is refused, with the argument's name in the error; what is wrong with one row of a
 table is no business of this module, because one row stops nothing.
@@ -38,13 +38,6 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
             message = f"{argument}[{position}] is {text!r:.60}, not a text; {remedy}"
             raise InvalidRequestError(message, parameter=argument)
     return texts
-
-
-def check_text(value: object, argument: str) -> None:
-    """Refuse what is no text."""
-    if not isinstance(value, str):
-        message = f"{argument} is {value!r:.60} ({type(value).__name__}); give a text"
-        raise InvalidRequestError(message, parameter=argument)
 
 
 def check_choice(value: object, choices: Iterable[str], argument: str, what: str) -> None:

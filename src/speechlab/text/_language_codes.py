@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
-from speechlab.text._normalizer import check_text
 
 # By ISO 639-1 code: the English name first, then what stands for it elsewhere, three-letter codes included.
 _NAMES = {

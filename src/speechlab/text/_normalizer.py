@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.errors import InvalidRequestError
+from speechlab._arguments import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,17 +145,6 @@ class Normalizer:
 
     def __repr__(self) -> str:
         return f"<Normalizer {self.id}: {', '.join(step.name for step in self.steps) or 'no steps'}>"
-
-
-def check_text(text: object) -> None:
-    """Refuse what is no text."""
-    if not isinstance(text, str):
-        kind = type(text).__name__
-        message = (
-            f"only text will do here, not {text!r:.60} ({kind}); drop or fill missing values first, "
-            "or use speechlab.metrics.score, which passes over them"
-        )
-        raise InvalidRequestError(message, parameter="text")
 
 
 def _carry(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:

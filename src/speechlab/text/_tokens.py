@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speechlab.text._normalizer import check_text
+from speechlab._arguments import check_text
 
 
 def words(text: str) -> list[str]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab._arguments import check_text
 from speechlab.display import Html, diff
 from speechlab.metrics._alignment.counting import Operation, Run, runs_of
 from speechlab.metrics._alignment.sclite import sclite_blocks
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._arguments import check_text
+from speechlab._arguments import check_text
 from speechlab.text import morphemes, normalizer, reading_key
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
-from speechlab.metrics._arguments import check_text
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._rates.chinese import ChineseDifferenceClass, compare_chinese
 from speechlab.metrics._rates.japanese import DifferenceClass, compare_japanese
@@ -234,7 +233,6 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
     if has_column(frame, language, "language"):
         return frame[language].tolist()
     try:
-        check_text(language, "language")
         language_code(language)
     except InvalidRequestError:
         message = (

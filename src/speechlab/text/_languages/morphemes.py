@@ -11,7 +11,7 @@ import re
 import threading
 from typing import Any, NamedTuple
 
-from speechlab.text._normalizer import check_text
+from speechlab._arguments import check_text
 from speechlab.text._third_party import encodable, load
 
 # Sudachi refuses texts of more than 49,149 bytes.

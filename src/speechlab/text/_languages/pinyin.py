@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from speechlab.text._normalizer import check_text
+from speechlab._arguments import check_text
 from speechlab.text._third_party import load
 
 
