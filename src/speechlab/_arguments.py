@@ -59,7 +59,7 @@ def plain_number(value: Any) -> Any:
 
     Anything but a number comes back as it is.
     """
-    if not is_number(value):
+    if value is None or isinstance(value, str) or not is_number(value):  # most are texts, or absent
         return value
     number = value.item() if hasattr(value, "item") else value
     return 0.0 if isinstance(number, float) and number == 0 else number

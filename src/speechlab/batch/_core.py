@@ -54,7 +54,7 @@ async def make_table(
     execution = Execution(await _planned(waiting, kind, table, parameters, keeping), checked, keep=True)
     await waiting.perform(execution)
     execution.finish()
-    joined = join_frames(execution.frames, execution.plan.step, execution.plan.prefix)
+    joined = join_frames(execution.frames, kind, execution.plan.prefix)
     joined.attrs[RUN_ATTRIBUTE] = execution.record.id
     return joined
 

@@ -6,8 +6,7 @@ Progress is shown where the caller's output is: by its thread, or on its loop.
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -20,7 +19,6 @@ from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
 
     from speechlab.batch._run.execution import Execution
 
@@ -33,26 +31,11 @@ _END_S = 10.0
 """How long an interrupted run may take to end."""
 
 
-class Waiting(ABC):
-    """The way in which the caller of a batch waits."""
-
-    @abstractmethod
-    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-        """Ask the service a question."""
-
-    @abstractmethod
-    async def compute(self, function: Callable[[], T]) -> T:
-        """Do work that makes no calls."""
-
-    @abstractmethod
-    async def perform(self, execution: Execution) -> None:
-        """Make the calls of an execution, and show its progress."""
-
-
-class Blocking(Waiting):
+class Blocking:
     """Waiting by blocking the caller's thread; calls are made on the client's loop.
 
-    Nothing here suspends, so that :func:`waited` can run it without a loop.
+    ``ask`` puts a question to the service, ``compute`` does work that makes no calls, and ``perform`` makes the
+    calls of an execution and shows its progress. None of them suspends, so that :func:`waited` needs no loop.
     """
 
     def __init__(self, lab: object) -> None:
@@ -78,17 +61,16 @@ class Blocking(Waiting):
         display = _display(execution)
         future = begin(self._lab, lambda lab: _perform(execution, lab))
         try:
-            _wait(future, display)
-        except KeyboardInterrupt:
-            execution.stop.set("someone interrupted it", "interrupted")
-            with suppress(NotYet):
-                future.result(_END_S)
-            raise
-        except BaseException:
-            # the user's function of progress failed: let nothing go on unseen
-            execution.stop.set("showing progress failed", "interrupted")
-            with suppress(Exception):
-                future.result(_END_S)
+            while wait([future], _LOOK_S).not_done:
+                display.show()
+            future.result()
+        except BaseException as error:
+            # an interrupt, or the user's function of progress failed: let nothing go on unseen
+            interrupted = isinstance(error, KeyboardInterrupt)
+            reason = "someone interrupted it" if interrupted else "showing progress failed"
+            execution.stop.set(reason, "interrupted")
+            if wait([future], _END_S).done and interrupted:
+                future.result()  # what kept the run from ending well is told in place of the interrupt
             raise
         finally:
             future.cancel()
@@ -96,8 +78,8 @@ class Blocking(Waiting):
                 display.close()
 
 
-class Awaiting(Waiting):
-    """Waiting on the caller's loop, which goes on meanwhile."""
+class Awaiting:
+    """Waiting on the caller's loop, which goes on meanwhile; the same methods, and they suspend."""
 
     def __init__(self, lab: object) -> None:
         if not isinstance(lab, AsyncClient):
@@ -127,6 +109,10 @@ class Awaiting(Waiting):
             await asyncio.gather(task, return_exceptions=True)
             with suppress(Exception):
                 display.close()
+
+
+Waiting = Blocking | Awaiting
+"""The way in which the caller of a batch waits."""
 
 
 def waited(
@@ -174,15 +160,3 @@ async def _perform(execution: Execution, lab: AsyncClient) -> None:
 
 def _display(execution: Execution) -> Display:
     return Display(execution.tally, execution.options["progress"], execution.plan.step.operation)
-
-
-def _wait(future: Future[None], display: Display) -> None:
-    while True:
-        try:
-            future.result(_LOOK_S)
-        except NotYet:
-            if future.done():
-                raise
-            display.show()
-        else:
-            return

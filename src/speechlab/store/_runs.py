@@ -58,12 +58,9 @@ class RunTable:
     blobs: BlobFolder
     _db: sqlite3.Connection
 
-    def _translated(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Make several writes one commit: all of them or none."""
-        raise NotImplementedError
+        def _translated(self) -> AbstractContextManager[None]: ...
 
     def save_run(self, record: RunRecord) -> None:
         """Write a run down, or what has become of it; its parts are added by :meth:`add_part`.

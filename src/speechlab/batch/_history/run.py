@@ -13,6 +13,8 @@ from speechlab._files import whole_file
 from speechlab.batch._history.verify import Verification, verify
 from speechlab.batch._keeping import opened, opened_if_there
 from speechlab.batch._plan.columns import make_column
+from speechlab.batch._plan.operations import STEPS
+from speechlab.batch._table.assemble import join_frames
 from speechlab.batch._table.export import common_schema, fitted
 from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.errors import InvalidRequestError, StoreError
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
-_CATEGORIES = ("status", "error_type", "model", "hypothesis_language")
 _RUNS = {
     "run": "string",
     "operation": "category",
@@ -95,25 +96,9 @@ class Run:
                 "kept: run the same again"
             )
             raise StoreError(message)
-        import pandas as pd
-        from pandas.api.types import union_categoricals
-
-        table = frames[0] if len(frames) == 1 else pd.concat(frames)
-        own = {self._column(name) for name in _CATEGORIES}
-        for name in table.columns:
-            # Parquet files lose the type of categories, and pieces differ in theirs
-            if name in own:
-                kind = "status" if name == self._column("status") else "category"
-                values = [value for frame in frames for value in frame[name].tolist()]
-                table[name] = make_column(values, kind, table.index)
-            elif len(frames) > 1 and _categories_agree(name, frames):
-                joined = union_categoricals([frame[name] for frame in frames])  # a column of the input
-                table[name] = pd.Series(joined, index=table.index)
+        table = join_frames(frames, STEPS[self.record.operation], self.manifest.get("prefix", ""))
         table.attrs[RUN_ATTRIBUTE] = self.id
         return table
-
-    def _column(self, name: str) -> str:
-        return f"{self.manifest.get('prefix', '')}{name}"
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write the table to a Parquet file, piece by piece; it needs no more memory than one piece.
@@ -230,15 +215,6 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
             for (name, kind), values in zip(_RUNS.items(), columns, strict=True)
         }
     )
-
-
-def _categories_agree(name: Any, frames: list[pd.DataFrame]) -> bool:
-    """Return whether a column has categories of one type in all pieces."""
-    import pandas as pd
-
-    kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
-    of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
-    return len(of) == 1 and None not in of
 
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:

@@ -31,7 +31,7 @@ BOOKKEEPING = {
 """Columns that every operation adds, and their types."""
 
 
-def result_columns(step: RowStep) -> dict[str, str]:
+def result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:
     """Return all columns that an operation adds, and their types."""
     return {**step.columns, **BOOKKEEPING}
 

@@ -46,7 +46,7 @@ def assemble(plan: Plan) -> pd.DataFrame:
             assemble_chunk(chunk, plan.step, known_outcomes(chunk, store), prefix=plan.prefix)
             for chunk in plan.chunks(store)
         ]
-    return join_frames(frames, plan.step, plan.prefix)
+    return join_frames(frames, type(plan.step), plan.prefix)
 
 
 def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
@@ -120,23 +120,32 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
     }
 
 
-def join_frames(frames: Sequence[pd.DataFrame], step: RowStep, prefix: str) -> pd.DataFrame:
+def join_frames(frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str) -> pd.DataFrame:
     """Join the pieces of a table, so that the result has the types that it would have in one piece."""
     import pandas as pd
+    from pandas.api.types import union_categoricals
 
-    if len(frames) == 1:
-        return frames[0]
-    if not frames:
-        frame = pd.DataFrame()
-        for name, kind in result_columns(step).items():
-            frame[prefix + name] = make_column([], kind, frame.index)
-        return frame
-    joined = pd.concat(list(frames))
-    for name, kind in result_columns(step).items():
-        if kind == "category":
-            values = [value for frame in frames for value in frame[prefix + name].tolist()]
-            joined[prefix + name] = make_column(values, kind, joined.index)
+    joined = frames[0] if len(frames) == 1 else pd.concat(list(frames)) if frames else pd.DataFrame()
+    own = {prefix + name: kind for name, kind in result_columns(step).items()}
+    for name, kind in own.items():
+        # pieces differ in their categories, and files lose their type
+        if not frames or kind in {"status", "category"}:
+            values = [value for frame in frames for value in frame[name].tolist()]
+            joined[name] = make_column(values, kind, joined.index)
+    for name in joined.columns:
+        if len(frames) > 1 and name not in own and _categories_agree(name, frames):
+            columns = union_categoricals([frame[name] for frame in frames])
+            joined[name] = pd.Series(columns, index=joined.index)
     return joined
+
+
+def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
+    """Return whether a column has categories of one type in all pieces."""
+    import pandas as pd
+
+    kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
+    of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
+    return len(of) == 1 and None not in of
 
 
 def segments(result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
