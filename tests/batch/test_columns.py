@@ -8,9 +8,8 @@ import pytest
 from speechlab import batch
 from speechlab.batch import Column
 from speechlab.errors import InvalidRequestError
+from support.batches import EN_JA
 from support.plans import CHANGES, MADE, VOICES, key_of, planning
-
-EN_JA = {"source_lang": "en", "target_lang": "ja"}
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
-"""What watchers of a run are told, and what the preview makes of it."""
+"""Progress of a run: the bar, functions and watchers, and the preview."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -9,8 +13,8 @@ from speechlab import batch
 from speechlab.batch import Counts, Outcome
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview
-
-EN_JA = {"source_lang": "en", "target_lang": "ja"}
+from support.batches import EN_JA, quiet, texts
+from support.stores import kept
 
 
 class Notes:
@@ -92,3 +96,53 @@ def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
 def test_a_number_of_rows_that_makes_no_sense_is_refused(rows):
     with pytest.raises(InvalidRequestError, match="from 1 to 50"):
         BatchPreview(rows=rows)
+
+
+BAR = """
+import pandas as pd, sys
+from speechlab import batch
+from speechlab.client import Client
+lab = Client(base_url=sys.argv[1])
+frame = pd.DataFrame({"text": [f"text {n}" for n in range(40)]})
+batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2])
+"""
+
+
+def test_the_bar_is_for_terminals(translator, tmp_path):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    command = [sys.executable, "-c", BAR, translator.base_url]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    plain = subprocess.Popen([*command, str(tmp_path / "a")], **pipes)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    process = subprocess.Popen([*command, str(tmp_path / "b")], stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    try:
+        while piece := os.read(master, 4096):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(master)
+    assert process.wait(150) == 0
+    assert b"translate: 100%" in shown
+    assert b"errors=0" in shown
+    assert b"tokens=" in shown, shown
+    assert b"call/s" in shown
+    assert plain.communicate(timeout=150)[0] == b""
+    assert plain.returncode == 0
+
+
+def test_progress_that_fails_stops_the_run(reverser, translator, store):
+    translator.delay_s = 0.02
+
+    def told(done, total):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        batch.translate(texts(500), reverser, **quiet(store, progress=told))
+    assert kept(store) < 500
