@@ -194,6 +194,9 @@ def test_types_and_signatures_say_the_same(operation):
         assert told.startswith("Unpack[")
         typed = function.__globals__[told[7:-1]]
         assert set(parameters(function)) == set(typed.__annotations__)
+        for name, one in parameters(function).items():
+            written = typed.__annotations__[name].__forward_arg__
+            assert written in {one.annotation, f"Required[{one.annotation}]"}
         needed = {name for name, one in parameters(function).items() if one.default is one.empty}
         required = {name for name, one in typed.__annotations__.items() if "Required[" in str(one)}
         assert needed == set(NEEDED.get(operation, {})) == required

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.batch._keeping import KEEPING_DEFAULTS, KeepingOptions
@@ -11,7 +12,7 @@ from speechlab.batch._plan.operations import (
     TranscriptionParameters,
     TranslationParameters,
 )
-from speechlab.batch._plan.parameters import defaults_of
+from speechlab.batch._plan.parameters import defaults_of, types_of
 from speechlab.batch._run.options import RUN_DEFAULTS, RunOptions
 from speechlab.errors import InvalidRequestError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 F = TypeVar("F", bound="Callable[..., Any]")
+_NEEDED = re.compile(r"Required\[(.*)\]")
 
 
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, total=False):
@@ -51,10 +53,9 @@ def explicit(options: type) -> Callable[[F], F]:
     Args:
         options: The TypedDict that lists them.
     """
+    types, keyword = types_of(options), inspect.Parameter.KEYWORD_ONLY
     shown = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_type(options, name)
-        )
+        inspect.Parameter(name, keyword, default=default, annotation=_NEEDED.sub(r"\1", types[name]))
         for name, default in _defaults(options).items()
     ]
 
@@ -111,20 +112,10 @@ def sort_options(what: str, options: Mapping[str, Any], *lists: type) -> tuple[A
     )
 
 
-def _defaults(typed: type) -> dict[str, Any]:
+def _defaults(options: type) -> dict[str, Any]:
     """The defaults of a list of options; ``Parameter.empty`` for those that are needed."""
-    values = {**defaults_of(typed), **KEEPING_DEFAULTS, **RUN_DEFAULTS}
+    values = {**defaults_of(options), **KEEPING_DEFAULTS, **RUN_DEFAULTS}
     return {
-        name: inspect.Parameter.empty if _text(one).startswith("Required[") else values[name]
-        for name, one in typed.__annotations__.items()
+        name: inspect.Parameter.empty if _NEEDED.fullmatch(kind) else values[name]
+        for name, kind in types_of(options).items()
     }
-
-
-def _type(typed: type, name: str) -> str:
-    return _text(typed.__annotations__[name]).removeprefix("Required[").removesuffix("]")
-
-
-def _text(annotation: Any) -> str:
-    # a TypedDict keeps the text of its annotations
-    text: str = annotation.__forward_arg__
-    return text

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
-_NUMBERS = frozenset(
-    {
-        *("sample_rate", "temperature", "top_p", "frequency_penalty", "repetition_penalty"),
-        *("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms"),
-        "min_segment_duration",
-    }
-)
 _TERMS = frozenset({"keywords", "hotwords"})
-
-
 _DEFAULTS = {
     "text": "text",
     "audio": "audio",
@@ -41,9 +32,14 @@ _DEFAULTS = {
 """Defaults of parameters; those of the others are None."""
 
 
-def defaults_of(parameters: type) -> dict[str, Any]:
-    """Return the default of each parameter in a list."""
-    return {name: _DEFAULTS.get(name) for name in parameters.__annotations__}
+def defaults_of(options: type) -> dict[str, Any]:
+    """Return the defaults of the parameters that a TypedDict lists."""
+    return {name: _DEFAULTS.get(name) for name in options.__annotations__}
+
+
+def types_of(options: type) -> dict[str, str]:
+    """Return the types of a TypedDict's entries, as they are written in it."""
+    return {name: one.__forward_arg__ for name, one in options.__annotations__.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +74,6 @@ class Parameters:
 
     same: Mapping[str, Any]
     columns: Mapping[str, str]
-
-    @property
-    def texts(self) -> frozenset[str]:
-        """Columns of parameters that are texts."""
-        return frozenset(at for name, at in self.columns.items() if name not in _NUMBERS | {"vad"})
 
     def of(self, row: Row) -> dict[str, Any]:
         """Return the parameters of a row.
@@ -136,13 +127,6 @@ def _knows(name: str, value: str) -> bool:
     if name in _LANGUAGES:  # not any code: "to" and "id" are codes too, and columns more often
         return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
-
-
-def _needs(name: str, value: str) -> str | None:
-    """Return what a string should have been that is neither a value of the parameter nor a column."""
-    if name in _NUMBERS:
-        return "number"
-    return "language code such as 'ja'" if name in _LANGUAGES and not _TAG.fullmatch(value) else None
 
 
 def _listed(name: str, value: Any) -> Any:

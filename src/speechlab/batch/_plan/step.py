@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from speechlab.batch._plan.parameters import Column, defaults_of, read_parameters
+from speechlab._arguments import is_whole_number
+from speechlab.batch._keeping import refused
+from speechlab.batch._plan.parameters import Column, defaults_of, read_parameters, types_of
 from speechlab.client import replaying_from
 from speechlab.contract import Voice
-from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from speechlab.client import AsyncClient, Operation, Timing, VoiceCatalogue
     from speechlab.contract import Operation as OperationName
     from speechlab.store import Stored
+
+_NUMBER = re.compile(r"\b(int|float)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,9 @@ class RowStep(ABC):
         self._repeat = _repeat(values.pop("repeat"))
         self._parameters = read_parameters(values, have)
         self.needs = (self._column, *self._parameters.columns.values())
-        self.texts = self._parameters.texts | {self._column}
+        types = types_of(self.parameters)
+        texts = (at for name, at in self._parameters.columns.items() if not _NUMBER.search(types[name]))
+        self.texts = frozenset({self._column, *texts})
         self.settings = self._settings()
         # what no row could have is refused before any work is done
         self._check(dict(self._parameters.same))
@@ -186,13 +192,11 @@ def _column(name: object, parameter: str) -> str:
     """The name of the column that is worked on."""
     plain = name.name if isinstance(name, Column) else name
     if not isinstance(plain, str):
-        message = f"{parameter} is {plain!r}; it must be the name of a column, a string"
-        raise InvalidRequestError(message, parameter=parameter)
+        raise refused(parameter, plain, "the name of a column, a string")
     return plain
 
 
 def _repeat(repeat: object) -> int:
-    if isinstance(repeat, int) and not isinstance(repeat, bool) and repeat >= 0:
-        return repeat
-    message = f"repeat is {repeat!r}; it must be a whole number of at least 0"
-    raise InvalidRequestError(message, parameter="repeat")
+    if is_whole_number(repeat) and repeat >= 0:
+        return int(repeat)
+    raise refused("repeat", repeat, "a whole number of at least 0")
