@@ -11,7 +11,8 @@ import time
 import pytest
 
 from speechlab.service import ServedEngine
-from speechlab.service._engines.lanes import EngineLane, Threads
+from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.threads import Threads
 from speechlab.service._faults import Fault
 
 

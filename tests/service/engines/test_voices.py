@@ -58,7 +58,8 @@ def test_s26_a_voice_that_is_added_later_can_be_used_at_once(staged):
 
 
 def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
-    from speechlab.service._engines.lanes import EngineLane, Threads
+    from speechlab.service._engines.lanes import EngineLane
+    from speechlab.service._engines.threads import Threads
     from speechlab.service._engines.voices import Catalogue
 
     class Speaks:

@@ -12,7 +12,8 @@ import pytest
 
 from speechlab.engines import EngineVoice
 from speechlab.service import Database, Provider, ServedEngine, ServiceConfig, running
-from speechlab.service._engines.lanes import EngineLane, Threads
+from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.threads import Threads
 
 
 def test_ready_when_an_engine_answers(live):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from speechlab.engines import catalogue, create, status
 from speechlab.errors import ConfigurationError
 from speechlab.service._engines.backend import REMOTE, Backend
-from speechlab.service._engines.lanes import EngineLane, Threads
+from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.voices import Catalogue
 from speechlab.service._providers import ServedEngine
 from speechlab.service._workers.reading import Readers

@@ -60,10 +60,9 @@ class Turn:
             self._use.ended(error)
         if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):
             return
+        # The client's mistake is no alarm.
+        level = "info" if isinstance(error, InvalidRequestError) else "error"
         operation, engine = self._use.operation, self._lane.entry.name
-        level = (
-            "info" if isinstance(error, InvalidRequestError) else "error"
-        )  # the client's mistake is no alarm
         log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
         raise from_engine(error, operation) from error
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service._faults import Fault
-from speechlab.service._workers.pool import Pool, WorkerClient, WorkerFailed
+from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ _SETTINGS = {
 """Settings by the limit of decoding that they set."""
 
 
-class Decoders(WorkerClient):
+class Decoders(Pool):
     """Processes that decode.
 
     Args:
@@ -40,7 +40,7 @@ class Decoders(WorkerClient):
         self._cpu_s = config.decode_cpu_s
         decoding = {limit: getattr(config, setting) for limit, setting in _SETTINGS.items()}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": self._cpu_s, "decoding": decoding}
-        super().__init__({"decoding": Pool(config.decode_workers, _MODULE, limits)}, config.decode_wall_s)
+        super().__init__(config.decode_workers, _MODULE, limits, within_s=config.decode_wall_s)
 
     def decode(self, data: bytes, sample_rate: int) -> NDArray[np.float32]:
         """Decode a recording to one channel at a rate in Hz.
@@ -50,7 +50,7 @@ class Decoders(WorkerClient):
                 be started.
         """
         try:
-            fields, samples = self._ask("decoding", {"sample_rate": sample_rate}, data)
+            fields, samples = self.ask({"sample_rate": sample_rate}, data)
         except WorkerFailed as failure:
             raise self._fault(failure) from failure
         _check(fields, samples)

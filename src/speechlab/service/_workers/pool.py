@@ -130,9 +130,12 @@ class Pool:
         count: How many.
         module: What they run.
         limits: The first message to each.
+        within_s: How long an answer may take.
     """
 
-    def __init__(self, count: int, module: str, limits: dict[str, Any]) -> None:
+    def __init__(self, count: int, module: str, limits: dict[str, Any], *, within_s: float) -> None:
+        self._module = module
+        self._within_s = within_s
         self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
         self._all = [Worker(module, limits) for _ in range(count)]
         for worker in self._all:
@@ -144,11 +147,20 @@ class Pool:
         """How many of the processes there are now."""
         return sum(worker.running for worker in self._all)
 
-    def ask(self, fields: dict[str, Any], data: bytes, *, within_s: float) -> Answer:
-        """Wait for a free worker, and ask it; see :meth:`Worker.ask`."""
+    def ask(self, fields: dict[str, Any], data: bytes) -> Answer:
+        """Send a message to a free worker, once there is one, and wait for the answer. Blocks.
+
+        Raises:
+            WorkerFailed: There is no answer; it is logged.
+        """
         worker = self._free.get()
         try:
-            return worker.ask(fields, data, within_s=within_s)
+            return worker.ask(fields, data, within_s=self._within_s)
+        except WorkerFailed as failure:
+            level = "error" if failure.reason == "start" else "warning"
+            reason, status, size = failure.reason, failure.status, len(data)
+            log("a worker failed", level=level, kind=self._module, reason=reason, status=status, bytes=size)
+            raise
         finally:
             self._used_at = time.monotonic()
             self._free.put(worker)
@@ -177,43 +189,6 @@ class Pool:
             while True:
                 taken.append(self._free.get_nowait())
         return taken
-
-
-class WorkerClient:
-    """Base of what has its work done by worker processes. Blocks; for worker threads.
-
-    Args:
-        pools: The processes, by the kind of their work.
-        within_s: How long one answer may take.
-    """
-
-    def __init__(self, pools: dict[str, Pool], within_s: float) -> None:
-        self._pools = pools
-        self._within_s = within_s
-
-    @property
-    def running(self) -> int:
-        """How many of the processes there are now."""
-        return sum(pool.running for pool in self._pools.values())
-
-    def close_idle(self, idle_s: float) -> bool:
-        """End processes of a kind that has been idle for so long; whether there was one."""
-        ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
-        return any(ended)
-
-    def close(self) -> None:
-        """End all of them, also those that work."""
-        for pool in self._pools.values():
-            pool.close()
-
-    def _ask(self, kind: str, fields: dict[str, Any], data: bytes) -> Answer:
-        try:
-            return self._pools[kind].ask(fields, data, within_s=self._within_s)
-        except WorkerFailed as failure:
-            level = "error" if failure.reason == "start" else "warning"
-            said = {"reason": failure.reason, "status": failure.status, "input_bytes": len(data)}
-            log("a worker process failed", level=level, kind=kind, **said)
-            raise
 
 
 def _reason(status: int | None) -> Reason:

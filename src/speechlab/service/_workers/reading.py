@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service._workers.pool import Pool, WorkerClient, WorkerFailed
+from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
@@ -22,7 +22,7 @@ _WARM = {
 }
 
 
-class Readers(WorkerClient):
+class Readers:
     """A :class:`~speechlab.engines.Reader` that reads in other processes.
 
     Args:
@@ -31,11 +31,28 @@ class Readers(WorkerClient):
 
     def __init__(self, config: ServiceConfig) -> None:
         limits = {"memory_bytes": config.read_memory_bytes, "cpu_s": config.read_wall_s}
-        pools = {
-            language: Pool(config.read_workers, _MODULE, {**limits, "warm": warm})
+        self._within_s = config.read_wall_s
+        self._pools = {
+            language: Pool(
+                config.read_workers, _MODULE, {**limits, "warm": warm}, within_s=config.read_wall_s
+            )
             for language, warm in _WARM.items()
         }
-        super().__init__(pools, config.read_wall_s)
+
+    @property
+    def running(self) -> int:
+        """How many of the processes there are now."""
+        return sum(pool.running for pool in self._pools.values())
+
+    def close_idle(self, idle_s: float) -> bool:
+        """End the processes of each language that has been idle for so long; whether there was one."""
+        ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
+        return any(ended)
+
+    def close(self) -> None:
+        """End all of them, also those that work."""
+        for pool in self._pools.values():
+            pool.close()
 
     def english(self, text: str, *, british: bool = False) -> str:
         """Phonemes of English."""
@@ -51,7 +68,7 @@ class Readers(WorkerClient):
 
     def _read(self, language: str, way: str, text: str) -> Any:
         try:
-            fields, _ = self._ask(language, {"way": way}, text.encode("utf-8"))
+            fields, _ = self._pools[language].ask({"way": way}, text.encode("utf-8"))
         except WorkerFailed as failure:
             if failure.reason == "start":
                 message = "no process can be started that reads texts"

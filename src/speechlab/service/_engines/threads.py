@@ -1,0 +1,82 @@
+"""Threads for blocking work, waited for from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_IDLE_THREAD_S = 30.0
+
+
+class Threads:
+    """Threads on demand, which unlike those of an executor do not keep the process alive.
+
+    An engine can compute for a minute without a break; a service that was told to stop does not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._busy = 0
+
+    @property
+    def busy(self) -> int:
+        """How many tasks are running or about to."""
+        return self._busy
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """Run a task in a thread."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._busy += 1
+            start = self._idle == 0
+            if not start:
+                self._idle -= 1
+        self._tasks.put((future, task))
+        if start:
+            threading.Thread(target=self._work, name="speechlab-work", daemon=True).start()
+        return future
+
+    async def run(self, task: Callable[[], T]) -> T:
+        """Run a task in a thread and wait for it; if the waiting is cancelled, the task still runs to its end."""
+        return await asyncio.shield(self.start(task))
+
+    def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
+        """Run a task in a thread; should it fail when nobody waits any more, nothing complains."""
+        future = asyncio.wrap_future(self.submit(task))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return future
+
+    def _work(self) -> None:
+        while True:
+            try:
+                future, task = self._tasks.get(timeout=_IDLE_THREAD_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle:
+                        self._idle -= 1
+                        return
+                continue  # a task was handed over at the last moment
+            error: BaseException | None = None
+            result: Any = None
+            try:
+                result = task()
+            except BaseException as caught:  # noqa: BLE001 - handed to whoever waits
+                error = caught
+            with self._lock:
+                self._busy -= 1
+                self._idle += 1
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del future, task, result, error
