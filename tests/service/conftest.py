@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from speechlab.errors import MissingDependencyError
 from speechlab.service import voice_uuid
-from support.clients import KEY, Http, Reply, form_body, talking
-from support.clock import eventually
-from support.sockets import read_all, read_until
-from support.staged import CANARY, staged_service
+from support.clients import Http, Reply, talking
+from support.staged import staged_service
 
 
 @pytest.fixture(scope="session")
@@ -37,23 +34,6 @@ def stage():
 def talk():
     """Opens realtime connections: ``with talk(service.http) as client``."""
     return talking
-
-
-@pytest.fixture(scope="session")
-def tools():
-    """Functions that test modules share."""
-
-    class Tools:
-        read_all = staticmethod(read_all)
-        read_until = staticmethod(read_until)
-        eventually = staticmethod(eventually)
-        form_body = staticmethod(form_body)
-        http = Http
-        missing = MissingDependencyError
-        key = KEY
-        canary = CANARY
-
-    return Tools
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,9 @@ from typer.testing import CliRunner
 from speechlab.cli._app import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service import Access, Database, Ledger, ServiceConfig, running
+from support.clients import Http
+from support.clock import eventually
+from support.sockets import read_all
 
 DAY_S = 86_400
 
@@ -34,8 +37,8 @@ def wav() -> bytes:
     return encode(np.zeros(16_000, dtype=np.float32), "wav", 16_000)
 
 
-def waited(ledger: Ledger, tools, count: int):
-    assert tools.eventually(lambda: len(ledger.rows()) >= count), ledger.rows()
+def waited(ledger: Ledger, count: int):
+    assert eventually(lambda: len(ledger.rows()) >= count), ledger.rows()
     time.sleep(0.1)  # for one row too many
     rows = ledger.rows()
     assert len(rows) == count, rows
@@ -118,12 +121,12 @@ def test_damaged_folders_are_said_plainly(tmp_path):
         Database(tmp_path / "other")
 
 
-def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, tools, error_body, wav, tmp_path):
+def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, error_body, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         access = Access(database)
         stored, key = access.create("limited", providers=["q"], recognition=False)
         _, expired = Access(database, clock=lambda: 0.0).create("old", expires_in_s=DAY_S)
-        given, limited = service.http, tools.http(service.http.base_url, key)
+        given, limited = service.http, Http(service.http.base_url, key)
 
         def speak(http, provider):
             return http.speak(voice_id=service.voice("plain", provider), text="Hello.", format="wav")
@@ -146,12 +149,12 @@ def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, tool
         assert limited.recognise(wav).status == 200
         access.allow(stored.key_id, providers=[], recognition=True)
         assert speak(limited, "q").status == 403
-        assert tools.eventually(lambda: access.get("limited").last_used is not None)
+        assert eventually(lambda: access.get("limited").last_used is not None)
         access.revoke("limited")
         error_body(speak(limited, "q"), 401, "ErrAuthenticationFailed")
 
 
-def test_keys_that_cannot_be_read_let_nobody_in(stage, tools, error_body, tmp_path):
+def test_keys_that_cannot_be_read_let_nobody_in(stage, error_body, tmp_path):
     with stage(data_dir=tmp_path) as service:
         db = sqlite3.connect(tmp_path / "service.sqlite")
         db.execute("ALTER TABLE keys RENAME TO gone")
@@ -162,7 +165,7 @@ def test_keys_that_cannot_be_read_let_nobody_in(stage, tools, error_body, tmp_pa
         assert service.http.request("GET", "/tts/voices").status == 200
 
 
-def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, tools, wav, tmp_path):
+def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         ledger, http = Ledger(database), service.http
         spoken = http.speak(voice_id=service.voice("plain"), text="𠮷野家", format="wav")
@@ -171,7 +174,7 @@ def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, tools, wav
         http.recognise(wav)
         http.translate(text="Hello.", source_lang="en", target_lang="ja")
         http.translate(text="Hello.", source_lang="en", target_lang="ja", stream="true")
-        rows = waited(ledger, tools, 6)
+        rows = waited(ledger, 6)
     figures = [
         (row.operation, row.provider, row.model, row.status, row.characters, row.input_bytes) for row in rows
     ]
@@ -190,28 +193,28 @@ def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, tools, wav
     assert all(time.time() - 60 < row.time <= time.time() for row in rows)
 
 
-def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tools, tmp_path):
+def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         ledger = Ledger(database)
         fields = {"text": "Hi.", "format": "pcm", "stream": True}
         with service.http.raw_json(
             "/tts", {"voice_id": service.voice("breaks-later"), **fields}
         ) as connection:
-            tools.read_all(connection)
-        waited(ledger, tools, 1)
+            read_all(connection)
+        waited(ledger, 1)
         with service.http.raw_json("/tts", {"voice_id": service.voice("endless"), **fields}) as connection:
             connection.recv(4096)
-        rows = waited(ledger, tools, 2)
+        rows = waited(ledger, 2)
     assert [row.status for row in rows] == ["partial_backend_error", "cancelled"]
     assert rows[0].audio_bytes > 0
     assert rows[1].audio_s >= 0.5
 
 
-def test_s17_rejected_requests_leave_no_row(stage, tools, wav, tmp_path):
+def test_s17_rejected_requests_leave_no_row(stage, wav, tmp_path):
     settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}, "tts_text_limit": 5}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
         _, key = Access(database).create("limited", providers=["q"], recognition=False)
-        limited, http = tools.http(service.http.base_url, key), service.http
+        limited, http = Http(service.http.base_url, key), service.http
 
         def speak(http, **fields):
             wanted = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav", **fields}
@@ -227,17 +230,17 @@ def test_s17_rejected_requests_leave_no_row(stage, tools, wav, tmp_path):
         assert http.recognise(b"fLaC" + bytes(100)).status == 400
         assert http.translate(text="", source_lang="en", target_lang="ja").status == 400
         assert http.request("POST", "/tts", b"{}", key="sl:unknown-key-1").status == 401
-        assert [row.status for row in waited(Ledger(database), tools, 1)] == ["completed"]
+        assert [row.status for row in waited(Ledger(database), 1)] == ["completed"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, tools, tmp_path, stream):
+def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, tmp_path, stream):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         picky = {"voice_id": service.voice("picky"), "text": "x", "format": "wav", "stream": stream}
         body = error_body(service.http.speak(**picky), 400, "ErrInvalidRequest")
         assert body["context"] == ["tts", "text"]
         assert service.http.speak(**{**picky, "voice_id": service.voice("plain")}).status == 200
-        assert [row.status for row in waited(Ledger(database), tools, 1)] == ["completed"]
+        assert [row.status for row in waited(Ledger(database), 1)] == ["completed"]
 
 
 def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
@@ -248,7 +251,7 @@ def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
         assert len(Ledger(database).rows()) == 5
 
 
-def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tools, tmp_path):
+def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         blocker = sqlite3.connect(tmp_path / "service.sqlite", isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
@@ -260,7 +263,7 @@ def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tools, tmp_pat
         assert Ledger(database).rows() == []
         blocker.execute("COMMIT")
         blocker.close()
-        waited(Ledger(database), tools, 3)
+        waited(Ledger(database), 3)
 
 
 def test_without_a_folder_nothing_is_kept(stage, tmp_path, monkeypatch):
@@ -306,7 +309,7 @@ def command(tmp_path, monkeypatch):
     return Command(tmp_path)
 
 
-def test_the_command_makes_lists_limits_and_revokes(command, tools, tmp_path):
+def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     key, said = command("keys", "create", "Anna [b]", "--expires", "30d", "--provider", "hibari", "--no-asr")
     key = key.strip()
     assert ServiceConfig.of({"api_keys": (key,)}).api_keys == (key,)
@@ -318,7 +321,7 @@ def test_the_command_makes_lists_limits_and_revokes(command, tools, tmp_path):
     assert "Anna [b]" in listed
     config = ServiceConfig(port=0, data_dir=tmp_path, recogniser="", translator="")
     with running(config, process=True) as service:
-        http = tools.http(service.base_url, key)
+        http = Http(service.base_url, key)
         assert http.request("GET", "/tts/voices").status == 200
         assert http.recognise(b"").status == 404
         said, _ = command("keys", "allow", key[:9], "--provider", "all", "--asr")

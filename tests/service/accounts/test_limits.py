@@ -13,6 +13,9 @@ from speechlab.service import Access, Database, ServiceConfig, load_config
 from speechlab.service._accounts.counters import Metrics
 from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._accounts.metering import Metering
+from support.clients import Http
+from support.clock import eventually
+from support.sockets import read_until
 
 
 class Clock:
@@ -106,7 +109,7 @@ def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
         ({"service_requests_per_minute": {"tts": 1, "asr": 1, "translate": 1}}, "service_limit"),
     ],
 )
-def test_s16_s86_limit_one_two_calls(stage, error_body, tools, settings, where):
+def test_s16_s86_limit_one_two_calls(stage, error_body, settings, where):
     from speechlab.audio import encode
 
     wav = encode([0.0] * 1600, "wav", 16_000)
@@ -128,34 +131,32 @@ def test_s16_s86_limit_one_two_calls(stage, error_body, tools, settings, where):
             assert service.http.request("GET", "/tts/voices").status == 200
 
 
-def test_s16_keys_do_not_take_from_each_other(stage, tools, tmp_path):
+def test_s16_keys_do_not_take_from_each_other(stage, tmp_path):
     settings = {"data_dir": tmp_path, "key_requests_per_minute": 2}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
-        other = tools.http(service.http.base_url, Access(database).create("other")[1])
+        other = Http(service.http.base_url, Access(database).create("other")[1])
         form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
         assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
         assert [other.translate(**form).status for _ in range(3)] == [200, 200, 429]
 
 
 @pytest.mark.parametrize("settings", [{"key_concurrent": 1}, {"service_concurrent": {"tts": 1}}])
-def test_s16_s50_running_requests_count_until_they_are_over(stage, error_body, tools, settings):
+def test_s16_s50_running_requests_count_until_they_are_over(stage, error_body, settings):
     with stage(**settings) as service:
         fields = {"text": "Hi.", "format": "pcm"}
         endless = {"voice_id": service.voice("endless"), "stream": True, **fields}
         with service.http.raw_json("/tts", endless) as connection:
-            tools.read_until(connection, b"200 OK")
+            read_until(connection, b"200 OK")
             reply = service.http.speak(voice_id=service.voice("plain"), **fields)
             error_body(reply, 429, "ErrRateLimited")
             assert reply.headers["retry-after"] == "1"
         # Its client is gone: the place is free.
-        assert tools.eventually(
-            lambda: service.http.speak(voice_id=service.voice("plain"), **fields).status == 200
-        )
+        assert eventually(lambda: service.http.speak(voice_id=service.voice("plain"), **fields).status == 200)
         assert service.http.speak(voice_id=service.voice("broken"), **fields).status == 500
         assert service.http.speak(voice_id=service.voice("plain"), **fields).status == 200
 
 
-def test_s7_the_order_of_checks(stage, tools, error_body, tmp_path):
+def test_s7_the_order_of_checks(stage, error_body, tmp_path):
     """Pairs of faults: the earlier one is answered."""
     limits = {"key_requests_per_minute": 1, "service_requests_per_minute": {"tts": 1}}
     with (
@@ -165,7 +166,7 @@ def test_s7_the_order_of_checks(stage, tools, error_body, tmp_path):
         access, base = Access(database), service.http.base_url
 
         def fresh(**rights):
-            return tools.http(base, access.create("k", **rights)[1])
+            return Http(base, access.create("k", **rights)[1])
 
         good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
         # 429 of the key before 400 of the body; and a 400 counts for the key.
@@ -196,14 +197,14 @@ def test_s7_a_missing_service_comes_before_its_limits(stage, error_body):
             error_body(service.http.recognise(b"x"), 404, "ErrServiceNotFound")
 
 
-def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body, tools):
+def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body):
     with stage(queue_limit=1, service_requests_per_minute={"tts": 2}) as service:
         fields = {"text": "Hi.", "format": "pcm"}
         held = threading.Thread(
             target=service.http.speak, kwargs={"voice_id": service.voice("gated"), **fields}
         )
         held.start()
-        assert tools.eventually(lambda: service.speaker.calls)
+        assert eventually(lambda: service.speaker.calls)
         plain = {"voice_id": service.voice("plain"), **fields}
         reply = service.http.speak(**plain)
         assert error_body(reply, 429, "ErrRateLimited")["context"] == ["tts", "capacity"]

@@ -16,7 +16,10 @@ from speechlab.contract import INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.errors import ConfigurationError
 from speechlab.service import Database, ServiceConfig, create_app, load_config, running
 from support.backend import answer, wire
+from support.clients import KEY, Http
+from support.clock import eventually
 from support.sockets import nobody
+from support.staged import CANARY
 
 PATH = "/asr/srt/audio_llm"
 BACK_KEY = "vendor:key-of-the-backend"
@@ -30,10 +33,10 @@ HEARD = answer("200 OK", b'{"text": "elsewhere", "language": "en", "confidence":
 
 
 @pytest.fixture
-def pair(stage, tools):
+def pair(stage):
     with (
         stage() as back,
-        stage(recogniser_url=back.http.base_url + "/", recogniser_api_key=tools.key) as front,
+        stage(recogniser_url=back.http.base_url + "/", recogniser_api_key=KEY) as front,
     ):
         yield front, back
 
@@ -79,7 +82,7 @@ def test_what_is_wrong_is_refused_before_it_is_forwarded(stage):
         assert len(backend.heads) == 1
 
 
-def test_the_backend_gets_the_request_and_nothing_of_the_client(stage, tools):
+def test_the_backend_gets_the_request_and_nothing_of_the_client(stage):
     with (
         wire(HEARD) as backend,
         stage(recogniser_url=backend.url, recogniser_api_key=BACK_KEY) as front,
@@ -88,9 +91,9 @@ def test_the_backend_gets_the_request_and_nothing_of_the_client(stage, tools):
         body = json.dumps({"audio": audio, "language": "EN", "vad": 0, "session_id": "s", "vad_filter": 1})
         headers = {
             "Content-Type": "application/json",
-            "Cookie": f"c={tools.canary}",
-            "X-Api-Key": tools.canary,
-            "Proxy-Authorization": tools.canary,
+            "Cookie": f"c={CANARY}",
+            "X-Api-Key": CANARY,
+            "Proxy-Authorization": CANARY,
             "TE": "trailers",
             "X-Forwarded-For": "192.0.2.7",
         }
@@ -99,7 +102,7 @@ def test_the_backend_gets_the_request_and_nothing_of_the_client(stage, tools):
     (head,), (sent,) = backend.heads, backend.bodies
     assert head.startswith("post /speech/asr/srt/audio_llm http/1.1\r\n")
     assert f"authorization: bearer {BACK_KEY}" in head
-    for secret in (tools.key, tools.canary, "cookie", "x-api-key", "proxy-", "192.0.2.7", "trailers"):
+    for secret in (KEY, CANARY, "cookie", "x-api-key", "proxy-", "192.0.2.7", "trailers"):
         assert secret not in head
     assert json.loads(sent) == {"audio": audio, "language": "en", "vad": "off", "session_id": "s"}
 
@@ -196,15 +199,15 @@ def test_s86_a_backend_that_does_not_answer_is_502(stage, error_body, tmp_path):
 # Places, limits, usage
 
 
-def test_leaving_cancels_the_forwarded_call(stage, tools, tmp_path):
+def test_leaving_cancels_the_forwarded_call(stage, tmp_path):
     with wire(hang=True) as backend, stage(recogniser_url=backend.url, data_dir=tmp_path) as front:
         with front.http.raw_json(PATH, {"audio": base64.b64encode(WAV).decode()}):
-            assert tools.eventually(lambda: backend.heads)
+            assert eventually(lambda: backend.heads)
         assert backend.gone.wait(10)
     assert ended(tmp_path) == ["cancelled"]
 
 
-def test_s86_capacity_is_429(stage, error_body, tools):
+def test_s86_capacity_is_429(stage, error_body):
     with (
         wire(hang=True) as backend,
         stage(recogniser_url=backend.url, recogniser_concurrency=1, queue_limit=2) as front,
@@ -212,10 +215,10 @@ def test_s86_capacity_is_429(stage, error_body, tools):
     ):
         recording = {"audio": base64.b64encode(WAV).decode()}
         waiting.enter_context(front.http.raw_json(PATH, recording))
-        assert tools.eventually(lambda: backend.heads)
+        assert eventually(lambda: backend.heads)
         waiting.enter_context(front.http.raw_json(PATH, recording))
         gauge = b'speechlab_engine_requests{engine="remote"} 2'
-        assert tools.eventually(lambda: gauge in front.http.request("GET", "/metrics").body)
+        assert eventually(lambda: gauge in front.http.request("GET", "/metrics").body)
         body = error_body(front.http.recognise(WAV), 429, "ErrRateLimited")
         assert body["context"] == ["asr", "capacity"]
         assert len(backend.heads) == 1
@@ -235,19 +238,19 @@ def test_s17_what_a_backend_did_is_counted_and_what_it_refused_is_not(stage, tmp
     assert ended(tmp_path) == ["completed", "backend_error", "backend_error"]
 
 
-def test_a_request_that_comes_back_is_not_sent_round_again(tools, error_body):
+def test_a_request_that_comes_back_is_not_sent_round_again(error_body):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     round_again = f"http://127.0.0.1:{port}"
     config = ServiceConfig(
         port=port,
-        api_keys=(tools.key,),
+        api_keys=(KEY,),
         recogniser_url=round_again,
-        recogniser_api_key=tools.key,
+        recogniser_api_key=KEY,
         translator="",
     )
     with running(config) as service:
-        body = error_body(tools.http(service.base_url).recognise(WAV), 502, "ErrBackendUnreachable")
+        body = error_body(Http(service.base_url).recognise(WAV), 502, "ErrBackendUnreachable")
     assert "is this service itself" in body["error"]
 
 
@@ -309,7 +312,7 @@ def test_a_key_does_not_travel_in_the_clear():
         ServiceConfig.of({**far, "recogniser_url": "", "recogniser_api_key": "with a space"})
 
 
-def test_the_key_is_shown_nowhere(stage, caplog, tools):
+def test_the_key_is_shown_nowhere(stage, caplog):
     caplog.set_level(logging.DEBUG)
     with (
         wire(answer("401 No", b"{}")) as backend,
@@ -319,7 +322,7 @@ def test_the_key_is_shown_nowhere(stage, caplog, tools):
         shown = front.http.request("GET", "/readyz")
         said = shown.body + front.http.request("GET", "/metrics").body
     assert shown.json()["recogniser"] == {"url": backend.url + PATH, "last": "answered 401"}
-    config = ServiceConfig(recogniser_url=backend.url, recogniser_api_key=BACK_KEY, api_keys=(tools.key,))
+    config = ServiceConfig(recogniser_url=backend.url, recogniser_api_key=BACK_KEY, api_keys=(KEY,))
     assert BACK_KEY not in repr(config)
     assert BACK_KEY not in repr(create_app(config).state.service.engines.backend)
     assert BACK_KEY.encode() not in said
@@ -328,16 +331,16 @@ def test_the_key_is_shown_nowhere(stage, caplog, tools):
     assert all(BACK_KEY not in str(vars(record)) for record in caplog.records)
 
 
-def test_a_service_in_a_process_of_its_own_forwards_with_its_key(tools):
+def test_a_service_in_a_process_of_its_own_forwards_with_its_key():
     with wire(HEARD) as backend:
         config = ServiceConfig(
             port=0,
-            api_keys=(tools.key,),
+            api_keys=(KEY,),
             recogniser_url=backend.url,
             recogniser_api_key=BACK_KEY,
         )
         with running(config, process=True) as service:
-            assert tools.http(service.base_url).recognise(WAV).json()["text"] == "elsewhere"
+            assert Http(service.base_url).recognise(WAV).json()["text"] == "elsewhere"
     assert BACK_KEY in backend.heads[0]
 
 

@@ -7,6 +7,9 @@ import json
 import pytest
 
 from speechlab.contract import AUTHENTICATION_MESSAGE
+from support.clients import KEY
+from support.sockets import read_all, read_until
+from support.staged import CANARY
 
 ROUTES = [
     ("GET", "/tts/voices", "tts"),
@@ -62,21 +65,21 @@ def test_s2_s3_each_wrong_token_gets_the_same_401(live, error_body, token):
         ("/tts/voices", {"Sec-WebSocket-Protocol": "{key}"}),
     ],
 )
-def test_s1_no_other_way_to_bring_the_key(live, tools, path, headers):
-    filled = {name: value.format(key=tools.key) for name, value in headers.items()}
-    assert live.request("GET", path.format(key=tools.key), headers=filled, key=None).status == 401
+def test_s1_no_other_way_to_bring_the_key(live, path, headers):
+    filled = {name: value.format(key=KEY) for name, value in headers.items()}
+    assert live.request("GET", path.format(key=KEY), headers=filled, key=None).status == 401
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_s5_the_scheme_is_case_insensitive(live, tools, scheme):
-    reply = live.request("GET", "/tts/voices", headers={"Authorization": f"{scheme} {tools.key}"}, key=None)
+def test_s5_the_scheme_is_case_insensitive(live, scheme):
+    reply = live.request("GET", "/tts/voices", headers={"Authorization": f"{scheme} {KEY}"}, key=None)
     assert reply.status == 200
 
 
-def test_s5_two_authorization_headers_are_401(live, tools):
+def test_s5_two_authorization_headers_are_401(live):
     head = "GET /tts/voices HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nAuthorization: Bearer {key}\n"
     with live.raw(head) as connection:
-        assert tools.read_until(connection, b"\r\n").startswith(b"HTTP/1.1 401 ")
+        assert read_until(connection, b"\r\n").startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe not json", b"[" * 300_000])
@@ -104,12 +107,12 @@ def test_s13_s19_unknown_paths_and_methods_use_the_error_body(
     assert reply.headers.get("allow") == allow
 
 
-def test_s13_an_unhandled_fault_is_a_500_without_details(staged, error_body, tools):
-    text = f"secret {tools.canary}"
+def test_s13_an_unhandled_fault_is_a_500_without_details(staged, error_body):
+    text = f"secret {CANARY}"
     body = error_body(
         staged.http.speak(voice_id=staged.voice("bug"), text=text, format="wav"), 500, "ErrInternal"
     )
-    assert tools.canary not in json.dumps(body)
+    assert CANARY not in json.dumps(body)
     assert "Traceback" not in json.dumps(body)
 
 
@@ -132,9 +135,9 @@ def test_liveness_needs_no_key_and_nothing_else_is_open(live):
         ("", 400),
     ],
 )
-def test_a_page_whose_name_points_here_is_refused(live, tools, host, status):
+def test_a_page_whose_name_points_here_is_refused(live, host, status):
     with live.raw(f"GET /healthz HTTP/1.1\nHost: {host}\nConnection: close\n") as connection:
-        reply = tools.read_all(connection)
+        reply = read_all(connection)
     assert reply.startswith(f"HTTP/1.1 {status} ".encode())
     assert status == 200 or b'"ErrInvalidRequest"' in reply
 

@@ -14,6 +14,8 @@ from websockets.exceptions import InvalidStatus
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, HANDSHAKE_STATUS, HandshakeCode
 from speechlab.service import Access, Database, ServiceConfig, create_app, make_key
+from support.clock import eventually
+from support.staged import CANARY
 
 PATH = "/ws/tts/realtime"
 KEY_HEADER = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -191,7 +193,7 @@ def test_118_of_two_faults_the_first_in_order_is_told(stage, talk):
                 refused(shake(service.http, **(second | first)), code)
 
 
-def test_122_connections_of_a_key_are_counted_and_freed(stage, talk, tools, tmp_path):
+def test_122_connections_of_a_key_are_counted_and_freed(stage, talk, tmp_path):
     with stage(ws_connections=2, data_dir=tmp_path) as service:
         with contextlib.closing(Database(tmp_path)) as database:
             _, other = Access(database).create("other")
@@ -199,10 +201,10 @@ def test_122_connections_of_a_key_are_counted_and_freed(stage, talk, tools, tmp_
             refused(shake(service.http), "ws_connection_limit_exceeded")
             with talk(service.http, key=other):
                 pass
-        assert tools.eventually(lambda: shake(service.http)[0] == 101)
+        assert eventually(lambda: shake(service.http)[0] == 101)
 
 
-def test_122_an_abrupt_loss_frees_the_place(stage, talk, tools):
+def test_122_an_abrupt_loss_frees_the_place(stage, talk):
     with stage(ws_connections=1) as service:
         for speaking in (False, True):
             with socket.create_connection(service.http.address) as connection:
@@ -219,11 +221,11 @@ def test_122_an_abrupt_loss_frees_the_place(stage, talk, tools):
                         {"type": "tts.speak", "text": "a"},
                     ):
                         connection.sendall(masked(json.dumps(message).encode()))
-                    assert tools.eventually(lambda: len(service.speaker.calls) == 1)
+                    assert eventually(lambda: len(service.speaker.calls) == 1)
                 # An RST, as a machine that lost its process sends it.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            assert tools.eventually(lambda: shake(service.http)[0] == 101)
-        assert tools.eventually(lambda: service.speaker.closed == 1)
+            assert eventually(lambda: shake(service.http)[0] == 101)
+        assert eventually(lambda: service.speaker.closed == 1)
 
 
 def masked(payload: bytes) -> bytes:
@@ -291,12 +293,12 @@ def test_117_when_connections_or_keys_cannot_be_checked_nobody_is_let_in():
         assert "gone" not in body["error"]
 
 
-def test_018_no_key_in_any_refusal(live, tools):
-    canary = f"sl:{tools.canary}-0123"
+def test_018_no_key_in_any_refusal(live):
+    canary = f"sl:{CANARY}-0123"
     for reply in (
         shake(live, key=canary),
         shake(live, key=canary, path=f"/ws/{canary}"),
         shake(live, key=canary.replace(":", "-")),
-        shake(live, key=canary, Sec_WebSocket_Key=base64.b64encode(tools.canary.encode()).decode()),
+        shake(live, key=canary, Sec_WebSocket_Key=base64.b64encode(CANARY.encode()).decode()),
     ):
-        assert tools.canary not in str(reply)
+        assert CANARY not in str(reply)

@@ -14,6 +14,8 @@ from speechlab.engines import EngineVoice
 from speechlab.service import Database, Provider, ServedEngine, ServiceConfig, running
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.threads import Threads
+from support.clients import Http
+from support.staged import CANARY
 
 
 def test_ready_when_an_engine_answers(live):
@@ -61,10 +63,10 @@ def only(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
 
 
 @pytest.mark.parametrize("fault", [None, KeyError("secret"), OSError("/home/x/secret")])
-def test_an_engine_that_does_not_work_is_not_ready(tools, error_body, fault):
+def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
     engine = ServedEngine("mute", "synthesiser", lambda: Mute(fault), Provider("mute", heavy=False))
     with running(only(engine)) as service:
-        http = tools.http(service.base_url)
+        http = Http(service.base_url)
         reply = http.request("GET", "/readyz")
         error_body(reply, 503, "ErrOverloaded")
         assert reply.headers["retry-after"]
@@ -72,14 +74,14 @@ def test_an_engine_that_does_not_work_is_not_ready(tools, error_body, fault):
         assert http.request("GET", "/healthz").status == 200
 
 
-def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(tools, error_body):
+def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(error_body):
     def explode() -> Any:
         raise AssertionError("a large model must not be loaded for a probe")
 
     with running(only()) as service:
-        error_body(tools.http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
+        error_body(Http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
     with running(only(ServedEngine("large", "translator", explode, heavy=True))) as service:
-        reply = tools.http(service.base_url).request("GET", "/readyz")
+        reply = Http(service.base_url).request("GET", "/readyz")
         assert (reply.status, reply.json()["engine"]) == (200, None)
 
 
@@ -111,10 +113,10 @@ def read_metrics(text: str) -> dict[str, float]:
     return found
 
 
-def test_metrics_count_and_name_keys_by_their_id(stage, tools, tmp_path):
+def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
     with stage(data_dir=tmp_path, key_requests_per_minute=4) as service:
         http, key = service.http, service.http.key
-        assert http.speak(voice_id=service.voice("plain"), text=tools.canary, format="wav").status == 200
+        assert http.speak(voice_id=service.voice("plain"), text=CANARY, format="wav").status == 200
         assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
         assert http.translate(text="Hi.", source_lang="en", target_lang="ja").status == 200
         assert http.speak(voice_id=service.voice("plain"), text="", format="wav").status == 400
@@ -126,7 +128,7 @@ def test_metrics_count_and_name_keys_by_their_id(stage, tools, tmp_path):
     text = reply.body.decode()
     assert key not in text
     assert key.removeprefix("sl:") not in text
-    assert tools.canary not in text
+    assert CANARY not in text
     found = read_metrics(text)
     assert found['speechlab_requests_total{route="/tts",method="POST",status="200"}'] == 1
     assert found['speechlab_requests_total{route="/tts",method="POST",status="429"}'] == 1
@@ -136,7 +138,7 @@ def test_metrics_count_and_name_keys_by_their_id(stage, tools, tmp_path):
     whose = 'operation="tts",provider="staged",key="key-1"'
     assert found[f'speechlab_operations_total{{{whose},transport="http",status="completed"}}'] == 1
     assert found[f'speechlab_operations_total{{{whose},transport="http",status="backend_error"}}'] == 1
-    assert found[f"speechlab_characters_total{{{whose}}}"] == len(tools.canary) + 3
+    assert found[f"speechlab_characters_total{{{whose}}}"] == len(CANARY) + 3
     assert found['speechlab_request_seconds_bucket{route="/tts",le="+Inf"}'] == 5
     assert found['speechlab_request_seconds_count{route="/tts"}'] == 5
     assert found['speechlab_engine_requests{engine="staged"}'] == 0
@@ -166,7 +168,7 @@ class Large(Mute):
         self.closed.append(time.monotonic())
 
 
-def test_idle_models_are_let_go_and_looking_does_not_count_as_use(tools):
+def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
     from speechlab.service import voice_uuid
 
     large, light = Large(), Large()
@@ -175,7 +177,7 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use(tools):
         ServedEngine("light", "synthesiser", lambda: light, Provider("light", heavy=False)),
     )
     with running(only(*engines, unload_idle_s=0.8)) as service:
-        http = tools.http(service.base_url)
+        http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
         assert http.speak(**fields).status == 200
         used = time.monotonic()

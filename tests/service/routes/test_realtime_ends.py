@@ -26,6 +26,8 @@ from speechlab.service import (
     running,
     voice_uuid,
 )
+from support.clients import KEY
+from support.clock import eventually
 
 PIECE_S = 0.5
 
@@ -62,11 +64,11 @@ class Plain:
 
 
 @contextlib.contextmanager
-def paced(tools, **settings):
+def paced(**settings):
     engine = Paced()
     config = ServiceConfig(
         port=0,
-        api_keys=(tools.key,),
+        api_keys=(KEY,),
         recogniser="",
         translator="",
         engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
@@ -87,8 +89,8 @@ def rows_of(folder):
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "binary", "too large"])
-def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, tools, tmp_path, how):
-    with paced(tools, data_dir=tmp_path) as (http, engine), talk(http) as client:
+def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, tmp_path, how):
+    with paced(data_dir=tmp_path) as (http, engine), talk(http) as client:
         client.configure(voice_id=VOICE, format="pcm")
         client.send(type="tts.speak", text="a b c d")
         assert client.event()["type"] == "tts.audio.start"
@@ -102,9 +104,9 @@ def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, t
         else:
             client.raw(b"x" if how == "binary" else " " * 300_000)
             assert client.closed() == (1003 if how == "binary" else 1009)
-        assert tools.eventually(lambda: len(rows_of(tmp_path)) == 1)
+        assert eventually(lambda: len(rows_of(tmp_path)) == 1)
         engine.permits.release()  # the piece that was being made cannot be interrupted
-        assert tools.eventually(lambda: engine.closed == 1)
+        assert eventually(lambda: engine.closed == 1)
         assert engine.given <= 2
     (row,) = rows_of(tmp_path)
     assert (row.status, row.transport, row.provider, row.model) == (
@@ -116,9 +118,9 @@ def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, t
     assert (row.characters, row.audio_bytes) == (7, 24_000)
 
 
-def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tools, tmp_path):
+def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
     settings = {"data_dir": tmp_path, "tts_concurrency": 1, "key_concurrent": 2}
-    with paced(tools, **settings) as (http, engine), talk(http) as busy:
+    with paced(**settings) as (http, engine), talk(http) as busy:
         busy.configure(voice_id=VOICE, format="pcm")
         busy.send(type="tts.speak", text="a")
         assert busy.event()["type"] == "tts.audio.start"
@@ -135,15 +137,15 @@ def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tools, tmp_path)
     assert len(rows_of(tmp_path)) == 1
 
 
-def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(stage, talk, tools, tmp_path):
+def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(stage, talk, tmp_path):
     with stage(data_dir=tmp_path, send_timeout_s=1.0) as service, contextlib.ExitStack() as stack:
         # The library reads ahead by a few frames only; "endless" never ends by itself.
         client = stack.enter_context(talk(service.http, max_queue=4))
         other = stack.enter_context(talk(service.http))
         client.configure(voice_id=service.voice("endless"), format="pcm")
         client.send(type="tts.speak", text="a")
-        assert tools.eventually(lambda: service.speaker.closed == 1, 30)
-        assert tools.eventually(lambda: len(rows_of(tmp_path)) == 1)
+        assert eventually(lambda: service.speaker.closed == 1, 30)
+        assert eventually(lambda: len(rows_of(tmp_path)) == 1)
         # Nobody else was held up.
         other.configure(voice_id=service.voice("plain"), format="pcm")
         assert other.speak("b")[-1]["usage"]["status"] == "completed"
@@ -167,7 +169,7 @@ def test_163_a_reader_that_is_merely_slow_gets_everything(stage, talk):
         assert received > 50
 
 
-def test_152_a_limiter_that_fails_lets_nobody_speak(tools):
+def test_152_a_limiter_that_fails_lets_nobody_speak():
     import asyncio
 
     from speechlab.service import create_app
@@ -185,7 +187,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak(tools):
     engine.permits.release(100)
     config = ServiceConfig(
         port=0,
-        api_keys=(tools.key,),
+        api_keys=(KEY,),
         recogniser="",
         translator="",
         extra_engines=(ServedEngine("paced", "synthesiser", lambda: engine, Provider("paced", heavy=False)),),
@@ -205,7 +207,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak(tools):
         scope = {
             "type": "websocket",
             "path": "/ws/tts/realtime",
-            "headers": [(b"authorization", f"Bearer {tools.key}".encode()), (b"host", b"localhost")],
+            "headers": [(b"authorization", f"Bearer {KEY}".encode()), (b"host", b"localhost")],
             "extensions": {},
         }
         await asyncio.wait_for(app(scope, incoming.get, send), 20)
@@ -226,9 +228,9 @@ def test_152_a_limiter_that_fails_lets_nobody_speak(tools):
     assert engine.given == 0
 
 
-def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, tools, tmp_path):
+def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, tmp_path):
     with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
-        http, engine = stack.enter_context(paced(tools, data_dir=tmp_path, drain_s=15))
+        http, engine = stack.enter_context(paced(data_dir=tmp_path, drain_s=15))
         busy, idle, fresh = (clients.enter_context(talk(http)) for _ in range(3))
         for client in (busy, idle):
             client.configure(voice_id=VOICE, format="pcm")
@@ -254,10 +256,10 @@ def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, 
     assert [row.status for row in rows_of(tmp_path)] == ["completed"]
 
 
-def test_123_what_takes_too_long_is_broken_off_and_said(talk, tools, tmp_path):
+def test_123_what_takes_too_long_is_broken_off_and_said(talk, tmp_path):
     with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
         settings = {"data_dir": tmp_path, "drain_s": 0.5, "tts_concurrency": 1}
-        http, engine = stack.enter_context(paced(tools, **settings))
+        http, engine = stack.enter_context(paced(**settings))
         busy, queued = (clients.enter_context(talk(http)) for _ in range(2))
         for client in (busy, queued):
             client.configure(voice_id=VOICE, format="pcm")
@@ -284,8 +286,8 @@ def test_123_what_takes_too_long_is_broken_off_and_said(talk, tools, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk, tools):
-    settings = {"SPEECHLAB_SERVICE_API_KEY": tools.key, "SPEECHLAB_SERVICE_DRAIN_S": "30"}
+def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk):
+    settings = {"SPEECHLAB_SERVICE_API_KEY": KEY, "SPEECHLAB_SERVICE_DRAIN_S": "30"}
     command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
     with subprocess.Popen(
         command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -294,7 +296,7 @@ def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk, tools):
             fields = json.loads(child.stdout.readline().partition(" ")[2])
 
             class Http:
-                base_url, key = fields["base_url"], tools.key
+                base_url, key = fields["base_url"], KEY
 
             with talk(Http) as client, talk(Http) as idle:
                 client.configure(voice_id=voice_uuid("hibari", "heart"), format="pcm")
@@ -316,5 +318,5 @@ def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk, tools):
     events = [json.loads(line)["event"] for line in errors.splitlines()]
     assert [event for event in events if event.startswith("drain")] == ["draining", "drained"]
     assert events[-1] == "stopped"
-    assert tools.key not in errors
+    assert KEY not in errors
     assert "sentences" not in errors

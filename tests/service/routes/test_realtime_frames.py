@@ -10,6 +10,8 @@ import struct
 
 import pytest
 
+from support.clock import eventually
+
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 LIMIT = 256 * 1024
 
@@ -118,22 +120,22 @@ def started(request, staged):
     [(b"", {}), (b"abc", {}), (b'{"type": "tts.speak"}', {}), (b"part", {"fin": False})],
     ids=["empty", "some", "json", "first fragment"],
 )
-def test_158_any_binary_frame_closes_with_1003(started, tools, payload, options):
+def test_158_any_binary_frame_closes_with_1003(started, payload, options):
     client, staged, state = started
     client.frame(BINARY, payload, **options)
     assert client.close_code() == 1003
     if state == "synthesizing":
         staged.speaker.gate.set()
-        assert tools.eventually(lambda: staged.speaker.closed == 1)
+        assert eventually(lambda: staged.speaker.closed == 1)
 
 
-def test_159_over_the_read_limit_closes_with_1009(started, tools):
+def test_159_over_the_read_limit_closes_with_1009(started):
     client, staged, state = started
     client.frame(TEXT, b" " * (LIMIT + 1))
     assert client.close_code() == 1009
     if state == "synthesizing":
         staged.speaker.gate.set()
-        assert tools.eventually(lambda: staged.speaker.closed == 1)
+        assert eventually(lambda: staged.speaker.closed == 1)
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 2**20, 2**40, 2**62])
@@ -213,13 +215,13 @@ def test_160_pings_are_answered_during_synthesis(started):
         assert client.event()["type"] == "tts.audio.done"
 
 
-def test_a_client_that_closes_gets_its_close_frame(started, tools):
+def test_a_client_that_closes_gets_its_close_frame(started):
     client, staged, state = started
     client.frame(CLOSE, struct.pack("!H", 1000) + b"bye")
     assert client.close_code() == 1000
     if state == "synthesizing":
         staged.speaker.gate.set()
-        assert tools.eventually(lambda: staged.speaker.closed == 1)
+        assert eventually(lambda: staged.speaker.closed == 1)
 
 
 def test_silent_clients_are_pinged_and_those_that_do_not_answer_are_dropped(stage):

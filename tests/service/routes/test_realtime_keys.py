@@ -9,6 +9,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from speechlab.service import Access, Database, Ledger
+from support.clock import eventually
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def rows(access):
     return Ledger(access._database).rows()
 
 
-def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, talk, tools):
+def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, talk):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
@@ -38,7 +39,7 @@ def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, ta
         events = client.speak("Three.")
         # Nothing more came of the second text: the first event is of the third one.
         assert (events[0]["type"], events[-1]["usage"]["status"]) == ("tts.audio.start", "completed")
-    assert tools.eventually(lambda: len(rows(access)) == 2)
+    assert eventually(lambda: len(rows(access)) == 2)
     assert [call["text"] for call in service.speaker.calls] == ["One.", "Three."]
 
 
@@ -78,7 +79,7 @@ def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, how, configured
     assert rows(access) == []
 
 
-def test_136_a_text_that_is_being_spoken_is_finished(kept, talk, tools):
+def test_136_a_text_that_is_being_spoken_is_finished(kept, talk):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("gated"), format="pcm")
@@ -90,10 +91,10 @@ def test_136_a_text_that_is_being_spoken_is_finished(kept, talk, tools):
         client.send(type="tts.speak", text="Again.")
         assert client.event()["code"] == "invalid_session"
         assert client.closed() == 1008
-    assert tools.eventually(lambda: len(rows(access)) == 1)
+    assert eventually(lambda: len(rows(access)) == 1)
 
 
-def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tools, tmp_path):
+def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
     service, access, _, key = kept
     with talk(service.http, key) as client, talk(service.http) as given:
         for each in (client, given):
@@ -108,7 +109,7 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tools, tmp_pa
             assert given.speak("Hello.")[-1]["usage"]["status"] == "completed"
             database.execute("ALTER TABLE gone RENAME TO keys")
         assert client.speak("Hello.")[-1]["usage"]["status"] == "completed"
-    assert tools.eventually(lambda: len(rows(access)) == 2)
+    assert eventually(lambda: len(rows(access)) == 2)
 
 
 def test_163_a_session_may_last_so_long_and_finishes_what_it_says(stage, talk):

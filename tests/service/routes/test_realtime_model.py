@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from support.clients import KEY
 
 PIECE = 2_400
 VOICE = voice_uuid("scripted", "script")
@@ -48,11 +49,11 @@ class Scripted:
 
 
 @pytest.fixture(scope="module")
-def scripted(tools):
+def scripted():
     engine = Scripted()
     config = ServiceConfig(
         port=0,
-        api_keys=(tools.key,),
+        api_keys=(KEY,),
         recogniser="",
         translator="",
         engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},

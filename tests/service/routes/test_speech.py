@@ -11,6 +11,7 @@ import soundfile
 
 from speechlab.audio import decode, sniff
 from speechlab.service import voice_uuid
+from support.sockets import read_until
 
 TEXT = "Good morning, and welcome back. The trains are running on time today. Please mind the gap."
 FORMATS = {
@@ -144,7 +145,7 @@ def test_refused_requests_are_400(live, hibari, error_body, change, name):
     ] or (body["context"] == ["tts", "stream"])
 
 
-def test_s29_the_limit_counts_code_points(stage, tools):
+def test_s29_the_limit_counts_code_points(stage):
     with stage() as service:
         voice = service.voice("plain")
         for text in ("\U00020bb7" * 5_000, "e\u0301" * 2_500):
@@ -267,13 +268,13 @@ def test_s41_the_last_of_two_equal_keys_wins(live, hibari):
     assert live.post_json("/tts", body.encode()).status == 200
 
 
-def test_s87_bodies_are_counted_while_they_come(live, tools, error_body, hibari):
+def test_s87_bodies_are_counted_while_they_come(live, error_body, hibari):
     text = json.dumps({"voice_id": hibari, "text": "x", "format": "wav", "pad": "x" * 300_000}).encode()
     error_body(live.post_json("/tts", text), 413, "ErrTooLarge")
     head = "POST /tts HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {key}\nTransfer-Encoding: chunked\n"
     chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
     with live.raw(head, chunk * 12) as connection:
-        assert tools.read_until(connection, b"\r\n").startswith(b"HTTP/1.1 413 ")
+        assert read_until(connection, b"\r\n").startswith(b"HTTP/1.1 413 ")
 
 
 def test_compressed_bodies_are_refused(live, error_body):

@@ -10,6 +10,10 @@ import time
 import pytest
 
 from speechlab.errors import EngineError
+from support.clients import form_body
+from support.clock import eventually
+from support.sockets import read_all, read_until
+from support.staged import CANARY
 
 
 def chunks_of(raw: bytes) -> tuple[str, list[bytes], bool]:
@@ -26,16 +30,16 @@ def chunks_of(raw: bytes) -> tuple[str, list[bytes], bool]:
     return head.decode(), chunks, False
 
 
-def test_s44_the_first_bytes_precede_the_end_of_synthesis(staged, tools):
+def test_s44_the_first_bytes_precede_the_end_of_synthesis(staged):
     fields = {"voice_id": staged.voice("gated"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:
-        start = tools.read_until(connection, b"\r\n\r\n")
+        start = read_until(connection, b"\r\n\r\n")
         assert b" 200 OK" in start
         while len(start) < 24_000:
             start += connection.recv(65_536)
         assert staged.speaker.closed == 0
         staged.speaker.gate.set()
-        rest = tools.read_all(connection)
+        rest = read_all(connection)
     _, chunks, ended = chunks_of(start + rest)
     assert ended
     assert len(b"".join(chunks)) == 2 * 24_000
@@ -62,10 +66,10 @@ def test_s45_refusals_never_reach_the_engine(staged):
     assert staged.speaker.calls == []
 
 
-def test_s46_a_fault_after_the_first_byte_ends_without_the_final_chunk(staged, tools):
+def test_s46_a_fault_after_the_first_byte_ends_without_the_final_chunk(staged):
     fields = {"voice_id": staged.voice("breaks-later"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:
-        head, chunks, ended = chunks_of(tools.read_all(connection))
+        head, chunks, ended = chunks_of(read_all(connection))
     assert "200 OK" in head
     assert len(b"".join(chunks)) == 24_000
     assert not ended
@@ -74,13 +78,13 @@ def test_s46_a_fault_after_the_first_byte_ends_without_the_final_chunk(staged, t
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("voice", ["broken", "no-model"])
-def test_a_fault_before_the_first_byte_is_a_500_that_says_why(staged, error_body, tools, voice, stream):
+def test_a_fault_before_the_first_byte_is_a_500_that_says_why(staged, error_body, voice, stream):
     fields = {"voice_id": staged.voice(voice), "text": "x", "format": "wav", "stream": stream}
     body = error_body(staged.http.speak(**fields), 500, "ErrInternal")
     assert body["error"].startswith("speech synthesis failed: ")
     assert ("before its first sound" in body["error"]) == (voice == "broken")
     assert ("reinstall" in body["error"]) == (voice == "no-model")
-    assert tools.canary not in body["error"]
+    assert CANARY not in body["error"]
     assert "model.bin" in body["error"] or voice == "broken"
     assert staged.http.speak(voice_id=staged.voice("plain"), text="x", format="wav").status == 200
 
@@ -91,46 +95,46 @@ def test_a_fault_in_the_middle_of_whole_audio_is_a_500(staged, error_body):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_s50_leaving_stops_the_synthesis_and_frees_the_place(stage, tools, stream):
+def test_s50_leaving_stops_the_synthesis_and_frees_the_place(stage, stream):
     with stage(queue_limit=1) as service:
         fields = {"voice_id": service.voice("endless"), "text": "x", "format": "wav", "stream": stream}
         with service.http.raw_json("/tts", fields) as connection:
-            assert tools.eventually(lambda: service.speaker.calls)
+            assert eventually(lambda: service.speaker.calls)
             if stream:
                 connection.recv(10_000)
             busy = service.http.speak(voice_id=service.voice("plain"), text="x", format="wav")
             assert busy.status == 429
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        assert tools.eventually(lambda: service.speaker.closed == 1)
+        assert eventually(lambda: service.speaker.closed == 1)
         plain = {"voice_id": service.voice("plain"), "text": "x", "format": "wav"}
-        assert tools.eventually(lambda: service.http.speak(**plain).status == 200)
+        assert eventually(lambda: service.http.speak(**plain).status == 200)
 
 
-def test_a_slow_reader_slows_the_synthesis_and_is_let_go_in_the_end(stage, tools):
+def test_a_slow_reader_slows_the_synthesis_and_is_let_go_in_the_end(stage):
     with stage(send_timeout_s=1.0) as service:
         service.speaker.piece_s = 20.0
         fields = {"voice_id": service.voice("endless"), "text": "x", "format": "pcm", "stream": True}
         with service.http.raw_json("/tts", fields) as connection:
-            assert tools.eventually(lambda: service.speaker.calls)
-            assert tools.eventually(lambda: service.speaker.closed == 1, 20)
-            data = tools.read_all(connection)
+            assert eventually(lambda: service.speaker.calls)
+            assert eventually(lambda: service.speaker.closed == 1, 20)
+            data = read_all(connection)
         assert len(data) < 40_000_000
         assert not data.endswith(b"0\r\n\r\n")
 
 
-def test_a_reader_that_stops_does_not_stop_others(stage, tools):
+def test_a_reader_that_stops_does_not_stop_others(stage):
     with stage(tts_concurrency=1) as service:
         service.speaker.piece_s = 20.0
         fields = {"voice_id": service.voice("endless"), "text": "x", "format": "pcm", "stream": True}
         with service.http.raw_json("/tts", fields) as connection:
-            assert tools.eventually(lambda: service.speaker.calls)
+            assert eventually(lambda: service.speaker.calls)
             plain = {"voice_id": service.voice("plain"), "text": "x", "format": "pcm"}
             assert service.http.speak(**plain).status == 200
             assert service.speaker.closed == 1  # only the one that was read
             connection.recv(1000)
 
 
-def test_a_short_text_does_not_wait_for_a_long_one(staged, tools):
+def test_a_short_text_does_not_wait_for_a_long_one(staged):
     fields = {"voice_id": staged.voice("endless"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:
         connection.recv(1000)
@@ -139,7 +143,7 @@ def test_a_short_text_does_not_wait_for_a_long_one(staged, tools):
         assert time.monotonic() - begun < 30  # of sixty
 
 
-def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body, tools):
+def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body):
     with stage(queue_limit=2, tts_concurrency=1) as service:
         gated = {"voice_id": service.voice("gated"), "text": "x", "format": "pcm"}
         replies = []
@@ -149,7 +153,7 @@ def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body, too
         ]
         for thread in threads:
             thread.start()
-        assert tools.eventually(lambda: service.speaker.calls)
+        assert eventually(lambda: service.speaker.calls)
 
         def full() -> bool:
             reply = service.http.speak(voice_id=service.voice("plain"), text="x", format="pcm")
@@ -158,7 +162,7 @@ def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body, too
                 assert int(reply.headers["retry-after"]) >= 1
             return reply.status == 429
 
-        assert tools.eventually(full)
+        assert eventually(full)
         service.speaker.gate.set()
         for thread in threads:
             thread.join(20)
@@ -181,8 +185,8 @@ def test_replies_belong_to_their_requests(staged):
     assert found == {text: f"«{text}»" for text in texts}
 
 
-def test_s103_s107_events_leave_one_by_one(staged, tools):
-    body, kind = tools.form_body(
+def test_s103_s107_events_leave_one_by_one(staged):
+    body, kind = form_body(
         [("text", "gated"), ("source_lang", "en"), ("target_lang", "ja"), ("stream", "true")]
     )
     head = (
@@ -190,28 +194,28 @@ def test_s103_s107_events_leave_one_by_one(staged, tools):
         f"Content-Type: {kind}\nContent-Length: {len(body)}\nConnection: close\n"
     )
     with staged.http.raw(head, body) as connection:
-        start = tools.read_until(connection, b"\n\n")
+        start = read_until(connection, b"\n\n")
         assert "«".encode() in start
         assert b"DONE" not in start
         staged.translator.gate.set()
-        rest = tools.read_all(connection)
+        rest = read_all(connection)
     headers, chunks, ended = chunks_of(start + rest)
     assert "text/event-stream" in headers
     assert ended
     assert b"".join(chunks).endswith(b"\n\ndata: [DONE]\n\n")
 
 
-def test_leaving_a_translation_stops_it(staged, tools):
-    body, kind = tools.form_body([("text", "gated"), ("source_lang", "en"), ("target_lang", "ja")])
+def test_leaving_a_translation_stops_it(staged):
+    body, kind = form_body([("text", "gated"), ("source_lang", "en"), ("target_lang", "ja")])
     head = (
         "POST /translate/ HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {key}\n"
         f"Content-Type: {kind}\nContent-Length: {len(body)}\n"
     )
     with staged.http.raw(head, body):
-        assert tools.eventually(lambda: staged.translator.jobs)
+        assert eventually(lambda: staged.translator.jobs)
     time.sleep(0.2)
     staged.translator.gate.set()
-    assert tools.eventually(lambda: staged.translator.closed == 1)
+    assert eventually(lambda: staged.translator.closed == 1)
     assert staged.http.translate(text="x", source_lang="en", target_lang="ja").status == 200
 
 

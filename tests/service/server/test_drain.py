@@ -15,6 +15,9 @@ import pytest
 
 from speechlab.contract import ERRORS
 from speechlab.service import Database, Ledger, voice_uuid
+from support.clients import KEY, Http
+from support.clock import eventually
+from support.sockets import read_all, read_until
 
 
 def dechunked(data: bytes) -> tuple[int, bool]:
@@ -37,22 +40,22 @@ def refused_503(reply):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_real_process_finishes_what_runs_and_refuses_the_rest(tools):
-    settings = {"SPEECHLAB_SERVICE_API_KEY": tools.key, "SPEECHLAB_SERVICE_DRAIN_S": "60"}
+def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
+    settings = {"SPEECHLAB_SERVICE_API_KEY": KEY, "SPEECHLAB_SERVICE_DRAIN_S": "60"}
     command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
     with subprocess.Popen(
         command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
         try:
-            http = tools.http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], tools.key)
+            http = Http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], KEY)
             text = "This is one of the many sentences that are spoken here. " * 45
             fields = {"voice_id": voice_uuid("hibari", "heart"), "format": "wav", "stream": True}
             with http.raw_json("/tts", {**fields, "sample_rate": 48_000, "text": text}) as slow:
                 # Nobody reads on, so that it runs for as long as this test wants it to.
-                head, _, begun = tools.read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
+                head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200 ")
                 child.send_signal(signal.SIGTERM)
-                assert tools.eventually(lambda: http.request("GET", "/tts/voices").status == 503)
+                assert eventually(lambda: http.request("GET", "/tts/voices").status == 503)
                 for reply in (
                     http.request("GET", "/tts/voices"),
                     http.speak(voice_id="whatever", text="Hello.", format="wav"),
@@ -67,7 +70,7 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest(tools):
                 assert http.request("GET", "/metrics").status == 200
                 assert http.request("GET", "/readyz").status == 503
                 assert child.poll() is None
-                length, complete = dechunked(begun + tools.read_all(slow))
+                length, complete = dechunked(begun + read_all(slow))
             assert complete
             assert length > 8_000_000
             _, errors = child.communicate(timeout=30)
@@ -82,7 +85,7 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest(tools):
     assert events[-1]["event"] == "stopped"
 
 
-def test_a_request_that_outlasts_the_drain_is_told(stage, tools, tmp_path):
+def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
     replies = []
     with contextlib.ExitStack() as stack:
         service = stack.enter_context(stage(data_dir=tmp_path, drain_s=0.3))
@@ -94,7 +97,7 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tools, tmp_path):
 
         asking = threading.Thread(target=ask)
         asking.start()
-        assert tools.eventually(lambda: service.speaker.calls)
+        assert eventually(lambda: service.speaker.calls)
         stack.close()
         asking.join(20)
         held()
@@ -105,10 +108,10 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tools, tmp_path):
         assert [row.status for row in Ledger(database).rows()] == ["cancelled"]
 
 
-def test_an_idle_service_stops_at_once_and_its_idle_connections_with_it(stage, tools):
+def test_an_idle_service_stops_at_once_and_its_idle_connections_with_it(stage):
     with stage(drain_s=60) as service:
         idle = socket.create_connection(service.http.address, timeout=20)
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert tools.read_until(idle, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+        assert read_until(idle, b'"ok"}').startswith(b"HTTP/1.1 200 ")
     with idle:
         assert idle.recv(100) == b""

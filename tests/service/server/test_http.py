@@ -9,6 +9,8 @@ import time
 import pytest
 
 from speechlab.contract import ERRORS
+from support.clients import KEY
+from support.sockets import read_all, read_until
 
 
 def sent_slowly(address: tuple[str, int], pieces: list[bytes], pause_s: float) -> tuple[bytes, float]:
@@ -71,30 +73,30 @@ LONG_HEADS = {
 
 
 @pytest.mark.parametrize("head", LONG_HEADS.values(), ids=LONG_HEADS)
-def test_a_head_that_is_too_long_is_431(terse, tools, head):
+def test_a_head_that_is_too_long_is_431(terse, head):
     with socket.create_connection(terse.http.address, timeout=20) as connection:
-        connection.sendall(head.replace(b"KEY", tools.key.encode()))
-        came = tools.read_all(connection)
+        connection.sendall(head.replace(b"KEY", KEY.encode()))
+        came = read_all(connection)
     assert came.startswith(b"HTTP/1.1 431 ")
     body = json.loads(came.partition(b"\r\n\r\n")[2])
     assert (body["name"], body["code"]) == ("ErrHeadTooLarge", ERRORS["ErrHeadTooLarge"].code)
     assert "4,096" in body["error"]
 
 
-def test_s115_a_head_that_is_too_long_for_a_handshake_is_no_handshake(terse, tools):
+def test_s115_a_head_that_is_too_long_for_a_handshake_is_no_handshake(terse):
     with socket.create_connection(terse.http.address, timeout=20) as connection:
         connection.sendall(b"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000)
-        came = tools.read_all(connection)
+        came = read_all(connection)
     assert came.startswith(b"HTTP/1.1 400 ")
     assert json.loads(came.partition(b"\r\n\r\n")[2])["name"] == "invalid_websocket_upgrade"
 
 
-def test_bodies_and_the_requests_before_do_not_count_as_head(terse, tools):
+def test_bodies_and_the_requests_before_do_not_count_as_head(terse):
     head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 3000 + b"\r\n\r\n"
     with socket.create_connection(terse.http.address, timeout=20) as connection:
         for _ in range(3):
             connection.sendall(head)
-            assert tools.read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+            assert read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
     text = "One two three. " * 300
     fields = {"voice_id": terse.voice("plain"), "text": text, "format": "wav", "x": "y" * 100_000}
     assert terse.http.speak(**fields).status == 200
@@ -106,13 +108,13 @@ def test_a_connection_that_says_nothing_is_closed(hasty):
     assert 0.3 < seconds < 15  # of twenty
 
 
-def test_the_second_request_of_a_connection_is_timed_as_well(hasty, tools):
+def test_the_second_request_of_a_connection_is_timed_as_well(hasty):
     with socket.create_connection(hasty.http.address, timeout=20) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert tools.read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+        assert read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
         time.sleep(0.8)  # idle between requests is something else
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert tools.read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
+        assert read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
         connection.sendall(b"GET /healthz HTT")
         assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
 

@@ -17,6 +17,8 @@ import urllib.request
 import pytest
 
 from speechlab.service import ServiceConfig, running, voice_uuid
+from support.clients import KEY, Http
+from support.staged import CANARY
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and flock")
 
@@ -88,22 +90,22 @@ def test_one_line_when_ready_and_a_clean_end(start, number):
     assert [event["event"] for event in events] == ["ready", "request", "stopped"]
 
 
-def test_a_given_key_is_not_repeated_and_shows_nowhere(start, tools):
-    key = f"sl:{tools.canary}-12345"
+def test_a_given_key_is_not_repeated_and_shows_nowhere(start):
+    key = f"sl:{CANARY}-12345"
     process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key)
     fields = process.ready()
     assert set(fields) == {"base_url", "ws_base_url"}
     base = fields["base_url"]
     assert get(base + "/tts/voices", key) == 200
     for path in ("/tts", f"/{key}", f"/tts/voices?api_key={key}"):
-        body = json.dumps({"voice_id": tools.canary, "text": tools.canary, "format": tools.canary}).encode()
+        body = json.dumps({"voice_id": CANARY, "text": CANARY, "format": CANARY}).encode()
         request = urllib.request.Request(base + path, body, {"Authorization": f"Bearer {key}"})
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=10)
     process.child.terminate()
     code, out, err = process.end()
     assert code == 0
-    assert tools.canary not in out + err
+    assert CANARY not in out + err
 
 
 def test_a_taken_port_is_said_plainly(start):
@@ -230,11 +232,11 @@ def test_the_door_holds_what_it_names():
 
 
 @pytest.mark.slow
-def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path, tools):
+def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
     blocked = tmp_path / "cache"
     blocked.write_text("a file where a folder is needed")
-    process = start("--port", "0", SPEECHLAB_CACHE_DIR=str(blocked), SPEECHLAB_SERVICE_API_KEY=tools.key)
-    http = tools.http(process.ready()["base_url"])
+    process = start("--port", "0", SPEECHLAB_CACHE_DIR=str(blocked), SPEECHLAB_SERVICE_API_KEY=KEY)
+    http = Http(process.ready()["base_url"])
     wav = http.speak(voice_id=voice_uuid("hibari", "heart"), text="This voice needs no cache.", format="wav")
     assert wav.status == 200
     reply = http.recognise(wav.body)

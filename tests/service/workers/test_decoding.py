@@ -19,6 +19,7 @@ from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
 from speechlab.service._workers.decoding import Decoders
+from support.clock import eventually
 from support.processes import newest_worker, own_workers
 
 RATE = 16_000
@@ -193,7 +194,7 @@ def test_several_at_once_each_get_their_own(decoders):
     assert one.running == 2
 
 
-def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, tools, error_body):
+def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, error_body):
     with stage(audio_seconds=4_000, decode_wall_s=0.3) as service:
         before = len(own_workers(MODULE))
         assert service.http.recognise(tone()).status == 200
@@ -203,10 +204,10 @@ def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, tools, error_b
         assert len(service.ears.calls) == 1
         assert service.http.recognise(tone()).status == 200
         assert len(own_workers(MODULE)) == before + 1
-    assert tools.eventually(lambda: len(own_workers(MODULE)) == before)
+    assert eventually(lambda: len(own_workers(MODULE)) == before)
 
 
-def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
+def test_a_stopping_service_does_not_wait_for_a_decoder(stage):
     with stage(audio_seconds=100_000, drain_s=0.2) as service:
         service.http.recognise(tone())
         worker = newest_worker(MODULE)
@@ -222,4 +223,4 @@ def test_a_stopping_service_does_not_wait_for_a_decoder(stage, tools):
         begun = time.monotonic()
     assert time.monotonic() - begun < 15
     thread.join(10)
-    assert tools.eventually(lambda: worker not in own_workers(MODULE))
+    assert eventually(lambda: worker not in own_workers(MODULE))

@@ -15,6 +15,8 @@ from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service import ServiceConfig, running, voice_uuid
 from speechlab.service._engines.engines import served_engines
 from speechlab.service._workers.reading import Readers
+from support.clients import KEY, Http
+from support.clock import eventually
 from support.processes import newest_worker, own_workers
 
 CANARY = "kanarienvogel"
@@ -146,14 +148,14 @@ def test_idle_readers_end_and_come_back(usual):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("workers", [0, 1])
-def test_voices_read_where_the_setting_says(tools, workers):
+def test_voices_read_where_the_setting_says(workers):
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     config = ServiceConfig(
-        port=0, api_keys=(tools.key,), engines=engines, recogniser="", translator="", read_workers=workers
+        port=0, api_keys=(KEY,), engines=engines, recogniser="", translator="", read_workers=workers
     )
     before = len(own_workers(MODULE))
     with running(config) as service:
-        http = tools.http(service.base_url)
+        http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": "Hello there.", "format": "wav"}
         spoken = http.speak(**fields)
         assert spoken.status == 200
@@ -167,16 +169,16 @@ def test_voices_read_where_the_setting_says(tools, workers):
             worker.kill()
             worker.wait(5)
             assert http.speak(**fields).body == spoken.body
-    assert tools.eventually(lambda: len(own_workers(MODULE)) == before)
+    assert eventually(lambda: len(own_workers(MODULE)) == before)
 
 
 @posix
 @pytest.mark.engines
-def test_a_crash_is_a_500_that_names_no_text(tools, error_body):
+def test_a_crash_is_a_500_that_names_no_text(error_body):
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
-    config = ServiceConfig(port=0, api_keys=(tools.key,), engines=engines, recogniser="", translator="")
+    config = ServiceConfig(port=0, api_keys=(KEY,), engines=engines, recogniser="", translator="")
     with running(config) as service:
-        http = tools.http(service.base_url)
+        http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": CANARY, "format": "wav"}
         assert http.speak(**fields).status == 200
         worker, replies = newest_worker(MODULE), []
