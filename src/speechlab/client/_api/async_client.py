@@ -260,11 +260,11 @@ class AsyncRawReplies:
 
     @described_as(AsyncClient.voices)
     async def voices(self) -> RawReply[VoiceCatalogue]:
-        return await self._client._list_voices()  # noqa: SLF001 - of the same room
+        return RawReply.from_reply(*await self._client._list_voices())  # noqa: SLF001 - of the same room
 
     @described_as(AsyncClient.perform)
     async def perform(self, operation: Operation[R]) -> RawReply[R]:
-        return await self._client._answer(operation)  # noqa: SLF001 - of the same room
+        return RawReply.from_reply(*await self._client._answer(operation))  # noqa: SLF001 - of the same room
 
 
 def _check_request(method: object, path: object, form: object, content: object, headers: object) -> None:

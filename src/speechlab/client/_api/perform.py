@@ -69,9 +69,10 @@ class Performer(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not what it should be.
         """
-        return (await self._answer(operation)).parse()
+        return (await self._answer(operation))[1]
 
-    async def _answer(self, operation: Operation[R]) -> RawReply[R]:
+    async def _answer(self, operation: Operation[R]) -> tuple[RawResponse, R]:
+        """The reply to an operation, and what it says."""
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
         memory, service, reply = Memory.from_settings(self._settings), "", None
@@ -88,7 +89,7 @@ class Performer(ClientBase):
             self._sender.totals.add(**operation.spent(result))
             if memory is not None:
                 await asyncio.to_thread(memory.keep_result, operation, service, reply, result)
-        return RawReply.from_reply(reply, result)
+        return reply, result
 
     async def _question(self, operation: Operation[Any]) -> Question | None:
         """An operation as the store knows it; None for a client without a store."""
@@ -104,9 +105,9 @@ class Performer(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        return (await self._list_voices()).parse()
+        return (await self._list_voices())[1]
 
-    async def _list_voices(self) -> RawReply[VoiceCatalogue]:
+    async def _list_voices(self) -> tuple[RawResponse, VoiceCatalogue]:
         memory, here = Memory.from_settings(self._settings), plain_url(self.base_url)
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, here)
@@ -114,12 +115,12 @@ class Performer(ClientBase):
                 raise nothing_is_sent("voices")
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
-            return RawReply.from_reply(reply, self._catalogue)
+            return reply, self._catalogue
         reply = await self._sender.send(voices_call(self._settings.timeout))
         self._catalogue = catalogue = read_catalogue(reply)
         if memory is not None:
             await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
-        return RawReply.from_reply(reply, catalogue)
+        return reply, catalogue
 
     async def identity(self) -> str:
         """Tell what the service is, for keys under which its results are kept.
