@@ -1,4 +1,4 @@
-"""Time and chance, as things that tests can replace."""
+"""Time and randomness, replaceable in tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a client takes the time from."""
+    """Source of time."""
 
     def monotonic(self) -> float:
         """Seconds that only go forward."""
@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class Random(Protocol):
-    """Where a client takes its jitter from."""
+    """Source of jitter."""
 
     def uniform(self, a: float, b: float, /) -> float:
         """A number from a to b."""

@@ -1,4 +1,4 @@
-"""What a client tells of its calls: records of time for results and errors, events for hooks, sums for bills."""
+"""Timings of results and errors, events for hooks, and sums of what was spent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("speechlab.client")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a call took, in seconds.
+    """Duration of a call and its parts, in seconds.
 
     Attributes:
         attempts: How often it was sent.
@@ -114,7 +114,7 @@ def attach_timing(error: SpeechLabError, timing: Timing) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """What has been spent through a client, as far as replies and requests tell.
+    """Sums of what was spent through a client, as far as requests and replies tell.
 
     Attributes:
         calls: Calls that succeeded.

@@ -1,4 +1,4 @@
-"""The API key, held so that it can be sent and nothing else.
+"""API keys that no variable view, traceback, pickle or log shows.
 
 Notebooks print variables, tracebacks show locals, pickles travel to workers, and logs are shared. A key that is a
 plain string gets into all of them, so it lives in a closure here: no attribute, repr, pickle or copy shows it.
@@ -83,7 +83,7 @@ class Secret:
 
 
 class NoSecret(Secret):
-    """What was given as a key and is no text; it is let go of, since it may hold a key all the same.
+    """Stands for a key that is not a text. The value itself is dropped, as it may contain a key.
 
     Args:
         kind: Name of its type.

@@ -1,1 +1,1 @@
-"""The clients, their faces for scripts, and what batches may ask of them."""
+"""The clients, their faces for scripts, and the functions that batches need."""

@@ -1,4 +1,4 @@
-"""The client: every operation of the contract, awaited. The synchronous one is a face of this."""
+"""The asynchronous client: every operation of the contract. The synchronous one is derived from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client is beside its operations: settings, connections, options, an end, and a way to other processes."""
+"""Settings, connections and pickling of a client: everything but its operations."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class ClientBase:
 
     @property
     def usage(self) -> CallTotals:
-        """What has been spent through this client and those made from it by ``with_options``."""
+        """Sums of all calls through this client and those made from it by ``with_options``."""
         return self._sender.totals.sums
 
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
@@ -156,7 +156,7 @@ class ClientBase:
 
 
 def _described(settings: Settings) -> dict[str, Any]:
-    """What may be pickled: everything but the key and the things that live in this process."""
+    """Settings as plain values, without the key and without objects of this process."""
     return {
         "base_url": settings.base_url,
         "ws_base_url": settings.ws_base_url,

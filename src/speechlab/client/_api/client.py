@@ -1,4 +1,4 @@
-"""The synchronous client, a face of the asynchronous one; and the ways from nothing to a client."""
+"""The synchronous client, and ``connect``."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Face(Generic[A_co]):
-    """What is used without ``await``: each call runs on the private loop, and the caller waits for it."""
+    """Base of everything that works without ``await``: calls run on the private loop while the caller waits."""
 
     def __init__(self, behind: A_co) -> None:
         self._async = behind

@@ -1,4 +1,4 @@
-"""What batches may ask of a client beside its operations: its loop, its events, what it knows of its service."""
+"""Functions that batches need of a client: its event loop, its events, and the identity of its service."""
 
 from __future__ import annotations
 

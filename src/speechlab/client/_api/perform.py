@@ -1,6 +1,6 @@
-"""What every call of a client goes through: the store, the service, the reading of the reply, the sums.
+"""Performing an operation: look it up in the store, or send it, read the reply, count and keep it.
 
-Here too is what calls ask of the catalogue: the voices, who the service is, and which voice is meant.
+The catalogue is here too, because names of voices and keys of the store are looked up in it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RawReply(RawResponse, Generic[T]):
     _value: T | None = field(default=None, repr=False)
 
     def parse(self) -> T:
-        """What the call without ``with_raw_response`` gives."""
+        """The result, as the call without ``with_raw_response`` returns it."""
         return cast("T", self._value)
 
     @classmethod

@@ -44,7 +44,7 @@ class _Portal:
 
     @property
     def is_here(self) -> bool:
-        """Whether the caller is the loop's own thread."""
+        """True on the loop's own thread."""
         return threading.get_ident() == self._thread.ident
 
     def stop(self) -> None:

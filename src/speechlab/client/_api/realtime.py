@@ -10,7 +10,7 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 
 
 class SpeechEvents(StreamFace[AsyncSpeechEvents]):
-    """What speaking one text gives: iterate for its events in order, or :meth:`collect` for a clip."""
+    """Events of one text: iterate for them in order, or :meth:`collect` a clip."""
 
     partial = mirrored(AsyncSpeechEvents.partial)
     timing = mirrored(AsyncSpeechEvents.timing)

@@ -1,4 +1,4 @@
-"""Starting the service process and waiting for its ready line, with an end to the waiting."""
+"""Start of the service process; waits for its ready line, with a timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The use of the embedded service: found if it runs, started if it does not, started again if it has stopped.
+"""A client's use of the embedded service: find it, start it, restart it after a crash.
 
 It is a process of its own, shared by all notebooks of a user, and ends when its last user has gone. Started again, it
 comes back at the same address and with the same key, so that clients that go on need not know; what was sent to the
@@ -97,7 +97,7 @@ class Lease:
         return _revived(self, pid)
 
     def explain(self) -> str:
-        """Why no answer may have come, and what to do."""
+        """Text for errors: why there may be no answer, and what to do."""
         if process_runs(self.service.pid):
             return f"the embedded service (process {self.service.pid}) runs; see its log, {self.state.log}"
         why = f" and was not started again: {self.trouble}" if self.trouble else ""

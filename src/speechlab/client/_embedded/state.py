@@ -1,4 +1,4 @@
-"""The embedded service as other processes of the user find it: a folder, and a description of what runs.
+"""The folder through which processes of a user share one embedded service.
 
 The folder is closed to everybody else:
 
@@ -85,11 +85,11 @@ class EmbeddedService:
             raise
 
     def is_ours(self) -> bool:
-        """Whether it runs the same code: another version, or another environment, may answer otherwise."""
+        """True if it runs this version of speechlab in this environment; others may answer otherwise."""
         return self.version == package_version() and self.python == sys.executable
 
     def answers(self) -> bool:
-        """Whether it is there and knows its key; a port may have passed to another program."""
+        """True if it answers to its key; its port may have passed to another program."""
         if not process_runs(self.pid):
             return False
         parts = urlsplit(self.base_url)
@@ -109,7 +109,7 @@ class EmbeddedService:
 
 
 def process_runs(pid: int) -> bool:
-    """Whether a process is there and has not ended; one that nobody has waited for yet has."""
+    """True if a process runs; a zombie does not."""
     import psutil
 
     try:
@@ -158,7 +158,7 @@ class StateDir:
             raise ServiceStartError(reason) from error
 
     def advice(self, reason: str) -> str:
-        """Why the folder is of no use, and what to do."""
+        """Text for errors: why the folder cannot be used, and what to do."""
         return (
             f"the folder {str(self.path)!r} cannot be used: {reason}; set {STATE_DIR_VARIABLE} to a folder of "
             "your own"

@@ -1,4 +1,4 @@
-"""Calls and the store: answered from it, kept in it, or, replaying, answered from it alone.
+"""The store of a client: calls are answered from it and kept in it; a replay uses nothing else.
 
 A kept call is what a batch keeps under the same key, and beside it how the reply came, so that replaying gives the
 same values to the last bit, the times that were measured included.
@@ -74,7 +74,7 @@ class Memory:
         return cls(settings.store, settings.mode, settings.pace)
 
     def recall(self, question: Question) -> tuple[Stored, dict[str, Any]] | None:
-        """What is kept of a call and how it came; None if it is to be made.
+        """The kept result of a call and how its reply came; None if the call is to be made.
 
         Raises:
             ReplayMiss: It is not kept, and calls are not made.
@@ -146,7 +146,7 @@ class Memory:
         self.keep(question, {"service": service}, {"body": body})
 
     def catalogue(self, base_url: str) -> tuple[str, Any]:
-        """Which service is replayed: that of this address, or else the one that was kept last.
+        """The service to be replayed: that of this address, or else the one that was kept last.
 
         Returns:
             Its identity, and the body of its catalogue.

@@ -1,4 +1,4 @@
-"""Why a call is not in the store: what it has in common with those that are."""
+"""Errors for calls that are not in the store, naming the difference to the nearest one that is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are recorded while they come, and recorded ones that come again."""
+"""Recording of streams for the store, and their replay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StreamBody(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether all of it has come."""
+        """True once all of it has come."""
 
     def pieces(self) -> AsyncIterator[bytes]:
         """The bytes as they arrive; WireError if they are cut short."""

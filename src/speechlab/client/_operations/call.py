@@ -1,4 +1,4 @@
-"""A call before it is sent and a reply after it has come, without any input or output."""
+"""HTTP requests and replies as data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds.
+    """Timeouts of a call, in seconds.
 
     Attributes:
         read: For the head of the reply, and for each piece of it.

@@ -1,4 +1,4 @@
-"""Replies that are errors, read as whatever they turn out to be: the agreed body, half of it, HTML, nothing."""
+"""Errors from replies, whatever their body is: the agreed JSON, half of it, HTML, or nothing."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _message(fields: dict[Any, Any], text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """What a person would read on an HTML page; other text as it is."""
+    """The visible text of an HTML page; other text as it is."""
     if "<" in text:
         title = _TITLE.search(text)
         text = html.unescape(_TAG.sub(" ", title.group(1) if title else text))

@@ -1,4 +1,4 @@
-"""An operation of the contract as one object; and methods that take what an operation is made of.
+"""The base of operations, and a decorator for methods that take the arguments of one.
 
 An operation knows its checked request, the parameters that its key in a store is made of, how it is sent, how its
 reply is read, and what is kept of it. Client, batch and store ask it, so that the same call has the same key in all
@@ -134,7 +134,7 @@ def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0)
 
 
 def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
-    """How long to wait.
+    """Timeouts for a call.
 
     Args:
         timeout: What the user set for the whole call, in seconds, or None.

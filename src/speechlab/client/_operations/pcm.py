@@ -10,7 +10,7 @@ from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.client._operations.speech import SpeechFacts
+    from speechlab.client._operations.speech import ExpectedSpeech
 
 _MAX_HEADER = 1 << 16
 _PCM, _EXTENSIBLE = 1, 0xFFFE
@@ -19,16 +19,16 @@ _PCM, _EXTENSIBLE = 1, 0xFFFE
 class SampleReader:
     """Cuts arriving bytes into clips of whole frames."""
 
-    def __init__(self, facts: SpeechFacts, content_type: str) -> None:
-        if facts.format not in {AudioFormat.PCM, AudioFormat.WAV}:
+    def __init__(self, expected: ExpectedSpeech, content_type: str) -> None:
+        if expected.format not in {AudioFormat.PCM, AudioFormat.WAV}:
             message = (
-                f"a stream of {facts.format} cannot be decoded in pieces; ask for format='wav' or 'pcm', or use "
+                f"a stream of {expected.format} cannot be decoded in pieces; ask for format='wav' or 'pcm', or use "
                 "collect() for the whole"
             )
             raise InvalidRequestError(message, parameter="format")
-        self._rate = pcm_rate(content_type, facts.sample_rate)
+        self._rate = pcm_rate(content_type, expected.sample_rate)
         self._channels = 1
-        self._in_header = facts.format is AudioFormat.WAV
+        self._in_header = expected.format is AudioFormat.WAV
         self._rest = b""
         self._left: int | None = None
 
@@ -85,7 +85,7 @@ class SampleReader:
 
 
 def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
-    """What a whole stream of PCM or WAV lacks by its own account, in words; empty where nothing is known to lack."""
+    """Text for errors: the part that a PCM or WAV stream lacks by its own header; empty if it is complete."""
     if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
         return "it ends within a sample" if len(data) % 2 else ""
     if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:

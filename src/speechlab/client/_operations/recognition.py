@@ -1,4 +1,4 @@
-"""Recognition as an operation, and the transcript that it gives."""
+"""Recognition: the operation and its result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNKNOWN_SIZE = 1 << 20
 
 @dataclass(frozen=True)
 class Transcript:
-    """What was said, and when where that was asked for (``vad="segments"``).
+    """Text of a recording, with times where they were asked for (``vad="segments"``).
 
     Attributes:
         text: All that was said; with segments their texts, joined as the language writes.
@@ -99,21 +99,6 @@ def _unspaced(character: str) -> bool:
     return (
         "\u2e80" <= character <= "\ud7a3" and not character >= "\uac00"
     ) or "\uff00" <= character <= "\uffef"
-
-
-def read_transcript(reply: RawResponse) -> Transcript:
-    """Read the reply of recognition; its fields tell which form it has, not what was asked for.
-
-    Raises:
-        ContractError: It has neither form.
-    """
-    parsed = RecognitionReply.parse(reply.json())
-    text = parsed.text
-    if parsed.segments is not None and not text:
-        text = join_texts([segment.text for segment in parsed.segments], parsed.language)
-    return Transcript(
-        text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +183,15 @@ class Transcribe(Operation[Transcript]):
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
 
     def read(self, reply: RawResponse) -> Transcript:
-        return read_transcript(reply)
+        parsed = RecognitionReply.parse(
+            reply.json()
+        )  # its fields tell which form it has, not what was asked for
+        text = parsed.text
+        if parsed.segments is not None and not text:
+            text = join_texts([segment.text for segment in parsed.segments], parsed.language)
+        return Transcript(
+            text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
+        )
 
     def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}

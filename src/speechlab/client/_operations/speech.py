@@ -1,4 +1,4 @@
-"""Synthesis as an operation, and the clip that it gives."""
+"""Synthesis: the operation and its result."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class SpeechClip(AudioClip):
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechFacts:
-    """What is known of a synthesis before its answer.
+class ExpectedSpeech:
+    """The speech that a reply should hold: what is needed to decode it.
 
     Attributes:
         text: What to say.
@@ -101,14 +101,14 @@ class SpeechFacts:
                 f"the service answered with {content_type or 'untyped'} that is not usable sound: {error}"
             )
         else:
-            facts = (data, content_type, self.voice_id, self.text, timing)
-            return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *facts)
+            came = (data, content_type, self.voice_id, self.text, timing)
+            return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *came)
         raise ContractError(message)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpeechOptions:
-    """How to speak, which is the same for texts spoken whole, streamed and in a realtime session.
+    """Options of speech, the same for texts spoken whole, streamed and in a realtime session.
 
     Args:
         voice: A voice of the catalogue, its id, or as much of its description as is unambiguous.
@@ -173,10 +173,10 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return {**asked, "sample_rate": rate, "temperature": request.temperature}
 
     @property
-    def facts(self) -> SpeechFacts:
-        """What is known of the audio before it comes."""
+    def expected(self) -> ExpectedSpeech:
+        """The speech that the reply should hold."""
         request, rate = self._checked
-        return SpeechFacts(request.text, request.voice_id, request.format, rate)
+        return ExpectedSpeech(request.text, request.voice_id, request.format, rate)
 
     def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._checked
@@ -186,7 +186,11 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         )
 
     def read(self, reply: RawResponse) -> SpeechClip:
-        return read_speech(reply, self.facts)
+        start = "" if reply.content_type.startswith("audio/") else reply.text[:2000]
+        check_audio_type(reply.content_type, start)
+        if not reply.content:
+            raise ContractError("the service answered 200 without a single byte of audio")
+        return self.expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
 
     def spent(self, result: SpeechClip) -> dict[str, float]:
         return spent_on_speech(self.text, len(result.encoded))
@@ -246,15 +250,3 @@ def check_audio_type(content_type: str, start: str = "") -> None:
     if content_type.endswith(("json", "xml")) or content_type.startswith("text/"):
         text = f"the service answered 200 with {content_type} in place of audio: {start[:200]!r}"
         raise ContractError(text, body=start[:2000])
-
-
-def read_speech(reply: RawResponse, facts: SpeechFacts) -> SpeechClip:
-    """Read the reply to ``POST /tts``.
-
-    Raises:
-        ContractError: It is not audio.
-    """
-    check_audio_type(reply.content_type, "" if reply.content_type.startswith("audio/") else reply.text[:2000])
-    if not reply.content:
-        raise ContractError("the service answered 200 without a single byte of audio")
-    return facts.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)

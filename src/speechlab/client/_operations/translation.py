@@ -1,4 +1,4 @@
-"""Translation as an operation, and what it gives, whole and in chunks."""
+"""Translation: the operation and its result, whole and in chunks."""
 
 from __future__ import annotations
 
@@ -118,35 +118,6 @@ def read_chunk(value: object) -> TranslationChunk:
     )
 
 
-def read_translation(reply: RawResponse, source_lang: str, target_lang: str) -> Translation:
-    """Read the reply of translation without a stream.
-
-    Args:
-        reply: The reply.
-        source_lang: What was asked for, for services that do not repeat it.
-        target_lang: The same.
-
-    Raises:
-        ContractError: It holds no translation.
-    """
-    parsed = TranslationReply.parse(reply.json())
-    choice = parsed.choices[0]
-    return Translation(
-        text=choice.message.content,
-        id=parsed.id,
-        model=parsed.model,
-        source_lang=parsed.source_lang or source_lang,
-        target_lang=parsed.target_lang or target_lang,
-        transcription=parsed.transcription,
-        finish_reason=choice.finish_reason,
-        usage=parsed.usage,
-        balance=parsed.balance,
-        created=parsed.created,
-        timing=reply.timing,
-        reply=parsed,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Translate(Operation[Translation]):
     """Translate a text (section 4.5 of the contract).
@@ -191,7 +162,22 @@ class Translate(Operation[Translation]):
         return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
 
     def read(self, reply: RawResponse) -> Translation:
-        return read_translation(reply, self.source_lang, self.target_lang)
+        parsed = TranslationReply.parse(reply.json())
+        choice = parsed.choices[0]
+        return Translation(
+            text=choice.message.content,
+            id=parsed.id,
+            model=parsed.model,
+            source_lang=parsed.source_lang or self.source_lang,
+            target_lang=parsed.target_lang or self.target_lang,
+            transcription=parsed.transcription,
+            finish_reason=choice.finish_reason,
+            usage=parsed.usage,
+            balance=parsed.balance,
+            created=parsed.created,
+            timing=reply.timing,
+            reply=parsed,
+        )
 
     def spent(self, result: Translation) -> dict[str, float]:
         usage = result.usage

@@ -1,4 +1,4 @@
-"""Getting a configured realtime connection: dialling again while that is free, then ``session.update``."""
+"""Connecting and configuring a realtime session; connecting is retried, because it costs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPEN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RealtimeConfig:
-    """What a session is configured with: once, for all of its texts.
+    """Checked settings of a session, the same for all of its texts.
 
     Attributes:
         settings: What ``session.update`` says.
@@ -47,7 +47,7 @@ class RealtimeConfig:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RealtimeOptions(SpeechOptions):
-    """How a realtime session speaks.
+    """Options of a realtime session.
 
     Args:
         audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let

@@ -1,21 +1,21 @@
-"""One text of a realtime session, as its reader sees it, for ``await``."""
+"""Events of one text of a realtime session, for ``await``."""
 
 from __future__ import annotations
 
 import asyncio
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing
-from speechlab.client._operations.speech import SpeechFacts, spent_on_speech
+from speechlab.client._operations.speech import ExpectedSpeech, spent_on_speech
 from speechlab.client._realtime.synthesis import AudioDelta, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from types import TracebackType
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
@@ -45,11 +45,11 @@ class Job:
         self._ended: float | None = None
 
     def begin(self, slot: Slot) -> None:
-        """Its turn has come."""
+        """Start counting the time: its turn has come."""
         self._sent = slot.started
 
     def came(self, frame: str | bytes) -> None:
-        """Write down a message as it came."""
+        """Record a message, with its time."""
         now = self._clock.monotonic()
         self.frames.append((round(now - (self._sent or now), 6), frame))
 
@@ -60,23 +60,23 @@ class Job:
         self.events.put_nowait(event)
 
     def end(self) -> None:
-        """All of it has come."""
+        """Tell the reader that the text is complete."""
         if self._finish():
             if self.recorded is None:
                 self._sender.totals.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
-        """It has come to a bad end."""
+        """Tell the reader of the failure."""
         if self._finish():
             self.events.put_nowait(error)
 
     def may_be_counted(self) -> None:
-        """The text was sent, and nobody knows what became of it."""
+        """Count the text as possibly metered: it was sent, and its outcome is unknown."""
         self._sender.totals.add(possibly_metered=1)
 
     def stop_clock(self) -> None:
-        """What follows is no part of the time that it took."""
+        """Stop counting the time."""
         self._ended = self._clock.monotonic() if self._ended is None else self._ended
 
     def _finish(self) -> bool:
@@ -94,21 +94,21 @@ class Job:
         return Timing(1, now - self._began, first, sent - self._began, None)
 
     def give_up(self) -> None:
-        """Nobody reads it any more."""
+        """Cancel it: nobody reads it any more."""
         if not self.over:
             self.fail(ConfigurationError("the events of this text were closed"))
             if self.task is not None:
                 self.task.cancel()
 
 
-class AsyncSpeechEvents:
-    """What speaking one text gives: iterate for its events in order, or :meth:`collect` for a clip."""
+class AsyncSpeechEvents(AsyncClosable):
+    """Events of one text: iterate for them in order, or :meth:`collect` a clip."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._error: SpeechLabError | None = None
         self._ended = False
-        # Who drops it unread wants no more of it: the service should not go on speaking.
+        # If the events are garbage-collected, cancel the synthesis.
         weakref.finalize(self, _drop, asyncio.get_running_loop(), job).atexit = False
 
     @property
@@ -168,21 +168,13 @@ class AsyncSpeechEvents:
         assert job.config is not None  # it is set before the first event
         settings = job.config.settings
         rate = (start.sample_rate if start else None) or job.config.sample_rate
-        facts = SpeechFacts(job.text, settings.voice_id, AudioFormat(settings.format), rate)
+        expected = ExpectedSpeech(job.text, settings.voice_id, AudioFormat(settings.format), rate)
         kind = start.content_type if start else ""
-        return await asyncio.to_thread(facts.decode, self.partial, kind, self.timing)
+        return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
 
     async def aclose(self) -> None:
         """Stop it if it is not over; the service stops working for it."""
         self._job.give_up()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         state = "over" if self._job.over else "running"

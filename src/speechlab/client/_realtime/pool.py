@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from speechlab.client._closable import AsyncClosable
 from speechlab.client._operations.operation import takes
 from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._settings.settings import check_number
@@ -14,7 +15,6 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.session import AsyncRealtimeSession
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RealtimeText(RealtimeOptions):
-    """A text, and how a session is to speak it.
+    """A text, with the options of the session that is to speak it.
 
     Args:
         text: What to say, whole; at most 5,000 characters.
@@ -32,13 +32,13 @@ class RealtimeText(RealtimeOptions):
 
     @property
     def options(self) -> RealtimeOptions:
-        """What the session is opened with."""
+        """The options without the text."""
         return RealtimeOptions(
             **{option.name: getattr(self, option.name) for option in fields(RealtimeOptions)}
         )
 
 
-class AsyncRealtimePool:
+class AsyncRealtimePool(AsyncClosable):
     """Realtime sessions that are opened as they are needed and used again for texts of the same settings.
 
     Use it as ``async with``, and call :meth:`say` from as many tasks as there are texts.
@@ -111,14 +111,6 @@ class AsyncRealtimePool:
         self._idle.clear()
         for session in tuple(self._sessions):
             await self._discard(session)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._sessions)} of {self._size} sessions)"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import attach_timing
 from speechlab.client._operations.operation import sendable
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
@@ -30,7 +31,6 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._transport.limiter import Slot
@@ -44,7 +44,7 @@ _USAGE_S = 20.0
 _THROTTLED = {RealtimeCode.RATE_LIMITED, RealtimeCode.SERVICE_RATE_LIMITED}
 
 
-class AsyncRealtimeSession:
+class AsyncRealtimeSession(AsyncOpenable):
     """A realtime session: several texts, one voice, one connection.
 
     Use it as ``async with``. Texts are spoken one after the other; several may be given at once.
@@ -64,12 +64,12 @@ class AsyncRealtimeSession:
 
     @property
     def info(self) -> SessionInfo | None:
-        """What the service says of the session: its id, rate, model; None before it is open."""
+        """The service's description of the session: id, rate, model; None before it is open."""
         return self._info
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection, as far as is known."""
+        """True while there is a connection, as far as is known."""
         return self._socket is not None and self._socket.is_open
 
     async def open(self) -> None:
@@ -146,15 +146,6 @@ class AsyncRealtimeSession:
             worker.cancel()
             await asyncio.wait({worker})
         await self._hang_up()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self.is_open else "not connected"

@@ -51,7 +51,7 @@ RealtimeEvent = AudioStart | AudioDelta | AudioDone | Usage
 
 
 class Phase(StrEnum):
-    """How far a text has come."""
+    """Progress of a text."""
 
     SENT = "sent"
     """Waiting for the start of the audio."""

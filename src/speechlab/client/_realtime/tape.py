@@ -1,4 +1,4 @@
-"""Realtime texts and the store: their messages as they came, each with its time."""
+"""Recording and replay of realtime texts: their messages, each with its time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RealtimeTape:
-    """What a session keeps and plays again; nothing, for a client without a store.
+    """Recorder and player of a session; does nothing for a client without a store.
 
     Args:
         settings: Settings of the client.
@@ -38,7 +38,7 @@ class RealtimeTape:
         return Question(operation, {**asked, **more}, await self._identity())
 
     async def session(self, config: RealtimeConfig) -> SessionInfo | None:
-        """What the service said of a session with these settings; None if one has to be opened.
+        """The kept description of a session with these settings; None if one has to be opened.
 
         Raises:
             ReplayMiss: There was none.

@@ -1,4 +1,4 @@
-"""Where a key is looked for when none is given: environment, ``.env``, the system's keyring, and the user."""
+"""Lookup of the API key: environment, ``.env``, the system's keyring, and the user."""
 
 from __future__ import annotations
 

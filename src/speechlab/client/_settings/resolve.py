@@ -1,4 +1,4 @@
-"""How settings are found: arguments, then environment, then the embedded service."""
+"""Lookup of settings: arguments, then environment, then the embedded service."""
 
 from __future__ import annotations
 

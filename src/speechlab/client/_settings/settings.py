@@ -1,4 +1,4 @@
-"""Where a client sends to and how it behaves: arguments before environment, checked once."""
+"""The settings of a client, checked once."""
 
 from __future__ import annotations
 

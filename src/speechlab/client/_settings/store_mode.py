@@ -1,4 +1,4 @@
-"""Which store a client uses and how: arguments, then ``SPEECHLAB_MODE``."""
+"""Store and mode of a client: arguments, then ``SPEECHLAB_MODE``."""
 
 from __future__ import annotations
 

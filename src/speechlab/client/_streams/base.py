@@ -1,4 +1,4 @@
-"""What streams have in common.
+"""The base of streams.
 
 A stream opens its connection when it is entered, or at the first piece. Leaving it early closes the connection, which
 stops the service's work.
@@ -10,8 +10,9 @@ import asyncio
 import weakref
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
 from speechlab.client._memory.memory import Memory
 from speechlab.client._memory.tape import Tape, TapedBody
@@ -20,7 +21,6 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from types import TracebackType
 
     from speechlab.client._memory.memory import Question
     from speechlab.client._memory.tape import StreamBody
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     """Tells how the store knows an operation; None for clients without a store."""
 
 
-class Stream:
+class Stream(AsyncOpenable):
     """Opening, reading and closing, the same for both kinds."""
 
     def __init__(self, sender: Sender, question_of: QuestionOf) -> None:
@@ -103,19 +103,6 @@ class Stream:
             self._closed = True
             if self._body is not None:
                 await self._body.close()
-
-    async def open(self) -> None:
-        """Send the request, and wait until the service begins to answer."""
-        raise NotImplementedError
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _check_open(self) -> None:
         if self._closed:

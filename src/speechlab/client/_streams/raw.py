@@ -1,15 +1,15 @@
-"""Streams as they came: the head of the reply, its bytes, and the stream that is read from them."""
+"""Raw replies of streams: the head, the bytes, and the stream that is read from them."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
+from speechlab.client._closable import AsyncOpenable
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from types import TracebackType
 
     from speechlab.client._events import Timing
     from speechlab.client._memory.tape import StreamBody
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-class AsyncRawStream(Generic[S]):
+class AsyncRawStream(AsyncOpenable, Generic[S]):
     """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
 
     Use it as ``async with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
@@ -119,15 +119,6 @@ class AsyncRawStream(Generic[S]):
     async def aclose(self) -> None:
         """Close the connection; the service stops working for it."""
         await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stream!r})"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from speechlab.audio import AudioClip
-    from speechlab.client._operations.speech import SpeechFacts, StreamSpeech
+    from speechlab.client._operations.speech import ExpectedSpeech, StreamSpeech
     from speechlab.client._streams.base import QuestionOf
     from speechlab.client._transport.sender import Sender
 
@@ -32,7 +32,7 @@ class AsyncSpeechStream(Stream):
     def __init__(self, sender: Sender, prepare: Prepare, question_of: QuestionOf) -> None:
         super().__init__(sender, question_of)
         self._prepare = prepare
-        self._facts: SpeechFacts | None = None
+        self._expected: ExpectedSpeech | None = None
         self._audio: list[bytes] = []
         self._ended = False
 
@@ -59,7 +59,7 @@ class AsyncSpeechStream(Stream):
         if self._body is not None:
             return
         operation = await self._prepare()
-        self._facts = operation.facts
+        self._expected = operation.expected
         body = await self._open(operation)
         try:
             media_type = self.content_type.partition(";")[0].strip().lower()
@@ -83,7 +83,9 @@ class AsyncSpeechStream(Stream):
             if piece is not None:
                 self._audio.append(piece)
                 return piece
-            lacks = what_is_missing(self._facts.format, self.partial) if self._facts and self._audio else ""
+            lacks = (
+                what_is_missing(self._expected.format, self.partial) if self._expected and self._audio else ""
+            )
             if not lacks:
                 await self._finish()
                 raise StopAsyncIteration
@@ -106,8 +108,8 @@ class AsyncSpeechStream(Stream):
         await self.aclose()
         if not self._audio:
             raise ContractError("the service answered 200 without a single byte of audio")
-        if self._facts is not None:
-            await self._settle(spent_on_speech(self._facts.text, len(self.partial)))
+        if self._expected is not None:
+            await self._settle(spent_on_speech(self._expected.text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
         """The sound as it comes, in short clips; for the formats pcm and wav.
@@ -119,8 +121,8 @@ class AsyncSpeechStream(Stream):
             StreamTruncatedError: The connection broke.
         """
         await self.open()
-        assert self._facts is not None
-        reader = SampleReader(self._facts, self.content_type)
+        assert self._expected is not None
+        reader = SampleReader(self._expected, self.content_type)
         if self._audio:  # what has been taken as bytes or clips already is not given again
             reader.feed(self.partial)
         async for piece in self:
@@ -136,8 +138,8 @@ class AsyncSpeechStream(Stream):
         """
         async for _ in self:
             pass
-        assert self._facts is not None
-        return await asyncio.to_thread(self._facts.decode, self.partial, self.content_type, self.timing)
+        assert self._expected is not None
+        return await asyncio.to_thread(self._expected.decode, self.partial, self.content_type, self.timing)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "not open" if self._body is None else "open"

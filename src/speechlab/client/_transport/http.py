@@ -1,4 +1,4 @@
-"""The HTTP library, behind one small door.
+"""Adapter of the HTTP library.
 
 Everything that it raises is turned into :class:`WireError` here, and the original is dropped: its traceback runs
 through frames that hold the Authorization header, and a notebook prints the locals of tracebacks.
@@ -60,12 +60,12 @@ _REMEDIES = {
 
 
 def is_untrusted(text: str) -> bool:
-    """Whether a failure is about the certificate of the service, which trying again does not change."""
+    """True if a failure is about the service's certificate; trying again does not change that."""
     return "CERTIFICATE_VERIFY_FAILED" in text
 
 
 def remedy(text: str) -> str:
-    """What to do about a certificate that is refused with this text."""
+    """Advice for a certificate that was refused with this text."""
     return next(advice for word, advice in _REMEDIES.items() if word in text)
 
 
@@ -77,7 +77,7 @@ def without_trace(error: BaseException) -> BaseException:
 
 
 class Sent:
-    """Whether a request has been sent in full."""
+    """Flag that is set when a request has been sent in full."""
 
     def __init__(self) -> None:
         self.done = False
@@ -120,7 +120,7 @@ class Reply:
         self.ended = True
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
-        """What can be had of the body of an error: at most so many bytes, and no complaint if it is cut short."""
+        """The start of an error's body; no failure if it is cut short."""
         content = b""
         with suppress(WireError):
             async for piece in self.pieces():

@@ -1,4 +1,4 @@
-"""Interrupts that reach an ``await`` in a cell at once.
+"""Delivery of interrupts to an ``await`` in a cell, at once.
 
 IPython cancels the cell from its signal handler, which does not wake the event loop: a loop that waits for a reply
 would find out when the reply comes. While something is waited for there, the loop turns over a few times a second.

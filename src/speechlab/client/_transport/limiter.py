@@ -1,4 +1,4 @@
-"""How many calls at once, learned from the answers.
+"""The number of calls at once, adapted to the answers.
 
 Rate limits are not published, so the limit adapts: it grows by one in each round of successes, and shrinks by 0.7
 when the service says 429, once for each round trip (a refusal of something that was sent before the last shrinking

@@ -1,4 +1,4 @@
-"""When a call that failed is sent again, and after how long. The only place where anything is repeated."""
+"""Retries: whether and when a failed call is sent again. Nothing is repeated anywhere else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_500_RETRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How one sending of a call failed.
+    """Failure of one attempt.
 
     Attributes:
         error: What to raise if it is not repeated.
@@ -39,7 +39,7 @@ class Failure:
 
     @property
     def throttled(self) -> bool:
-        """Whether it says that there is too much at once."""
+        """True if the service says that there is too much at once."""
         return self.status in {429, 503}
 
 

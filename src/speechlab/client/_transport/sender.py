@@ -1,4 +1,4 @@
-"""One call from beginning to end: a place under the limit, sending, judging, waiting, sending again.
+"""One call from beginning to end: wait for a place under the limit, send, judge, wait, send again.
 
 It knows HTTP, retries, limits and time, and nothing of voices or transcripts. It lives on one event loop.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from speechlab.client._events import CallEvent, RunningTotals, Timing, attach_timing, emit, server_timing_s
 from speechlab.client._operations.call import HttpCall, RawResponse
@@ -29,15 +29,9 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from speechlab.client._closable import AsyncClosable
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.limiter import CallLimit
-
-
-class Closable(Protocol):
-    """Something that a client closes when it is closed itself."""
-
-    async def aclose(self) -> None:
-        """Close it."""
 
 
 class ConnectionPool:
@@ -48,7 +42,7 @@ class ConnectionPool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
-        self.sessions: set[Closable] = set()
+        self.sessions: set[AsyncClosable] = set()
         """Realtime sessions, which end with their client."""
 
     def wire(self, settings: Settings) -> Wire:
@@ -94,7 +88,7 @@ class ConnectionPool:
 
 
 class Progress:
-    """What is being measured while a call runs."""
+    """Measurements of a running call."""
 
     def __init__(self, settings: Settings, call: HttpCall) -> None:
         self.clock = settings.clock
@@ -144,7 +138,7 @@ class ReplyStream:
 
     @property
     def ended(self) -> bool:
-        """Whether all of the body has come."""
+        """True once all of the body has come."""
         return self._reply.ended
 
     def pieces(self) -> AsyncIterator[bytes]:
@@ -251,7 +245,7 @@ class Sender:
         return 0 if self.settings.lease is None else self.settings.lease.service.pid
 
     async def revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
-        """Whether the call failed because the embedded service had stopped, and it is there again.
+        """Restart the embedded service if the call failed because it had stopped; True if it is there again.
 
         Only what was not sent in full is sent again; the time that the start takes does not count as the call's.
         """

@@ -1,4 +1,4 @@
-"""The WebSocket library, behind one small door.
+"""Adapter of the WebSocket library.
 
 As with HTTP, what the library raises is dropped and an error of ours raised in its place: its frames hold the header
 with the key, and a notebook prints the locals of tracebacks.
@@ -77,7 +77,7 @@ class Socket:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither side has begun to close it, as far as is known."""
+        """True until one side has begun to close it, as far as is known."""
         from websockets import State
 
         return self._connection.state is State.OPEN
