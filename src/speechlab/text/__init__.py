@@ -1,9 +1,9 @@
 """Text made comparable: normalisers, tokenisers and readings for English, Japanese and Chinese.
 
 Each normaliser is a named pipeline of steps with a version and a content hash, and can explain what it did.
-A reading is Japanese text as it is spoken, in kana. This room is not about scores (those are in ``metrics``) and
-never talks to a service or loads a model; dictionaries are loaded on first use.
-Used by ``metrics``, ``evaluate``, ``datasets`` and the engines that need readings.
+A reading is Japanese text as it is spoken, in kana. The table of languages is here, too. This room is not about
+scores (those are in ``metrics``) and never talks to a service or loads a model; dictionaries are loaded on first use.
+Used by the client, ``metrics``, ``evaluate`` and the command line.
 """
 
 from speechlab._door import name_after

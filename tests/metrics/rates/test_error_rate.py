@@ -1,5 +1,6 @@
 """Error rates against jiwer, to the last digit, and the policies of our own."""
 
+import itertools
 import math
 import pickle
 import random
@@ -137,6 +138,24 @@ def test_results_travel():
         result.signature,
         result.insertions,
     )
+
+
+QUESTIONS = ("rate", "counts_by_utterance", "alignments", "match_error_rate")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(QUESTIONS)), ids="-".join)
+@pytest.mark.parametrize("counts", ["levenshtein", "sclite"])
+def test_answers_do_not_depend_on_the_order_of_questions(order, counts):
+    texts = ["a b c d", "", "a  b", "x"], ["a x c", "y", "a b", ""]
+    result = error_rate(*texts, counts=counts)
+    for question in order:
+        getattr(result, question)
+        again = pickle.loads(pickle.dumps(result))  # whatever is known already
+        assert again.alignments == result.alignments
+        assert again.counts_by_utterance.tolist() == result.counts_by_utterance.tolist()
+    assert result.counts_by_utterance.tolist() == [list(one.tally) for one in result.alignments]
+    assert result.errors_by_utterance.tolist() == result.counts_by_utterance[:, 1:].sum(axis=1).tolist()
+    assert result.lengths_by_utterance.tolist() == result.counts_by_utterance[:, :3].sum(axis=1).tolist()
 
 
 def test_no_utterances_have_no_rate():
