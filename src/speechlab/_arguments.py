@@ -65,6 +65,11 @@ def plain_number(value: Any) -> Any:
     return 0.0 if isinstance(number, float) and number == 0 else number
 
 
+def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
+    """The error for an argument that is not allowed, with what is."""
+    return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
+
+
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
     """Text for columns that a table does not have: which they are, and which it has.
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from speechlab.batch._keeping import KEEPING_DEFAULTS, KeepingOptions
+from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.batch._plan.operations import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
 )
-from speechlab.batch._plan.parameters import defaults_of, types_of
-from speechlab.batch._run.options import RUN_DEFAULTS, RunOptions
+from speechlab.batch._plan.parameters import types_of
+from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
+from speechlab.batch._run.progress import Watcher
+from speechlab.batch._run.rules import Budget
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -21,6 +25,54 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _NEEDED = re.compile(r"Required\[(.*)\]")
+
+
+class _Option(NamedTuple):
+    """The default of an option, and what is allowed where no row and no operation has to be known to tell."""
+
+    default: Any = None
+    fits: Callable[[Any], bool] = bool
+    allowed: str = ""
+
+
+def _is_count(value: object) -> bool:
+    return is_whole_number(value) and value >= 1
+
+
+def _is_share(value: object) -> bool:
+    return value is None or (is_number(value) and 0 <= value <= 1)
+
+
+_OPTIONS = {
+    "text": _Option("text"),
+    "audio": _Option("audio"),
+    "voice": _Option("voice"),
+    "format": _Option("flac"),
+    "vad": _Option("off"),
+    "keywords": _Option(()),
+    "repeat": _Option(0, lambda value: is_whole_number(value) and value >= 0, "a whole number of at least 0"),
+    "store": _Option(None, is_store, STORES_ALLOWED),
+    "prefix": _Option("", lambda value: isinstance(value, str), "a string"),
+    "chunk_rows": _Option(CHUNK_ROWS, _is_count, "a whole number of at least 1"),
+    "concurrency": _Option(DEFAULT_CONCURRENCY, _is_count, "a whole number of at least 1"),
+    "progress": _Option(
+        True,
+        lambda value: isinstance(value, bool | Watcher) or callable(value),
+        "True, False, a function of (calls done, calls in all), or a watcher such as BatchPreview()",
+    ),
+    "on_error": _Option("row", lambda value: value in ("row", "raise"), "'row' or 'raise'"),
+    "retry_failed": _Option(True, lambda value: isinstance(value, bool), "True or False"),
+    "max_error_share": _Option(0.5, _is_share, "a number from 0 to 1, or None"),
+    "budget": _Option(
+        None, lambda value: isinstance(value, Budget | None), "a speechlab.batch.Budget, or None"
+    ),
+    "rate": _Option(
+        None,
+        lambda value: value is None or (is_number(value) and value > 0),
+        "a number of calls per second above 0, or None",
+    ),
+}
+"""What is not None if it is not given, or is checked before anything is asked."""
 
 
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, total=False):
@@ -83,39 +135,42 @@ def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
     return function
 
 
-def sort_options(what: str, options: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
-    """Sort the options of a call by the lists that they stand in.
+def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
+    """Check the options of a call, and sort them by the lists that they stand in.
 
     Args:
         what: What was called, for the message.
-        options: The options.
+        given: The options.
         *lists: TypedDicts, each naming some of the options allowed.
 
     Returns:
-        For each list, those of its options that were given.
+        For each list all of its options, with the defaults of those that were not given.
 
     Raises:
-        InvalidRequestError: An option is unknown, or one that is needed is missing.
+        InvalidRequestError: An option is unknown, needed and missing, or not allowed.
     """
-    known = {name: default for typed in lists for name, default in _defaults(typed).items()}
-    if unknown := sorted(set(options) - set(known)):
+    known = {name: default for options in lists for name, default in _defaults(options).items()}
+    if unknown := sorted(set(given) - set(known)):
         message = (
             f"{', '.join(map(repr, unknown))} is no option of {what}; they are {', '.join(sorted(known))}"
         )
         raise InvalidRequestError(message, parameter=unknown[0])
     for name, default in known.items():
-        if default is inspect.Parameter.empty and name not in options:
+        if default is inspect.Parameter.empty and name not in given:
             message = f"{what} needs {name}: a value for all rows, or the name of a column"
             raise InvalidRequestError(message, parameter=name)
-    return tuple(
-        {name: options[name] for name in typed.__annotations__ if name in options} for typed in lists
-    )
+    for name, value in given.items():
+        option = _OPTIONS.get(name, _Option())
+        if option.allowed and not option.fits(value):
+            raise refused(name, value, option.allowed)
+    complete = {**known, **given}
+    return tuple({name: complete[name] for name in options.__annotations__} for options in lists)
 
 
+@cache
 def _defaults(options: type) -> dict[str, Any]:
     """The defaults of a list of options; ``Parameter.empty`` for those that are needed."""
-    values = {**defaults_of(options), **KEEPING_DEFAULTS, **RUN_DEFAULTS}
     return {
-        name: inspect.Parameter.empty if _NEEDED.fullmatch(kind) else values[name]
+        name: inspect.Parameter.empty if _NEEDED.fullmatch(kind) else _OPTIONS.get(name, _Option()).default
         for name, kind in types_of(options).items()
     }

@@ -1,72 +1,228 @@
 """The work of a batch, written once: plan a table, run the plan, join its table.
 
-How the caller waits, by blocking or by ``await``, is handed in.
+How the caller waits, by blocking or by ``await``, is handed in. Progress is shown where the caller's output is: by
+its thread, or on its loop.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from concurrent.futures import wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab.batch._arguments import sort_options
 from speechlab.batch._history.run import Run
-from speechlab.batch._keeping import KeepingOptions, keeping_options
+from speechlab.batch._keeping import KeepingOptions, opened
 from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.options import RunOptions, run_options
+from speechlab.batch._run.options import RunOptions
+from speechlab.batch._run.pace import paced
+from speechlab.batch._run.progress import Display
+from speechlab.batch._run.window import lend_places
 from speechlab.batch._table.assemble import join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
+from speechlab.client import AsyncClient, Client, begin, remember_service, replaying_from, telling
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     import pandas as pd
 
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.source import Table
     from speechlab.batch._plan.step import RowStep
-    from speechlab.batch._waiting import Waiting
+    from speechlab.client import VoiceCatalogue
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_LOOK_S = 0.05
+"""How often a blocked thread looks at the client's loop, and shows progress."""
+_SHOW_S = 0.1
+_END_S = 10.0
+"""How long an interrupted run may take to end."""
 
 
-async def plan_table(waiting: Waiting, kind: type[RowStep], table: Table, options: Mapping[str, Any]) -> Plan:
+class Blocking:
+    """Waiting by blocking the caller's thread; calls are made on the client's loop.
+
+    ``ask`` puts a question to the service, ``compute`` does work that makes no calls, and ``perform`` makes the
+    calls of an execution and shows its progress. None of them suspends, so that :func:`waited` needs no loop.
+    """
+
+    def __init__(self, lab: object) -> None:
+        if not isinstance(lab, Client):
+            message = (
+                f"lab is {lab!r}; give a Client, as sl.connect() does; with an AsyncClient, await the functions "
+                "that begin with a, such as sl.batch.atranslate"
+            )
+            raise InvalidRequestError(message, parameter="lab")
+        self._lab = lab
+
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        future = begin(self._lab, question)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        return function()
+
+    async def perform(self, execution: Execution) -> None:
+        display = _display(execution)
+        future = begin(self._lab, lambda lab: _perform(execution, lab))
+        try:
+            while wait([future], _LOOK_S).not_done:
+                display.show()
+            future.result()
+        except BaseException as error:
+            # an interrupt, or the user's function of progress failed: let nothing go on unseen
+            interrupted = isinstance(error, KeyboardInterrupt)
+            reason = "someone interrupted it" if interrupted else "showing progress failed"
+            execution.stop.set(reason, "interrupted")
+            if wait([future], _END_S).done and interrupted:
+                future.result()  # what kept the run from ending well is told in place of the interrupt
+            raise
+        finally:
+            future.cancel()
+            with suppress(Exception):
+                display.close()
+
+
+class Awaiting:
+    """Waiting on the caller's loop, which goes on meanwhile; the same methods, and they suspend."""
+
+    def __init__(self, lab: object) -> None:
+        if not isinstance(lab, AsyncClient):
+            message = (
+                f"lab is {lab!r}; give an AsyncClient; "
+                "with a Client, call the functions without an a before them"
+            )
+            raise InvalidRequestError(message, parameter="lab")
+        self._lab = lab
+
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        return await question(self._lab)
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        return await asyncio.to_thread(function)
+
+    async def perform(self, execution: Execution) -> None:
+        display = _display(execution)
+        task = asyncio.create_task(_perform(execution, self._lab))
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=_SHOW_S)
+                display.show()
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with suppress(Exception):
+                display.close()
+
+
+Waiting = Blocking | Awaiting
+"""The way in which the caller of a batch waits."""
+
+
+def waited(
+    work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
+    lab: Client,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Do work with a synchronous client, and block until it is done."""
+    running = work(Blocking(lab), *args, **kwargs)
+    try:
+        running.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    running.close()
+    raise RuntimeError("work that blocks must not wait for a loop")
+
+
+async def awaited(
+    work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
+    lab: AsyncClient,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Do work with an asynchronous client."""
+    return await work(Awaiting(lab), *args, **kwargs)
+
+
+async def plan_table(waiting: Waiting, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
     """Plan an operation over a table."""
-    parameters, keeping = sort_options(kind.operation, options, kind.parameters, KeepingOptions)
-    return await _planned(waiting, kind, table, parameters, keeping)
+    parameters, keeping = sort_options(kind.operation, given, kind.parameters, KeepingOptions)
+    return await _plan(waiting, kind, table, parameters, keeping)
 
 
-async def run_plan(waiting: Waiting, plan: Plan, options: Mapping[str, Any]) -> Run:
+async def run_plan(waiting: Waiting, plan: Plan, given: Mapping[str, Any]) -> Run:
     """Run a plan; its table is written down, and not kept in memory."""
-    (how,) = sort_options("a run", options, RunOptions)
-    execution = Execution(check_plan(plan), run_options(how), keep=False)
+    (options,) = sort_options("a run", given, RunOptions)
+    execution = Execution(check_plan(plan), options, keep=False)
     await waiting.perform(execution)
     execution.finish()
     return Run(execution.record, plan.store)
 
 
 async def make_table(
-    waiting: Waiting, kind: type[RowStep], table: Table, options: Mapping[str, Any]
+    waiting: Waiting, kind: type[RowStep], table: Table, given: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Plan an operation over a table, run the plan, and join its table."""
-    parameters, keeping, how = sort_options(
-        kind.operation, options, kind.parameters, KeepingOptions, RunOptions
-    )
-    checked = run_options(how)
-    execution = Execution(await _planned(waiting, kind, table, parameters, keeping), checked, keep=True)
+    lists = kind.parameters, KeepingOptions, RunOptions
+    parameters, keeping, options = sort_options(kind.operation, given, *lists)
+    plan = await _plan(waiting, kind, table, parameters, keeping)
+    execution = Execution(plan, options, keep=True)
     await waiting.perform(execution)
     execution.finish()
-    joined = join_frames(execution.frames, kind, execution.plan.prefix)
+    joined = join_frames(execution.frames, kind, plan.prefix)
     joined.attrs[RUN_ATTRIBUTE] = execution.record.id
     return joined
 
 
-async def _planned(
-    waiting: Waiting, kind: type[RowStep], table: Table, parameters: Mapping[str, Any], given: KeepingOptions
+async def _plan(
+    waiting: Waiting,
+    kind: type[RowStep],
+    table: Table,
+    parameters: Mapping[str, Any],
+    keeping: KeepingOptions,
 ) -> Plan:
-    keeping, source = keeping_options(given), open_source(table)
-    service, voices = await waiting.ask(lambda lab: kind.ask(lab, keeping["store"]))
+    source = open_source(table)
 
-    def plan() -> Plan:
+    async def ask(lab: AsyncClient) -> tuple[str, VoiceCatalogue | None]:
+        lab = replaying_from(lab, keeping["store"])
+        return await lab.identity(), await lab.voices() if kind.wants_voices else None
+
+    service, voices = await waiting.ask(ask)
+
+    def compute() -> Plan:
         step = kind(parameters, source.columns, service=service, voices=voices)
         return make_plan(source, step, keeping, service=service)
 
-    return await waiting.compute(plan)
+    return await waiting.compute(compute)
+
+
+async def _perform(execution: Execution, lab: AsyncClient) -> None:
+    """Make the calls of an execution here, or by workers elsewhere."""
+    options, step = execution.options, execution.plan.step
+    with opened(execution.plan.store) as store:
+        await remember_service(lab, store)
+        lab = replaying_from(lab, store)
+        if options["executor"] is not None:
+            from speechlab.batch._run.dask import workers
+
+            async with workers(options["executor"], step, lab, options) as send:
+                await execution.run(store, send)
+            return
+        told = telling(lab, lend_places)
+        await execution.run(store, paced(lambda call: step.send(call, told), options["rate"]))
+
+
+def _display(execution: Execution) -> Display:
+    return Display(execution.tally, execution.options["progress"], execution.plan.step.operation)

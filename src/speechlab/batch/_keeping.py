@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeGuard
 
-from speechlab._arguments import is_whole_number
-from speechlab.errors import InvalidRequestError, StoreError
+from speechlab._arguments import refused
+from speechlab.errors import StoreError
 from speechlab.store import STORE_FILE, Store
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ CHUNK_ROWS = 5_000
 
 StoreLike = Store | str | os.PathLike[str] | None
 """A store, the folder of one, or None for the user's own."""
+STORES_ALLOWED = "a store, the path of its folder, or None for your own"
 
 
 class KeepingOptions(TypedDict, total=False):
@@ -29,32 +30,9 @@ class KeepingOptions(TypedDict, total=False):
     chunk_rows: int
 
 
-KEEPING_DEFAULTS: KeepingOptions = {"store": None, "prefix": "", "chunk_rows": CHUNK_ROWS}
-
-
-def keeping_options(given: KeepingOptions) -> KeepingOptions:
-    """Check the options, and add the defaults of those not given.
-
-    Raises:
-        InvalidRequestError: One is not allowed.
-    """
-    options: KeepingOptions = {**KEEPING_DEFAULTS, **given}
-    check_store(options["store"])
-    if not isinstance(options["prefix"], str):
-        raise refused("prefix", options["prefix"], "a string")
-    if not is_count(options["chunk_rows"]):
-        raise refused("chunk_rows", options["chunk_rows"], "a whole number of at least 1")
-    return options
-
-
-def check_store(store: object) -> None:
-    """Refuse what is no store.
-
-    Raises:
-        InvalidRequestError: It is none.
-    """
-    if store is not None and not isinstance(store, Store | str | os.PathLike):
-        raise refused("store", store, "a store, the path of its folder, or None for your own")
+def is_store(value: object) -> TypeGuard[StoreLike]:
+    """Return whether a value is a store, or says where one is."""
+    return value is None or isinstance(value, Store | str | os.PathLike)
 
 
 @contextmanager
@@ -64,7 +42,8 @@ def opened(store: StoreLike) -> Iterator[Store]:
     Raises:
         InvalidRequestError: It is none.
     """
-    check_store(store)
+    if not is_store(store):
+        raise refused("store", store, STORES_ALLOWED)
     if isinstance(store, Store):
         yield store
     else:
@@ -83,13 +62,3 @@ def opened_if_there(store: StoreLike) -> Iterator[Store]:
         raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
     with opened(store) as open_store:
         yield open_store
-
-
-def is_count(value: object) -> bool:
-    """Return whether a value is a whole number of at least 1."""
-    return is_whole_number(value) and value >= 1
-
-
-def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
-    """Return the error for an argument that is not allowed."""
-    return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)

@@ -14,10 +14,9 @@ from speechlab.batch._arguments import (
     described_as,
     explicit,
 )
-from speechlab.batch._core import make_table, plan_table, run_plan
+from speechlab.batch._core import awaited, make_table, plan_table, run_plan, waited
 from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
-from speechlab.batch._waiting import awaited, waited
 
 if TYPE_CHECKING:
     import pandas as pd

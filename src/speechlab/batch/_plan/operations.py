@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, cast
 
 from speechlab._arguments import no_column
-from speechlab.batch._plan.cells import is_path, recording_of, seconds_of, text_cell
+from speechlab.batch._plan.parameters import text_cell
+from speechlab.batch._plan.recordings import is_path, recording_of, seconds_of
 from speechlab.batch._plan.step import PlannedCall, RowStep
 from speechlab.client import Synthesize, Transcribe, Translate
 from speechlab.contract import AudioFormat, VadMode, Voice

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, no_column, plain_number
-from speechlab.batch._plan.cells import text_cell
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
@@ -20,21 +19,6 @@ _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
 _TERMS = frozenset({"keywords", "hotwords"})
-_DEFAULTS = {
-    "text": "text",
-    "audio": "audio",
-    "voice": "voice",
-    "format": "flac",
-    "vad": "off",
-    "keywords": (),
-    "repeat": 0,
-}
-"""Defaults of parameters; those of the others are None."""
-
-
-def defaults_of(options: type) -> dict[str, Any]:
-    """Return the defaults of the parameters that a TypedDict lists."""
-    return {name: _DEFAULTS.get(name) for name in options.__annotations__}
 
 
 def types_of(options: type) -> dict[str, str]:
@@ -137,6 +121,22 @@ def _listed(name: str, value: Any) -> Any:
     except TypeError:
         message = f"{name} is {value!r}; give a list of words"
         raise InvalidRequestError(message, parameter=name) from None
+
+
+def text_cell(value: object, column: str) -> str:
+    """Return a cell that must hold text.
+
+    Raises:
+        InvalidRequestError: It is empty, or something else.
+    """
+    if isinstance(value, str):
+        return value
+    message = f"column {column!r} is empty in this row"
+    if not is_missing(value):
+        message = (
+            f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
+        )
+    raise InvalidRequestError(message, parameter=column)
 
 
 def _cell(name: str, value: Any, column: str) -> Any:

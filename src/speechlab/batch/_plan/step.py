@@ -7,16 +7,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from speechlab._arguments import is_whole_number
-from speechlab.batch._keeping import refused
-from speechlab.batch._plan.parameters import Column, defaults_of, read_parameters, types_of
-from speechlab.client import replaying_from
+from speechlab._arguments import refused
+from speechlab.batch._plan.parameters import Column, read_parameters, types_of
 from speechlab.contract import Voice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.batch._keeping import StoreLike
     from speechlab.batch._plan.parameters import Row
     from speechlab.client import AsyncClient, Operation, Timing, VoiceCatalogue
     from speechlab.contract import Operation as OperationName
@@ -67,7 +64,7 @@ class RowStep(ABC):
     """An operation over the rows of a table.
 
     Args:
-        given: The parameters that the user gave.
+        given: The parameters, complete.
         have: Names of the table's columns.
         service: Identity of the service, never a credential.
         voices: Its catalogue, if the operation needs it.
@@ -102,10 +99,10 @@ class RowStep(ABC):
         service: str,
         voices: VoiceCatalogue | None = None,
     ) -> None:
-        values = {**defaults_of(self.parameters), **given}
+        values = dict(given)
         self._have, self._service, self._voices = have, service, voices
         self._column = _column(values.pop(self.works_on), self.works_on)
-        self._repeat = _repeat(values.pop("repeat"))
+        self._repeat = int(values.pop("repeat"))
         self._parameters = read_parameters(values, have)
         self.needs = (self._column, *self._parameters.columns.values())
         types = types_of(self.parameters)
@@ -114,15 +111,6 @@ class RowStep(ABC):
         self.settings = self._settings()
         # what no row could have is refused before any work is done
         self._check(dict(self._parameters.same))
-
-    @classmethod
-    async def ask(cls, lab: AsyncClient, store: StoreLike) -> tuple[str, VoiceCatalogue | None]:
-        """Ask who the service is and for its voices, where they are needed.
-
-        A client that only replays is answered from the batch's store.
-        """
-        lab = replaying_from(lab, store)
-        return await lab.identity(), await lab.voices() if cls.wants_voices else None
 
     @abstractmethod
     def _check(self, same: dict[str, Any]) -> None:
@@ -194,9 +182,3 @@ def _column(name: object, parameter: str) -> str:
     if not isinstance(plain, str):
         raise refused(parameter, plain, "the name of a column, a string")
     return plain
-
-
-def _repeat(repeat: object) -> int:
-    if is_whole_number(repeat) and repeat >= 0:
-        return int(repeat)
-    raise refused("repeat", repeat, "a whole number of at least 0")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_number
-from speechlab.batch._keeping import refused
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -43,16 +42,6 @@ class Budget:
             if value is not None and not (is_number(value) and value >= 0):
                 message = f"budget {name} is {value!r}; give a number of at least 0, or None for no limit"
                 raise InvalidRequestError(message, parameter="budget")
-
-
-def check_error_share(value: object) -> None:
-    """Refuse what is no share of calls.
-
-    Raises:
-        InvalidRequestError: It is neither a number from 0 to 1 nor None.
-    """
-    if value is not None and not (is_number(value) and 0 <= value <= 1):
-        raise refused("max_error_share", value, "a number from 0 to 1, or None")
 
 
 class Stop:

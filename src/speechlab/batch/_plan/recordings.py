@@ -1,4 +1,4 @@
-"""Cells of a table: texts and recordings."""
+"""Recordings in the cells of a table: their bytes, and their length."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ from typing import TypeGuard
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioDecodeError, InvalidRequestError
-
-
-def text_cell(value: object, column: str) -> str:
-    """Return a cell that must hold text.
-
-    Raises:
-        InvalidRequestError: It is empty, or something else.
-    """
-    if isinstance(value, str):
-        return value
-    message = f"column {column!r} is empty in this row"
-    if not is_missing(value):
-        message = (
-            f"column {column!r} holds {value!r:.40} ({type(value).__name__}) in this row, and must hold text"
-        )
-    raise InvalidRequestError(message, parameter=column)
 
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -42,15 +26,15 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
     """
     if isinstance(source, bytes | AudioClip):
         return source
-    if not is_path(source) and not is_missing(source):
+    if is_missing(source) or (isinstance(source, str) and not source.strip()):
+        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
+    if not is_path(source):
         message = (
             f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
             "bytes or an AudioClip"
         )
         raise InvalidRequestError(message, parameter=column)
-    if isinstance(source, str) and not source.strip():
-        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
-    path = Path(source) if isinstance(source, os.PathLike) else Path(text_cell(source, column))
+    path = Path(source)
     try:
         return path.read_bytes()
     except FileNotFoundError:
