@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
-from speechlab.batch._plan.operations import (
+from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
+    types_of,
 )
-from speechlab.batch._plan.parameters import types_of
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Watcher
 from speechlab.batch._run.rules import Budget

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.source import Table
-    from speechlab.batch._plan.step import RowStep
+    from speechlab.batch._plan.steps import RowStep
     from speechlab.client import VoiceCatalogue
 
 P = ParamSpec("P")

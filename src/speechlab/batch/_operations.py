@@ -15,7 +15,7 @@ from speechlab.batch._arguments import (
     explicit,
 )
 from speechlab.batch._core import awaited, make_table, plan_table, run_plan, waited
-from speechlab.batch._plan.operations import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
 
 if TYPE_CHECKING:

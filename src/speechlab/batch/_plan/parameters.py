@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 from speechlab._arguments import is_missing, no_column, plain_number
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
@@ -45,6 +45,49 @@ class Column:
     """
 
     name: str
+
+
+class SynthesisParameters(TypedDict, total=False):
+    """What to speak, and how."""
+
+    text: str
+    voice: str | Voice | Column
+    format: str | Column
+    sample_rate: int | str | Column | None
+    temperature: float | str | Column | None
+    repeat: int
+
+
+class TranscriptionParameters(TypedDict, total=False):
+    """What to transcribe, and how."""
+
+    audio: str
+    language: str | Column | None
+    hotwords: Sequence[str] | str | Column | None
+    vad: str | int | Column
+    min_silence_gap: int | str | Column | None
+    segment_padding: int | str | Column | None
+    initial_segment_padding_ms: int | str | Column | None
+    speech_pad_ms: int | str | Column | None
+    min_segment_duration: float | str | Column | None
+    temperature: float | str | Column | None
+    top_p: float | str | Column | None
+    frequency_penalty: float | str | Column | None
+    repetition_penalty: float | str | Column | None
+    session_id: str | Column | None
+    repeat: int
+
+
+class TranslationParameters(TypedDict, total=False):
+    """What to translate, and how."""
+
+    text: str
+    source_lang: Required[str | Column]
+    target_lang: Required[str | Column]
+    keywords: Sequence[str] | str | Column
+    context: str | Column | None
+    model: str | Column | None
+    repeat: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.source import TableSource
-    from speechlab.batch._plan.step import PlannedCall, RowStep
+    from speechlab.batch._plan.steps import PlannedCall, RowStep
     from speechlab.store import Stored
 
 

@@ -1,16 +1,25 @@
-"""The three operations as steps: the operation that a row becomes, and the columns that its result becomes."""
+"""The steps of batches: operations asked of each row, with the columns that they read and add."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, cast
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from speechlab._arguments import no_column
-from speechlab.batch._plan.parameters import text_cell
+from speechlab._arguments import no_column, refused
+from speechlab.batch._plan.parameters import (
+    Column,
+    SynthesisParameters,
+    TranscriptionParameters,
+    TranslationParameters,
+    read_parameters,
+    text_cell,
+    types_of,
+)
 from speechlab.batch._plan.recordings import is_path, recording_of, seconds_of
-from speechlab.batch._plan.step import PlannedCall, RowStep
 from speechlab.client import Synthesize, Transcribe, Translate
 from speechlab.contract import AudioFormat, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
@@ -18,55 +27,176 @@ from speechlab.errors import AudioDecodeError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.batch._plan.parameters import Column
-    from speechlab.client import SpeechClip, Transcript, Translation
+    from speechlab.batch._plan.parameters import Row
+    from speechlab.client import (
+        AsyncClient,
+        Operation,
+        SpeechClip,
+        Timing,
+        Transcript,
+        Translation,
+        VoiceCatalogue,
+    )
+    from speechlab.contract import Operation as OperationName
     from speechlab.store import Stored
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
+_NUMBER = re.compile(r"\b(int|float)\b")
 
 
-class SynthesisParameters(TypedDict, total=False):
-    """What to speak, and how."""
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call to make for a row, or for several rows that ask the same.
 
-    text: str
-    voice: str | Voice | Column
-    format: str | Column
-    sample_rate: int | str | Column | None
-    temperature: float | str | Column | None
-    repeat: int
+    Attributes:
+        key: Key of the result.
+        operation: What is asked; a recording is named by its path, and not held.
+        parameters: All that can change the result; kept with it.
+        characters: Length of the text, in code points.
+        audio_s: Length of the recording in seconds, as far as its header tells.
+    """
 
-
-class TranscriptionParameters(TypedDict, total=False):
-    """What to transcribe, and how."""
-
-    audio: str
-    language: str | Column | None
-    hotwords: Sequence[str] | str | Column | None
-    vad: str | int | Column
-    min_silence_gap: int | str | Column | None
-    segment_padding: int | str | Column | None
-    initial_segment_padding_ms: int | str | Column | None
-    speech_pad_ms: int | str | Column | None
-    min_segment_duration: float | str | Column | None
-    temperature: float | str | Column | None
-    top_p: float | str | Column | None
-    frequency_penalty: float | str | Column | None
-    repetition_penalty: float | str | Column | None
-    session_id: str | Column | None
-    repeat: int
+    key: str
+    operation: Operation[Any] = field(repr=False)
+    parameters: dict[str, Any]
+    characters: int = 0
+    audio_s: float = 0.0
 
 
-class TranslationParameters(TypedDict, total=False):
-    """What to translate, and how."""
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a call, as the store keeps it.
 
-    text: str
-    source_lang: Required[str | Column]
-    target_lang: Required[str | Column]
-    keywords: Sequence[str] | str | Column
-    context: str | Column | None
-    model: str | Column | None
-    repeat: int
+    Attributes:
+        response: Values for the store.
+        timing: How the call went.
+        files: By role: bytes, and the suffix of their file.
+        audio_s: Seconds of audio that were made or heard.
+        tokens: Tokens read and written.
+    """
+
+    response: dict[str, Any]
+    timing: Timing
+    files: dict[str, tuple[bytes, str]]
+    audio_s: float = 0.0
+    tokens: int = 0
+
+
+class RowStep(ABC):
+    """An operation over the rows of a table.
+
+    Args:
+        given: The parameters, complete.
+        have: Names of the table's columns.
+        service: Identity of the service, never a credential.
+        voices: Its catalogue, if the operation needs it.
+
+    Attributes:
+        operation: Its name in the contract.
+        parameters: What it takes, by name and type.
+        works_on: The parameter that names the column of texts or recordings.
+        wants_voices: Whether it has to know the service's catalogue.
+        columns: Result columns and their types.
+        content: Those of them that are the result, and not how it came about.
+        needs: Columns of the input.
+        texts: Those of them whose cells are texts, also where a file does not say so.
+        settings: The parameters, for the manifest.
+
+    Raises:
+        InvalidRequestError: A parameter is not allowed, or the table lacks a column.
+    """
+
+    operation: ClassVar[OperationName]
+    parameters: ClassVar[type]
+    works_on: ClassVar[str]
+    wants_voices: ClassVar[bool] = False
+    columns: ClassVar[Mapping[str, str]]
+    content: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        have: Sequence[Any],
+        *,
+        service: str,
+        voices: VoiceCatalogue | None = None,
+    ) -> None:
+        values = dict(given)
+        self._have, self._service, self._voices = have, service, voices
+        self._column = _column(values.pop(self.works_on), self.works_on)
+        self._repeat = int(values.pop("repeat"))
+        self._parameters = read_parameters(values, have)
+        self.needs = (self._column, *self._parameters.columns.values())
+        types = types_of(self.parameters)
+        texts = (at for name, at in self._parameters.columns.items() if not _NUMBER.search(types[name]))
+        self.texts = frozenset({self._column, *texts})
+        self.settings = self._settings()
+        # what no row could have is refused before any work is done
+        self._check(dict(self._parameters.same))
+
+    @abstractmethod
+    def _check(self, same: dict[str, Any]) -> None:
+        """Refuse parameters, the same for all rows, that no row could have."""
+
+    def call(self, row: Row) -> PlannedCall:
+        """Return the call for a row.
+
+        Raises:
+            SpeechLabError: The row cannot be asked.
+        """
+        given = {name: value for name, value in self._parameters.of(row).items() if value is not None}
+        return self._call(row[self._column], given)
+
+    @abstractmethod
+    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+        """The call for a text or recording with these parameters."""
+
+    def _planned(self, operation: Operation[Any], **amounts: Any) -> PlannedCall:
+        """The call for an operation, which is checked by asking for its key."""
+        key = operation.key(self._service, self._repeat)
+        return PlannedCall(key, operation, operation.parameters, **amounts)
+
+    async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
+        """Make a call.
+
+        Raises:
+            SpeechLabError: It failed.
+        """
+        operation = await self._ready(call)
+        result = await lab.perform(operation)
+        amounts = self._amounts(call, result)
+        return CallResult(operation.kept(result), result.timing, operation.files(result), **amounts)
+
+    async def _ready(self, call: PlannedCall) -> Operation[Any]:
+        """The operation of a call, ready to be sent."""
+        return call.operation
+
+    @staticmethod
+    @abstractmethod
+    def _amounts(call: PlannedCall, result: Any) -> dict[str, Any]:
+        """The seconds of audio and the tokens of a result."""
+
+    @staticmethod
+    @abstractmethod
+    def values(stored: Stored) -> dict[str, Any]:
+        """Return the result columns of a stored result."""
+
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
+        """Return the content of a stored result as JSON values; audio by its SHA-256."""
+        values = cls.values(stored)
+        return [values[name] for name in cls.content]
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters for the manifest: those of all rows by value, and which are columns."""
+        same = {
+            name: value.id if isinstance(value, Voice) else value
+            for name, value in self._parameters.same.items()
+            if value is not None
+        }
+        columns = {self.works_on: self._column, **self._parameters.columns}
+        return {**same, "repeat": self._repeat, "columns": columns}
 
 
 class SynthesisStep(RowStep):
@@ -234,3 +364,11 @@ STEPS: dict[str, type[RowStep]] = {
     step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
 }
 """The steps, by the names of their operations."""
+
+
+def _column(name: object, parameter: str) -> str:
+    """The name of the column that is worked on."""
+    plain = name.name if isinstance(name, Column) else name
+    if not isinstance(plain, str):
+        raise refused(parameter, plain, "the name of a column, a string")
+    return plain
