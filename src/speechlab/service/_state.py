@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from speechlab._platform import package_version
-from speechlab.service._accounts.counters import Metrics
+from speechlab.service._accounts.counters import Counters
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.in_flight import InFlight
 from speechlab.service._accounts.keyring import Keyring
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._config import ServiceConfig
 
 PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves who makes the request."""
-USE = "speechlab.use"
+METER = "speechlab.meter"
 """Key of the ASGI scope under which an endpoint leaves its operation; the guard ends it with the request."""
 ABORT = "speechlab.websocket.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
@@ -45,7 +45,7 @@ class ServiceState:
         config: Its settings.
         database: Its keys and usage on disk, or None.
         keyring: The keys that are let in.
-        metrics: Its counters.
+        counters: Its counters.
         metering: The limits and the ledger, which every operation passes.
         engines: Its engines.
         in_flight: Its connections and requests under way.
@@ -60,8 +60,8 @@ class ServiceState:
         self.config = config
         self.database = Database(config.data_dir) if config.data_dir else None
         self.keyring = Keyring(config.api_keys, Access(self.database) if self.database else None)
-        self.metrics = Metrics()
-        self.metering = Metering(config, self.metrics, Ledger(self.database) if self.database else None)
+        self.counters = Counters()
+        self.metering = Metering(config, self.counters, Ledger(self.database) if self.database else None)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
         self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)
@@ -98,16 +98,16 @@ def principal_of(request: Request) -> Principal:
     return cast(Principal, request.scope[PRINCIPAL])
 
 
-def begin_use(request: Request, operation: str) -> Use:
+def begin_operation(request: Request, operation: str) -> Meter:
     """Begin the operation of a request, and pass the limits of its key.
 
     Raises:
         NotAdmitted: It is over one of them.
     """
-    use = service_of(request).metering.use(operation, principal_of(request))
-    request.scope[USE] = use
-    use.admit()
-    return use
+    meter = service_of(request).metering.begin(operation, principal_of(request))
+    request.scope[METER] = meter
+    meter.admit()
+    return meter
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:

@@ -10,7 +10,7 @@ import pytest
 from speechlab.contract import RealtimeCode
 from speechlab.errors import ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, load_config
-from speechlab.service._accounts.counters import Metrics
+from speechlab.service._accounts.counters import Counters
 from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._accounts.metering import Metering
 from support.clients import Http
@@ -74,7 +74,7 @@ def test_s152_a_limiter_that_fails_lets_nobody_in():
         def admit(self, scope, name):
             raise ConnectionError("the store of the counters is gone")
 
-    metering = Metering(ServiceConfig(), Metrics(), None)
+    metering = Metering(ServiceConfig(), Counters(), None)
     metering.limiter = Broken()
     codes = {}
     for scope in ("key", "service"):

@@ -20,7 +20,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Family:
-    """One metric: its samples by their labels.
+    """One metric, as its samples by their labels.
 
     Args:
         name: Its name, with its unit.
@@ -50,7 +50,7 @@ class Family:
         return self._head + "".join(lines)
 
 
-class Metrics:
+class Counters:
     """The service's counters; used from the event loop only."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ An operation is rejected without a trace, or it reaches an engine and leaves exa
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
@@ -17,7 +18,7 @@ from speechlab.service._logs import error_fields, log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.service._accounts.counters import Metrics
+    from speechlab.service._accounts.counters import Counters
     from speechlab.service._accounts.ledger import Ledger, Status
     from speechlab.service._accounts.limits import Limiter, LimitScope
     from speechlab.service._config import ServiceConfig
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _UNAVAILABLE_RETRY_S = 5.0
 
 
-class Use:
-    """One operation of one key.
+class Meter:
+    """The meter of one operation of one key.
 
     In this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
     :meth:`close`. The figures are attributes to be set or added to while it runs.
@@ -48,7 +49,7 @@ class Use:
         self.operation = operation
         self._key_id = principal.key_id
         self._transport = transport
-        self._leave: list[Callable[[], None]] = []
+        self._limits = ExitStack()
         self._provider = ""
         self._characters = 0
         self._input_bytes = 0
@@ -66,7 +67,7 @@ class Use:
         Raises:
             NotAdmitted: It is over one, or the limiter failed.
         """
-        self._leave.append(self._metering.admit("key", self._key_id))
+        self._limits.callback(self._metering.admit("key", self._key_id))
 
     def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
         """Pass the limits of the service, once the request is known to be right and allowed.
@@ -80,7 +81,7 @@ class Use:
             NotAdmitted: It is over one, or the limiter failed.
         """
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
-        self._leave.append(self._metering.admit("service", self.operation))
+        self._limits.callback(self._metering.admit("service", self.operation))
 
     def begun(self) -> None:
         """Note that an engine is asked; from here on there will be a row."""
@@ -104,8 +105,7 @@ class Use:
         if self._closed:
             return
         self._closed = True
-        for leave in self._leave:
-            leave()
+        self._limits.close()
         if self.status is not None:
             self._metering.record(
                 UsageRow(
@@ -134,24 +134,24 @@ class Metering:
 
     Args:
         config: The limits.
-        metrics: The counters.
+        counters: The counters.
         ledger: Where rows go, or None if the service keeps nothing.
     """
 
-    def __init__(self, config: ServiceConfig, metrics: Metrics, ledger: Ledger | None) -> None:
+    def __init__(self, config: ServiceConfig, counters: Counters, ledger: Ledger | None) -> None:
         self.limiter: Limiter = RateLimiter(config)
-        self._metrics = metrics
+        self._counters = counters
         self._ledger = ledger
 
-    def use(self, operation: str, principal: Principal, *, transport: str = "http") -> Use:
-        """Begin an operation.
+    def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
+        """Return the meter of a new operation.
 
         Args:
             operation: ``"tts"``, ``"asr"`` or ``"translate"``.
             principal: Whose it is.
             transport: ``"http"`` or ``"websocket"``.
         """
-        return Use(self, operation, principal, transport)
+        return Meter(self, operation, principal, transport)
 
     def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
         """Ask the limiter; one that fails admits nobody.
@@ -162,16 +162,16 @@ class Metering:
         try:
             return self.limiter.admit(scope, name)
         except NotAdmitted as refusal:
-            self._metrics.refused(scope)
+            self._counters.refused(scope)
             raise refusal from None
         except Exception as error:
-            self._metrics.refused(scope)
+            self._counters.refused(scope)
             log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
             raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
 
     def record(self, row: UsageRow) -> None:
         """Count an operation that reached a backend."""
-        self._metrics.used(row)
+        self._counters.used(row)
         if self._ledger is not None:
             self._ledger.add(row)

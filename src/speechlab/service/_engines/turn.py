@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from types import TracebackType
 
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.lanes import Admission, EngineLane
 
 T = TypeVar("T")
@@ -26,17 +26,15 @@ class Turn:
     operation's meter which model worked and how it ended, and turns a failure into the reply for it: whatever is
     raised inside leaves as a :class:`~speechlab.service._faults.Fault`.
 
-    Args:
-        lane: The way to the engine.
-        use: The operation's meter.
-
     Attributes:
+        lane: The engine's queue.
+        meter: The operation's meter.
         reached: Whether the engine was asked; before that an operation leaves no row in the ledger.
     """
 
-    def __init__(self, lane: EngineLane, use: Use) -> None:
-        self._lane = lane
-        self._use = use
+    def __init__(self, lane: EngineLane, meter: Meter) -> None:
+        self.lane = lane
+        self.meter = meter
         self._stack = AsyncExitStack()
         self._admission: Admission
         self.reached = False
@@ -47,7 +45,7 @@ class Turn:
         Raises:
             Fault: 429, at once, if the queue is full.
         """
-        self._admission = await self._stack.enter_async_context(self._lane.admit(self._use.operation))
+        self._admission = await self._stack.enter_async_context(self.lane.admit(self.meter.operation))
         return self
 
     async def __aexit__(
@@ -55,26 +53,26 @@ class Turn:
     ) -> None:
         """Leave, and raise the reply to a failure."""
         await self._stack.__aexit__(kind, error, trace)
-        self._use.model = self._lane.model
+        self.meter.model = self.lane.model
         if self.reached:
-            self._use.ended(error)
+            self.meter.ended(error)
         if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):
             return
         # The client's mistake is no alarm.
         level = "info" if isinstance(error, InvalidRequestError) else "error"
-        operation, engine = self._use.operation, self._lane.entry.name
+        operation, engine = self.meter.operation, self.lane.entry.name
         log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
         raise from_engine(error, operation) from error
 
     async def call(self, task: Callable[[], T]) -> T:
         """Run a blocking task that uses the engine."""
         self._reach()
-        return await self._lane.call(self._admission, task)
+        return await self.lane.call(self._admission, task)
 
     def iterate(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
         """Pull from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
         self._reach()
-        pieces = self._lane.iterate(self._admission, make, whole=whole)
+        pieces = self.lane.iterate(self._admission, make, whole=whole)
         self._stack.push_async_callback(pieces.aclose)
         return pieces
 
@@ -90,4 +88,4 @@ class Turn:
 
     def _reach(self) -> None:
         self.reached = True
-        self._use.begun()
+        self.meter.begun()

@@ -17,14 +17,14 @@ from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import PRINCIPAL, USE
+from speechlab.service._state import METER, PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._keys import Principal
     from speechlab.service._state import ServiceState
 
@@ -106,12 +106,14 @@ class Guard:
                     scope, receive, recorded
                 )
         finally:
-            use: Use | None = scope.get(USE)
-            if use is not None:
-                use.close()
+            meter: Meter | None = scope.get(METER)
+            if meter is not None:
+                meter.close()
             principal: Principal | None = scope.get(PRINCIPAL)
             seconds = time.monotonic() - started
-            self._service.metrics.answered(_logged_path(scope), _logged_method(scope), status or 499, seconds)
+            self._service.counters.answered(
+                _logged_path(scope), _logged_method(scope), status or 499, seconds
+            )
             log(
                 "request",
                 level="debug" if scope["path"] in _QUIET else "info",

@@ -73,7 +73,7 @@ class HandshakeGuard:
             return
         finally:
             seconds = time.monotonic() - started
-            self._service.metrics.answered(_known_path(scope), "GET", status, seconds)
+            self._service.counters.answered(_known_path(scope), "GET", status, seconds)
         scope[PRINCIPAL] = principal
         try:
             await self._app(scope, receive, send)

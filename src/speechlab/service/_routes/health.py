@@ -25,4 +25,4 @@ async def metrics(request: Request) -> Response:
     """Answer with the counters."""
     service = service_of(request)
     gauges = await service.engines.threads.run(service.upkeep.gauges)
-    return Response(service.metrics.text(gauges), media_type=CONTENT_TYPE)
+    return Response(service.counters.text(gauges), media_type=CONTENT_TYPE)

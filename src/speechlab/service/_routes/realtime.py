@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from speechlab.contract import SessionAction
     from speechlab.service._accounts.ledger import Status
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._keys import Principal
     from speechlab.service._state import ServiceState
@@ -88,7 +88,7 @@ class Conversation:
         self._lost = False
         self._receiving: asyncio.Timeout | None = None
         self._voice: CatalogueVoice | None = None
-        self._use: Use | None = None
+        self._meter: Meter | None = None
         self._speaking: asyncio.Task[None] | None = None
         self._close_code = 0
 
@@ -205,35 +205,35 @@ class Conversation:
         if (refused := self._recheck_key()) is not None:
             return refused
         provider = self._voice.provider.name
-        use = self._service.metering.use("tts", self._principal, transport="websocket")
+        meter = self._service.metering.begin("tts", self._principal, transport="websocket")
         try:
-            use.admit()
+            meter.admit()
             if not self._principal.may_speak(provider):
-                use.close()
+                meter.close()
                 said = "this key may no longer use the provider behind this voice"
                 return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
-            use.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
+            meter.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
         except NotAdmitted as refusal:
-            use.close()
+            meter.close()
             return self._session.rejected(refusal.realtime_code, refusal.reason)
-        self._use = use
+        self._meter = meter
         return self._session.admitted()
 
     # Speaking
 
     async def _speak(self, start: StartSynthesis) -> None:
-        use, voice, config = self._use, self._voice, start.config
-        assert use is not None
+        meter, voice, config = self._meter, self._voice, start.config
+        assert meter is not None
         assert voice is not None
         audio_format = AudioFormat(config.format)
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            end = await self._synthesise(utterance, use)
+            end = await self._synthesise(utterance, meter)
             await self._perform(end())
         finally:
-            use.close()
+            meter.close()
 
-    async def _synthesise(self, utterance: Utterance, use: Use) -> Callable[[], list[SessionAction]]:
+    async def _synthesise(self, utterance: Utterance, meter: Meter) -> Callable[[], list[SessionAction]]:
         """Speak, and return how to tell the session about the end."""
         lane = utterance.voice.lane
         try:
@@ -243,10 +243,10 @@ class Conversation:
             log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
             said = f"the voice's engine is not available: {detail(error)}"
             return partial(self._session.backend_unavailable, said)
-        turn = Turn(lane, use)
+        turn = Turn(lane, meter)
         try:
             async with turn:
-                pieces = turn.iterate(partial(utterance.encoded, use))
+                pieces = turn.iterate(partial(utterance.encoded, meter))
                 await self._perform(self._session.backend_started())
                 async for piece in pieces:
                     # The next piece is asked for when this one is on its way: a slow reader slows its synthesis.
@@ -257,11 +257,11 @@ class Conversation:
         return self._session.finished
 
     def _record(self, record: SynthesisRecord) -> None:
-        use = self._use
-        assert use is not None
-        use.model, use.audio_bytes = record.model, record.audio_bytes
-        use.status = cast("Status", record.status)
-        use.close()
+        meter = self._meter
+        assert meter is not None
+        meter.model, meter.audio_bytes = record.model, record.audio_bytes
+        meter.status = cast("Status", record.status)
+        meter.close()
 
     # Performing
 

@@ -24,13 +24,13 @@ from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import until_gone
-from speechlab.service._state import begin_use, principal_of, service_of
+from speechlab.service._state import begin_operation, principal_of, service_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from speechlab.engines import Recognition
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.backend import Backend
     from speechlab.service._state import ServiceState
 
@@ -44,7 +44,7 @@ async def recognise(request: Request) -> Response:
         raise Fault("ErrServiceNotFound", "no speech recognition engine is registered here", "asr")
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
-    use = begin_use(request, "asr")
+    meter = begin_operation(request, "asr")
     # Not kept in a variable: at 64 MiB nobody wants it twice.
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
@@ -55,12 +55,12 @@ async def recognise(request: Request) -> Response:
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
     del read
-    use.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
+    meter.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
     if backend is not None:
         del data
         via = request.headers.get("via", "")
-        return await until_gone(request, _forward(service, backend, wanted, via, use))
-    return await until_gone(request, _recognise(service, wanted, data, use))
+        return await until_gone(request, _forward(service, backend, wanted, via, meter))
+    return await until_gone(request, _recognise(service, wanted, data, meter))
 
 
 def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
@@ -74,40 +74,42 @@ def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
     return wanted if keep else wanted.model_copy(update={"audio": ""}), data
 
 
-async def _recognise(service: ServiceState, wanted: RecognitionRequest, data: bytes, use: Use) -> Response:
+async def _recognise(
+    service: ServiceState, wanted: RecognitionRequest, data: bytes, meter: Meter
+) -> Response:
     lane = service.engines.recogniser
     assert lane is not None
-    async with Turn(lane, use) as turn:
+    async with Turn(lane, meter) as turn:
         samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
-        use.audio_s = len(samples) / _ENGINE_RATE
+        meter.audio_s = len(samples) / _ENGINE_RATE
         heard: Recognition = await turn.call(lambda: lane.engine().recognise(samples, _options(wanted)))
     headers = {
         **lane.headers(),
         "Server-Timing": turn.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{use.audio_s:.3f}",
+        "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
     }
-    reply = orjson.dumps(_reply(wanted, heard, use.audio_s))
+    reply = orjson.dumps(_reply(wanted, heard, meter.audio_s))
     return Response(reply, headers=headers, media_type="application/json")
 
 
 async def _forward(
-    service: ServiceState, backend: Backend, wanted: RecognitionRequest, via: str, use: Use
+    service: ServiceState, backend: Backend, wanted: RecognitionRequest, via: str, meter: Meter
 ) -> Response:
     lane, threads = service.engines.recogniser, service.engines.threads
     assert lane is not None
     try:
-        async with Turn(lane, use) as turn:
+        async with Turn(lane, meter) as turn:
             await threads.run(backend.open)
             body = await threads.run(lambda: orjson.dumps(wanted.body()))
             reply = await turn.wait(backend.ask(body, via))
     except Unreachable as fault:
-        use.status = "backend_error" if fault.reached else None
+        meter.status = "backend_error" if fault.reached else None
         raise
-    use.model = reply.headers.get("x-speechlab-model", "")
-    use.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
+    meter.model = reply.headers.get("x-speechlab-model", "")
+    meter.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
         # What it refuses is the client's mistake or too much at a time, and leaves no row, as here.
-        use.status = "backend_error" if reply.status >= 500 else None
+        meter.status = "backend_error" if reply.status >= 500 else None
     headers = {
         **reply.headers,
         "Server-Timing": turn.server_timing(),

@@ -18,7 +18,7 @@ from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import StreamReply, until_gone
-from speechlab.service._state import begin_use, principal_of, service_of
+from speechlab.service._state import begin_operation, principal_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from starlette.requests import Request
 
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._state import ServiceState
 
@@ -49,21 +49,21 @@ class Utterance:
     sample_rate: int
     temperature: float | None
 
-    def pieces(self, use: Use) -> Iterator[NDArray[np.float32]]:
+    def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
         """Speak, and tell the meter how much; blocks at each piece. Samples are at the engine's rate."""
         engine = self.voice.lane.engine()
         made = engine.synthesise(self.text, self.voice.voice.name, temperature=self.temperature)
         with contextlib.closing(_as_generator(made)) as pieces:
             for piece in pieces:
-                use.audio_s += len(piece) / engine.sample_rate
+                meter.audio_s += len(piece) / engine.sample_rate
                 yield piece
 
-    def encoded(self, use: Use) -> Iterator[bytes]:
+    def encoded(self, meter: Meter) -> Iterator[bytes]:
         """Speak and encode; blocks at each piece. No piece is empty, and joined they are one file."""
         engine = self.voice.lane.engine()
         resampler = StreamResampler(engine.sample_rate, self.sample_rate)
         with (
-            contextlib.closing(_as_generator(self.pieces(use))) as pieces,
+            contextlib.closing(_as_generator(self.pieces(meter))) as pieces,
             stream_encoder(self.format, self.sample_rate) as encoder,
         ):
             for piece in pieces:
@@ -96,7 +96,7 @@ async def speak(request: Request) -> Response:
     """Speak a text, whole or as a stream."""
     service = service_of(request)
     _require_speech(service)
-    use = begin_use(request, "tts")
+    meter = begin_operation(request, "tts")
     body = await read_body(request, service.config.tts_body_bytes, "tts")
     try:
         wanted = SpeechRequest.parse(read_json_object(body), text_limit=service.config.tts_text_limit)
@@ -106,14 +106,14 @@ async def speak(request: Request) -> Response:
     if not principal_of(request).may_speak(utterance.voice.provider.name):
         message = f"this key may not use the provider {utterance.voice.provider.name!r}"
         raise Fault("ErrPermissionDenied", message, "tts", "voice_id")
-    use.accept(
+    meter.accept(
         utterance.voice.provider.name,
         characters=len(utterance.text),
         input_bytes=len(utterance.text.encode("utf-8")),
     )
     if not wanted.stream:
-        return await until_gone(request, _whole(service, utterance, use))
-    return await until_gone(request, _stream(service, utterance, use))
+        return await until_gone(request, _whole(service, utterance, meter))
+    return await until_gone(request, _stream(service, utterance, meter))
 
 
 def _require_speech(service: ServiceState) -> None:
@@ -138,21 +138,21 @@ async def _accept(service: ServiceState, wanted: SpeechRequest) -> Utterance:
     return Utterance(voice, wanted.text, wanted.format, rate, temperature)
 
 
-async def _whole(service: ServiceState, utterance: Utterance, use: Use) -> Response:
-    async with Turn(utterance.voice.lane, use) as turn:
-        spoken = [piece async for piece in turn.iterate(partial(utterance.pieces, use))]
+async def _whole(service: ServiceState, utterance: Utterance, meter: Meter) -> Response:
+    async with Turn(utterance.voice.lane, meter) as turn:
+        spoken = [piece async for piece in turn.iterate(partial(utterance.pieces, meter))]
         data = await service.engines.threads.run(lambda: utterance.joined(spoken))
-        use.audio_bytes = len(data)
+        meter.audio_bytes = len(data)
     headers = {
         **utterance.headers(),
         "Server-Timing": turn.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{use.audio_s:.3f}",
+        "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
     }
     return Response(data, headers=headers, media_type=CONTENT_TYPES[utterance.format])
 
 
-async def _stream(service: ServiceState, utterance: Utterance, use: Use) -> Response:
-    pieces = _spoken(utterance, use)
+async def _stream(service: ServiceState, utterance: Utterance, meter: Meter) -> Response:
+    pieces = _spoken(utterance, meter)
     return StreamReply(
         await anext(pieces, b""),
         pieces,
@@ -162,10 +162,10 @@ async def _stream(service: ServiceState, utterance: Utterance, use: Use) -> Resp
     )
 
 
-async def _spoken(utterance: Utterance, use: Use) -> AsyncGenerator[bytes]:
-    async with Turn(utterance.voice.lane, use) as turn:
-        async for piece in turn.iterate(partial(utterance.encoded, use)):
-            use.audio_bytes += len(piece)
+async def _spoken(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:
+    async with Turn(utterance.voice.lane, meter) as turn:
+        async for piece in turn.iterate(partial(utterance.encoded, meter)):
+            meter.audio_bytes += len(piece)
             yield piece
 
 

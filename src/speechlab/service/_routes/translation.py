@@ -23,15 +23,15 @@ from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form
 from speechlab.service._routes.streams import StreamReply, until_gone
-from speechlab.service._state import begin_use, service_of
+from speechlab.service._state import begin_operation, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from starlette.requests import Request
 
     from speechlab.engines import TranslationDelta
-    from speechlab.service._accounts.metering import Use
+    from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._state import ServiceState
 
@@ -41,7 +41,7 @@ async def translate(request: Request) -> Response:
     service = service_of(request)
     if not service.engines.translators:
         raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")
-    use = begin_use(request, "translate")
+    meter = begin_operation(request, "translate")
     body = await read_body(request, service.config.form_body_bytes, "translate")
     try:
         wanted = TranslationRequest.from_form(read_form(body, request.headers.get("content-type")))
@@ -49,8 +49,9 @@ async def translate(request: Request) -> Response:
     except InvalidRequestError as error:
         raise invalid(error, "translate") from None
     size = len(wanted.text.encode("utf-8"))
-    use.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
-    work = _stream(service, lane, wanted, job, use) if wanted.stream else _whole(lane, wanted, job, use)
+    meter.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
+    turn = Turn(lane, meter)
+    work = _stream(service, turn, wanted, job) if wanted.stream else _whole(turn, wanted, job)
     return await until_gone(request, work)
 
 
@@ -82,14 +83,14 @@ def _language(lane: EngineLane, parameter: str, value: str) -> str:
     return code
 
 
-async def _whole(lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use) -> Response:
-    async with Turn(lane, use) as turn:
-        deltas = [_counted(delta, use) async for delta in turn.iterate(_translate(lane, job), whole=True)]
+async def _whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
+    async with turn:
+        deltas = [_counted(delta, turn.meter) async for delta in _deltas(turn, job)]
     reply = {
         "id": _new_id(),
         "object": COMPLETION_OBJECT,
         "created": int(time.time()),
-        "model": str(lane.engine().model),
+        "model": str(turn.lane.engine().model),
         "choices": [
             {
                 "index": 0,
@@ -100,32 +101,30 @@ async def _whole(lane: EngineLane, wanted: TranslationRequest, job: TranslationJ
         **_source(wanted),
         "usage": _usage(deltas[-1]) if deltas else _usage(None),
     }
-    headers = {**lane.headers(), "Server-Timing": turn.server_timing()}
+    headers = {**turn.lane.headers(), "Server-Timing": turn.server_timing()}
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
 async def _stream(
-    service: ServiceState, lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use
+    service: ServiceState, turn: Turn, wanted: TranslationRequest, job: TranslationJob
 ) -> Response:
-    events = _events(lane, wanted, job, use)
+    events = _events(turn, wanted, job)
     return StreamReply(
         await anext(events),
         _to_the_end(events),
         media_type="text/event-stream",
         send_timeout_s=service.config.send_timeout_s,
-        headers={**lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        headers={**turn.lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _events(
-    lane: EngineLane, wanted: TranslationRequest, job: TranslationJob, use: Use
-) -> AsyncGenerator[bytes]:
+async def _events(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> AsyncGenerator[bytes]:
     """One event for each delta; the first, which also tells the source, comes with the engine's first."""
     common = {"id": _new_id(), "object": CHUNK_OBJECT}
     more: dict[str, Any] = _source(wanted)
-    async with Turn(lane, use) as turn:
-        async for delta in turn.iterate(_translate(lane, job), whole=True):
-            if _counted(delta, use).completion_tokens is not None:
+    async with turn:
+        async for delta in _deltas(turn, job):
+            if _counted(delta, turn.meter).completion_tokens is not None:
                 more["usage"] = _usage(delta)
             yield _event({**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more})
             more = {}
@@ -145,14 +144,14 @@ async def _to_the_end(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield f"data: {STREAM_END}\n\n".encode()
 
 
-def _translate(lane: EngineLane, job: TranslationJob) -> Callable[[], Iterator[TranslationDelta]]:
-    return lambda: lane.engine().translate(job)
+def _deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
+    return turn.iterate(lambda: turn.lane.engine().translate(job), whole=True)
 
 
-def _counted(delta: TranslationDelta, use: Use) -> TranslationDelta:
+def _counted(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
     """Tell the meter what the engine took so far."""
-    use.prompt_tokens = delta.prompt_tokens or use.prompt_tokens
-    use.completion_tokens = delta.completion_tokens or use.completion_tokens
+    meter.prompt_tokens = delta.prompt_tokens or meter.prompt_tokens
+    meter.completion_tokens = delta.completion_tokens or meter.completion_tokens
     return delta
 
 
