@@ -166,6 +166,7 @@ def test_no_utterances_have_no_rate():
     assert math.isnan(nothing.word_information_preserved)
     assert math.isnan(nothing.word_information_lost)
     assert nothing.counts_by_utterance.shape == (0, 4)
+    assert all(map(math.isnan, (*nothing.confidence_interval(), *nothing.confidence_interval(groups=[]))))
     assert "0 utterances" in repr(nothing)
     assert nothing._repr_html_()
 

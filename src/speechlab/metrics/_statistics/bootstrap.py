@@ -140,7 +140,7 @@ def _sum_blocks(groups: object, rows: NDArray[np.int64]) -> NDArray[np.int64]:
                 "leave out those without"
             )
             raise InvalidRequestError(message, parameter="groups")
-    index = [numbers.setdefault(name, len(numbers)) for name in names]
+    index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
     sums = np.zeros((len(numbers), rows.shape[1]), dtype=np.int64)
     np.add.at(sums, index, rows)
     return sums
