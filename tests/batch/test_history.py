@@ -140,3 +140,11 @@ def test_cells_that_no_file_can_hold_cost_nothing_of_the_run(reverser, store, tm
     assert run.table()["z"].tolist() == ["(1+2j)", "3j"]
     assert run.table()["p"].tolist() == frame["p"].tolist()
     assert pd.read_parquet(run.export(tmp_path / "out.parquet"))["z"].tolist() == ["(1+2j)", "3j"]
+
+
+def test_categories_of_the_input_stay_categories_in_a_table_of_pieces(reverser, store):
+    pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
+    table = batch.translate(iter(pieces), reverser, **quiet(store))
+    assert table["k"].dtype == "category"
+    assert table["k"].tolist() == ["x", "y"]
+    pd.testing.assert_frame_equal(batch.load(table, store).table(), table)

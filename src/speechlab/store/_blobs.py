@@ -1,4 +1,4 @@
-"""Files named by the SHA-256 of what is in them."""
+"""Files named by the SHA-256 of their content."""
 
 from __future__ import annotations
 

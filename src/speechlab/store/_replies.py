@@ -1,4 +1,4 @@
-"""What a reply was besides its result: its timing, its frames and when each came, for playing it again."""
+"""How replies came, besides their results: their timing and frames, for replaying them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReplyTable:
         def _translated(self) -> AbstractContextManager[None]: ...
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
-        """Keep how the reply of a request came; what was kept for it before is replaced.
+        """Keep how the reply to a request came, in place of what was kept before.
 
         Args:
             key: Key of the request.
@@ -37,7 +37,7 @@ class ReplyTable:
             )
 
     def facts(self, key: str) -> dict[str, Any]:
-        """Return how the reply of a request came; empty if that is not known."""
+        """Return how the reply to a request came; empty if that is not known."""
         with self._translated():
             row = self._db.execute("SELECT facts FROM replies WHERE key = ?", (key,)).fetchone()
         facts: dict[str, Any] = {} if row is None else orjson.loads(row[0])
@@ -48,7 +48,7 @@ class ReplyTable:
 
         Args:
             operation: What was asked for.
-            limit: Most results.
+            limit: Maximum of results.
         """
         with self._translated():
             rows = self._db.execute(

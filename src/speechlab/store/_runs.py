@@ -1,4 +1,4 @@
-"""Runs: what a batch did, and the parts of its table, beside the results that it used."""
+"""Records of runs, and the parts of their tables, beside the results that they used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as it was written down.
+    """The record of a run.
 
     Attributes:
         id: Its name; newer ones sort after older ones.
@@ -63,7 +63,7 @@ class RunTable:
         def _translated(self) -> AbstractContextManager[None]: ...
 
     def save_run(self, record: RunRecord) -> None:
-        """Write a run down, or what has become of it; its parts are added by :meth:`add_part`.
+        """Write the record of a run, or its new state; parts are added by :meth:`add_part`.
 
         Raises:
             StoreError: It cannot be written.

@@ -1,4 +1,4 @@
-"""The database's form, as an ordered list of named steps that only ever grows."""
+"""The schema of the database, as an ordered list of named migrations that only ever grows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _runs(db: sqlite3.Connection) -> None:
 
 
 def _replies(db: sqlite3.Connection) -> None:
-    # no reference to results: who writes a result anew does not know how its reply came
+    # no reference to results: a result may be written anew without knowing how its reply came
     db.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, facts TEXT NOT NULL) STRICT")
     db.execute("CREATE INDEX results_operation ON results(operation, created)")
 
@@ -88,11 +88,11 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("2026-11 runs", _runs),
     ("2026-11 replies", _replies),
 )
-"""Steps by name, oldest first. A released step is never edited; a change is a new step."""
+"""Migrations by name, oldest first. A released one is never edited; a change is a new one."""
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a database to the newest form; several processes may try at once."""
+    """Bring a database to the newest schema; several processes may try at once."""
     with transaction(db):
         db.execute(
             "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL) STRICT"

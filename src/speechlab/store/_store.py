@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from speechlab.store._blobs import Blob
 
 STORE_FILE = "store.sqlite"
-"""The file by which a folder is known for a store."""
+"""The file that makes a folder a store."""
 _BUSY_S = 30.0
 _KEYS_AT_ONCE = 500
 _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
@@ -56,7 +56,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a request, successful or not; tries are only ever added.
+    """An attempt at a request, successful or not; attempts are only ever added.
 
     Attributes:
         key: Key of the request.
@@ -174,7 +174,7 @@ class Store(RunTable, ReplyTable):
         return found
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
-        """Return, of many requests, the last try of those that were tried and have no result."""
+        """Return the last attempt at each of many requests that were attempted and have no result."""
         found: dict[str, Attempt] = {}
         for some in _slices(list(dict.fromkeys(keys))):
             with self._translated():
@@ -204,7 +204,7 @@ class Store(RunTable, ReplyTable):
             request: The parameters; never a credential.
             response: The reply, as JSON values.
             files: By role: bytes and the suffix of their file, with its dot.
-            attempt: The try that gave the result.
+            attempt: The attempt that gave the result.
 
         Raises:
             StoreError: It cannot be written, for example because the disk is full.
@@ -227,7 +227,7 @@ class Store(RunTable, ReplyTable):
         return Stored(key, operation, dict(request), dict(response), paths, created)
 
     def add_attempt(self, attempt: Attempt) -> None:
-        """Write down a try that gave no result.
+        """Record an attempt that gave no result.
 
         Raises:
             StoreError: It cannot be written.
@@ -236,7 +236,7 @@ class Store(RunTable, ReplyTable):
             self._insert(attempt)
 
     def attempts(self, key: str) -> list[Attempt]:
-        """Return all tries at a request, oldest first."""
+        """Return all attempts at a request, oldest first."""
         with self._translated():
             rows = self._db.execute(
                 f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id",  # noqa: S608

@@ -65,11 +65,11 @@ def _shared(
     prefix: Prefix = "",
     dry_run: DryRun = False,
 ) -> None:
-    """The options that all of these commands have."""
+    """List the options that all of these commands have."""
 
 
 def _command(name: str, *, without: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function, whose ``**shared`` are the options that all of them have but one."""
+    """Make a command of a function; its ``**shared`` are the options of :func:`_shared` but ``without``."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         hints = {one: get_type_hints(one, include_extras=True) for one in (function, _shared)}
@@ -80,8 +80,8 @@ def _command(name: str, *, without: str = "") -> Callable[[Callable[..., None]],
             if one.kind is not one.VAR_KEYWORD and one.name != without
         ]
 
-        def command(**given: Any) -> None:
-            function(**given)
+        def command(**options: Any) -> None:
+            function(**options)
 
         command.__doc__ = function.__doc__
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -106,14 +106,14 @@ def tts(
     **shared: Any,
 ) -> None:
     """Speak each row's text."""
-    asked = {
+    given = {
         "text": text,
         "voice": voice,
         "format": format,
         "sample_rate": _number(sample_rate),
         "temperature": _number(temperature),
     }
-    _perform("synthesis", source, out, asked, **shared)
+    _perform("synthesis", source, out, given, **shared)
 
 
 @_command("asr", without="max_characters")
@@ -131,8 +131,8 @@ def asr(
     **shared: Any,
 ) -> None:
     """Transcribe each row's recording."""
-    asked = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
-    _perform("transcription", source, out, asked, **shared)
+    given = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
+    _perform("transcription", source, out, given, **shared)
 
 
 @_command("translate", without="max_audio_s")
@@ -150,7 +150,7 @@ def translate(
     **shared: Any,
 ) -> None:
     """Translate each row's text."""
-    asked = {
+    given = {
         "source_lang": source_lang,
         "target_lang": target_lang,
         "text": text,
@@ -158,11 +158,11 @@ def translate(
         "context": context,
         "model": model,
     }
-    _perform("translation", source, out, asked, **shared)
+    _perform("translation", source, out, given, **shared)
 
 
 def _number(value: str | None) -> str | float | None:
-    """A number as such; what is none names a column."""
+    """Read a number; other text names a column."""
     try:
         plain = None if value is None else float(value)
     except ValueError:
@@ -174,7 +174,7 @@ def _perform(
     operation: str,
     source: Path,
     out: Path,
-    asked: dict[str, Any],
+    given: dict[str, Any],
     *,
     repeat: int,
     prefix: str,
@@ -182,7 +182,7 @@ def _perform(
     max_calls: int | None,
     max_characters: int | None = None,
     max_audio_s: float | None = None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     from speechlab import batch, connect
 
@@ -195,19 +195,19 @@ def _perform(
         "translation": batch.plan_translation,
     }
     with connect() as lab:
-        plan = plans[operation](source, lab, **asked, repeat=repeat, store=out, prefix=prefix)
+        plan = plans[operation](source, lab, **given, repeat=repeat, store=out, prefix=prefix)
         if dry_run:
-            _foretell(plan.summary())
+            _print_summary(plan.summary())
             return
-        run = _run(plan, lab, {**how, "budget": budget})
+        run = _run(plan, lab, {**options, "budget": budget})
         written = run.export(out / "results.parquet")
-        if asked.get("vad", "off") not in {"off", "on"}:
+        if given.get("vad", "off") not in {"off", "on"}:
             table = batch.segments(run.table(), out, prefix=plan.prefix)
             table.to_parquet(out / "segments.parquet")
-    _tell(run, written)
+    _print_run(run, written)
 
 
-def _run(plan: Plan, lab: Client, how: dict[str, Any]) -> Run:
+def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
     import warnings
 
     from speechlab import batch
@@ -217,13 +217,13 @@ def _run(plan: Plan, lab: Client, how: dict[str, Any]) -> Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the reason is printed below
         try:
-            return batch.run(plan, lab, **how)
+            return batch.run(plan, lab, **options)
         except KeyboardInterrupt:
             errors.print("stopped; what was finished is kept, and the same command again goes on from there")
             raise typer.Exit(130) from None
 
 
-def _foretell(counts: dict[str, float]) -> None:
+def _print_summary(counts: dict[str, float]) -> None:
     rows = ("rows", "invalid", "calls", "cached", "duplicates")
     console.print(", ".join(f"{counts[name]:,g} {name}" for name in rows))
     console.print(
@@ -231,7 +231,7 @@ def _foretell(counts: dict[str, float]) -> None:
     )
 
 
-def _tell(run: Run, written: Path) -> None:
+def _print_run(run: Run, written: Path) -> None:
     counts = run.manifest["statuses"]
     table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
@@ -246,12 +246,12 @@ def _tell(run: Run, written: Path) -> None:
         errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
         sys.exit(3)
     if counts.get("error"):
-        _tell_errors(run)
+        _print_errors(run)
         sys.exit(1)
 
 
-def _tell_errors(run: Run) -> None:
-    """The commonest kinds of errors, each with its first one; the table has all of them."""
+def _print_errors(run: Run) -> None:
+    """Print the commonest kinds of errors, each with its first message; the table has all of them."""
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
     prefix = run.manifest.get("prefix", "")
