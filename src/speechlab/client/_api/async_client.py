@@ -86,7 +86,7 @@ class AsyncClient(Performer):
         async def prepare() -> StreamSpeech:
             return await self._with_known_voice(operation)
 
-        return AsyncSpeechStream(self._sender, prepare, self._question)
+        return AsyncSpeechStream(self._sender, prepare, self._stored_call)
 
     @takes(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
@@ -128,7 +128,7 @@ class AsyncClient(Performer):
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
-        return AsyncTranslationStream(self._sender, operation, self._question)
+        return AsyncTranslationStream(self._sender, operation, self._stored_call)
 
     @takes(RealtimeOptions)
     def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._events import CallTotals, RunningTotals
+from speechlab.client._memory.memory import Memory
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.keys import API_KEY_VARIABLE
 from speechlab.client._settings.resolve import configured_settings, embedded_settings, settings_for
@@ -51,6 +52,7 @@ class ClientBase:
 
     def _set_up(self, settings: Settings, parent: ClientBase | None = None) -> None:
         self._settings = settings
+        self._memory = Memory.from_settings(settings)
         self._owner = parent is None
         self._catalogue: VoiceCatalogue | None = None
         self._unlisted = False

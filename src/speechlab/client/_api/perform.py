@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import orjson
 
 from speechlab.client._api.base import ClientBase
-from speechlab.client._memory.memory import Memory, Question
+from speechlab.client._memory.memory import StoredCall
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
@@ -75,11 +75,8 @@ class Performer(ClientBase):
         """The reply to an operation, and what it says."""
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
-        memory, service, reply = Memory.from_settings(self._settings), "", None
-        if memory is not None:
-            await in_thread_if_large(operation.effort, getattr, operation, "parameters")
-            service = await self.identity()
-            reply = await asyncio.to_thread(memory.reply, operation, service)
+        stored = None if self._memory is None else await self._stored_call(operation)
+        reply = None if stored is None else await asyncio.to_thread(stored.reply, operation)
         fresh = reply is None
         if reply is None:
             call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
@@ -87,15 +84,16 @@ class Performer(ClientBase):
         result = await in_thread_if_large(len(reply.content), operation.read, reply)
         if fresh:
             self._sender.totals.add(**operation.spent(result))
-            if memory is not None:
-                await asyncio.to_thread(memory.keep_result, operation, service, reply, result)
+            if stored is not None:
+                await asyncio.to_thread(stored.keep_result, operation, reply, result)
         return reply, result
 
-    async def _question(self, operation: Operation[Any]) -> Question | None:
+    async def _stored_call(self, operation: Operation[Any]) -> StoredCall | None:
         """An operation as the store knows it; None for a client without a store."""
-        if self._settings.store is None:
+        if self._memory is None:
             return None
-        return Question(operation.name, operation.parameters, await self.identity())
+        parameters = await in_thread_if_large(operation.effort, getattr, operation, "parameters")
+        return StoredCall(self._memory, operation.name, parameters, await self.identity())
 
     async def voices(self) -> VoiceCatalogue:
         """List the voices (section 4.2 of the contract).
@@ -108,7 +106,7 @@ class Performer(ClientBase):
         return (await self._list_voices())[1]
 
     async def _list_voices(self) -> tuple[RawResponse, VoiceCatalogue]:
-        memory, here = Memory.from_settings(self._settings), plain_url(self.base_url)
+        memory, here = self._memory, plain_url(self.base_url)
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, here)
             if body is None:
@@ -134,7 +132,7 @@ class Performer(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        memory, here = Memory.from_settings(self._settings), plain_url(self.base_url)
+        memory, here = self._memory, plain_url(self.base_url)
         if memory is not None and memory.replaying:
             return (await asyncio.to_thread(memory.catalogue, here))[0]
         if self._unlisted:

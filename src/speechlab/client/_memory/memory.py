@@ -26,16 +26,23 @@ R = TypeVar("R")
 _HEADERS = ("content-type", "x-speechlab-service")
 
 
+def timing_from(facts: Mapping[str, Any]) -> Timing:
+    """The timing as it was measured."""
+    return Timing(**facts["timing"]) if "timing" in facts else Timing()
+
+
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A call as the store knows it.
+class StoredCall:
+    """A call as the store of a client knows it, whether it is there or not.
 
     Attributes:
-        operation: What is asked for.
+        memory: The store, and how it is used.
+        operation: Name of what is asked for.
         parameters: All that can change the result.
         service: Identity of the service, never a credential.
     """
 
+    memory: Memory
     operation: str
     parameters: dict[str, Any]
     service: str
@@ -45,78 +52,47 @@ class Question:
         """Key of the call: the same as a batch's."""
         return key_of(self.operation, self.parameters, self.service)
 
-
-def timing_from(facts: Mapping[str, Any]) -> Timing:
-    """The timing as it was measured."""
-    return Timing(**facts["timing"]) if "timing" in facts else Timing()
-
-
-class Memory:
-    """The store of a client, and how it is used.
-
-    Args:
-        store: Where calls are kept.
-        mode: ``auto``, ``live`` or ``replay``.
-        pace: Whether streams are replayed ``at once`` or ``as recorded``.
-    """
-
-    def __init__(self, store: Store, mode: str, pace: str) -> None:
-        self.store = store
-        self.replaying = mode == "replay"
-        self.paced = pace == "as recorded"
-        self._asks = mode != "live"
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Memory | None:
-        """The memory of a client; None if it has no store."""
-        if settings.store is None:
-            return None
-        return cls(settings.store, settings.mode, settings.pace)
-
-    def recall(self, question: Question) -> tuple[Stored, dict[str, Any]] | None:
-        """The kept result of a call and how its reply came; None if the call is to be made.
+    def recall(self) -> tuple[Stored, dict[str, Any]] | None:
+        """The kept result and how its reply came; None if the call is to be made.
 
         Raises:
             ReplayMiss: It is not kept, and calls are not made.
             StoreError: The store cannot be read.
         """
-        stored = self.store.get(question.key) if self._asks else None
-        if stored is None and self.replaying:
-            raise miss(self.store, question.operation, question.parameters, question.service)
-        return None if stored is None else (stored, self.store.facts(stored.key))
+        store = self.memory.store
+        stored = store.get(self.key) if self.memory.asks else None
+        if stored is None and self.memory.replaying:
+            raise miss(store, self.operation, self.parameters, self.service)
+        return None if stored is None else (stored, store.facts(stored.key))
 
     def keep(
         self,
-        question: Question,
         response: Mapping[str, Any],
         facts: Mapping[str, Any],
         files: Mapping[str, tuple[bytes, str]] | None = None,
     ) -> None:
-        """Keep a call.
+        """Keep the call.
 
         Raises:
             StoreError: It cannot be written.
         """
-        with self.store.transaction():
-            kept = self.store.put(
-                question.key,
-                operation=question.operation,
-                request=question.parameters,
-                response=response,
-                files=files,
+        store = self.memory.store
+        with store.transaction():
+            kept = store.put(
+                self.key, operation=self.operation, request=self.parameters, response=response, files=files
             )
             names = {role: path.name for role, path in kept.files.items()}
-            told = {**facts, "response": dict(response), "files": names, "service": question.service}
-            self.store.keep_facts(question.key, told)
+            told = {**facts, "response": dict(response), "files": names, "service": self.service}
+            store.keep_facts(self.key, told)
 
-    def reply(self, operation: Operation[Any], service: str) -> RawResponse | None:
+    def reply(self, operation: Operation[Any]) -> RawResponse | None:
         """The reply that is kept of an operation; None if the call is to be made.
 
         Raises:
             ReplayMiss: It is not kept, and calls are not made.
             StoreError: The store cannot be read.
         """
-        found = self.recall(Question(operation.name, operation.parameters, service))
+        found = self.recall()
         if found is None:
             return None
         stored, facts = found
@@ -126,7 +102,7 @@ class Memory:
         timing = timing_from(facts) if facts else Timing(processing_s=stored.response.get("processing_s"))
         return replace(operation.kept_reply(stored, facts), timing=timing)
 
-    def keep_result(self, operation: Operation[R], service: str, reply: RawResponse, result: R) -> None:
+    def keep_result(self, operation: Operation[R], reply: RawResponse, result: R) -> None:
         """Keep a result, now that its reply has proved to be what it should be.
 
         Raises:
@@ -137,13 +113,39 @@ class Memory:
         files = operation.files(result)
         if not files:
             facts["body"] = reply.json()
-        question = Question(operation.name, operation.parameters, service)
-        self.keep(question, operation.kept(result), facts, files)
+        self.keep(operation.kept(result), facts, files)
+
+
+class Memory:
+    """The store of a client, and how it is used.
+
+    Args:
+        store: Where calls are kept.
+        mode: ``auto``, ``live`` or ``replay``.
+        pace: Whether streams are replayed ``at once`` or ``as recorded``.
+
+    Attributes:
+        replaying: Whether nothing is sent.
+        paced: Whether streams are replayed in the times in which they came.
+        asks: Whether the store is looked into before a call is made.
+    """
+
+    def __init__(self, store: Store, mode: str, pace: str) -> None:
+        self.store = store
+        self.replaying = mode == "replay"
+        self.paced = pace == "as recorded"
+        self.asks = mode != "live"
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Memory | None:
+        """The memory of a client; None if it has no store."""
+        if settings.store is None:
+            return None
+        return cls(settings.store, settings.mode, settings.pace)
 
     def keep_catalogue(self, base_url: str, service: str, body: Any) -> None:
         """Keep what a service says of itself: its voices, or None where it lists none."""
-        question = Question("voices", {"base_url": base_url}, service)
-        self.keep(question, {"service": service}, {"body": body})
+        StoredCall(self, "voices", {"base_url": base_url}, service).keep({"service": service}, {"body": body})
 
     def catalogue(self, base_url: str) -> tuple[str, Any]:
         """The service to be replayed: that of this address, or else the one that was kept last.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from speechlab.client._memory.memory import Memory, Question, timing_from
+from speechlab.client._memory.memory import StoredCall, timing_from
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -57,8 +57,8 @@ async def wait_until(clock: Clock, began: float, at_s: float) -> None:
 class Tape:
     """Records a body while it comes."""
 
-    def __init__(self, clock: Clock, memory: Memory, question: Question) -> None:
-        self._clock, self._memory, self._question = clock, memory, question
+    def __init__(self, clock: Clock, call: StoredCall) -> None:
+        self._clock, self._call = clock, call
         self._began = clock.monotonic()
         self._pieces: list[bytes] = []
         self._frames: list[tuple[float, int]] = []
@@ -76,7 +76,7 @@ class Tape:
             "timing": asdict(timing),
             "frames": self._frames,
         }
-        self._memory.keep(self._question, {"bytes": len(body)}, facts, {"body": (body, ".bin")})
+        self._call.keep({"bytes": len(body)}, facts, {"body": (body, ".bin")})
 
 
 class TapedBody:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._memory.memory import Memory, Question, timing_from
+from speechlab.client._memory.memory import Memory, StoredCall, timing_from
 from speechlab.client._memory.tape import wait_until
 from speechlab.client._realtime.synthesis import Synthesis
 from speechlab.contract import SessionInfo
@@ -32,10 +32,12 @@ class RealtimeTape:
         self._identity = identity
         self._clock = settings.clock
 
-    async def _question(self, operation: str, config: RealtimeConfig, **more: Any) -> Question:
+    async def _call(self, operation: str, config: RealtimeConfig, **more: Any) -> StoredCall | None:
+        if self._memory is None:
+            return None
         asked = config.settings.model_dump(mode="json")
         asked["sample_rate"] = config.sample_rate
-        return Question(operation, {**asked, **more}, await self._identity())
+        return StoredCall(self._memory, operation, {**asked, **more}, await self._identity())
 
     async def session(self, config: RealtimeConfig) -> SessionInfo | None:
         """The kept description of a session with these settings; None if one has to be opened.
@@ -43,19 +45,15 @@ class RealtimeTape:
         Raises:
             ReplayMiss: There was none.
         """
-        if self._memory is None:
-            return None
-        question = await self._question("realtime_session", config)
-        found = await asyncio.to_thread(self._memory.recall, question)
+        call = await self._call("realtime_session", config)
+        found = None if call is None else await asyncio.to_thread(call.recall)
         return None if found is None else SessionInfo.parse(found[0].response)
 
     async def keep_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
         """Keep what the service says of the first session with these settings."""
-        if self._memory is None:
-            return
-        question = await self._question("realtime_session", config)
-        if await asyncio.to_thread(self._memory.recall, question) is None:
-            await asyncio.to_thread(self._memory.keep, question, info.model_dump(mode="json"), {})
+        call = await self._call("realtime_session", config)
+        if call is not None and await asyncio.to_thread(call.recall) is None:
+            await asyncio.to_thread(call.keep, info.model_dump(mode="json"), {})
 
     async def played(self, job: Job) -> bool:
         """Play a text from the store; False if it is to be spoken.
@@ -63,11 +61,9 @@ class RealtimeTape:
         Raises:
             ReplayMiss: It is not there, and nothing is spoken.
         """
-        if self._memory is None or job.config is None:
-            return False
-        question = await self._question("realtime", job.config, text=job.text)
-        found = await asyncio.to_thread(self._memory.recall, question)
-        if found is None:
+        call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
+        found = None if call is None else await asyncio.to_thread(call.recall)
+        if call is None or found is None:
             return False
         stored, facts = found
         audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
@@ -75,7 +71,7 @@ class RealtimeTape:
         job.synthesis = Synthesis(facts["client_id"])
         began, given = self._clock.monotonic(), 0
         for at_s, message in facts["frames"]:
-            if self._memory.paced:
+            if call.memory.paced:
                 await wait_until(self._clock, began, at_s)
             frame: str | bytes = message
             if isinstance(message, int):
@@ -93,11 +89,11 @@ class RealtimeTape:
         Raises:
             StoreError: It cannot be written.
         """
-        if self._memory is None or job.config is None:
+        call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
+        if call is None or job.config is None:
             return
-        question = await self._question("realtime", job.config, text=job.text)
         frames = [(at_s, frame if isinstance(frame, str) else len(frame)) for at_s, frame in job.frames]
         audio = b"".join(frame for _, frame in job.frames if isinstance(frame, bytes))
         facts = {"client_id": job.synthesis.client_id, "frames": frames, "timing": asdict(job.timing())}
         files = {"audio": (audio, f".{job.config.settings.format}")}
-        await asyncio.to_thread(self._memory.keep, question, {"audio_bytes": len(audio)}, facts, files)
+        await asyncio.to_thread(call.keep, {"audio_bytes": len(audio)}, facts, files)

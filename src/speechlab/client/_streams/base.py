@@ -14,32 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
-from speechlab.client._memory.memory import Memory
 from speechlab.client._memory.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
+from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from speechlab.client._memory.memory import Question
+    from speechlab.client._memory.memory import StoredCall
     from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.operation import Operation
     from speechlab.client._transport.sender import ReplyStream, Sender
 
-    QuestionOf = Callable[[Operation[Any]], Awaitable[Question | None]]
+    StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]
     """Tells how the store knows an operation; None for clients without a store."""
 
 
 class Stream(AsyncOpenable):
     """Opening, reading and closing, the same for both kinds."""
 
-    def __init__(self, sender: Sender, question_of: QuestionOf) -> None:
+    def __init__(self, sender: Sender, stored_call_of: StoredCallOf) -> None:
         self._body: StreamBody | None = None
         self._copy_to: Callable[[bytes], None] | None = None
         """Called with each piece of the body, where the reply is wanted as it came."""
         self._sender = sender
-        self._question_of = question_of
+        self._stored_call_of = stored_call_of
         self._pieces: AsyncIterator[bytes]
         self._tape: Tape | None = None
         self._closed = False
@@ -57,16 +57,15 @@ class Stream(AsyncOpenable):
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
         """The body that a store keeps; None if it is to be asked for, and then it is recorded if there is a store."""
-        question = await self._question_of(operation)
-        clock, memory = self._sender.settings.clock, Memory.from_settings(self._sender.settings)
-        if question is None or memory is None:
+        call = await self._stored_call_of(operation)
+        if call is None:
             return None
-        found = await asyncio.to_thread(memory.recall, question)
+        clock, found = self._sender.settings.clock, await asyncio.to_thread(call.recall)
         if found is None:
-            self._tape = Tape(clock, memory, question)
+            self._tape = Tape(clock, call)
             return None
         stored, facts = found
-        return TapedBody(stored.files["body"], facts, clock, at_pace=memory.paced)
+        return TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
 
     async def _sent(self, operation: Operation[Any]) -> StreamBody:
         body = await self._sender.open(operation.call(self._sender.settings.timeout))
@@ -77,7 +76,8 @@ class Stream(AsyncOpenable):
     async def _next_bytes(self) -> bytes | None:
         """The next bytes of the body, or None at the end; WireError if it is cut short."""
         assert self._body is not None
-        piece = await anext(self._pieces, None)
+        with hearing_interrupts():
+            piece = await anext(self._pieces, None)
         if piece is None:
             if not self._body.ended:
                 raise WireError("reading it was interrupted", sent=True, timed_out=False, cut=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from speechlab.audio import AudioClip
     from speechlab.client._operations.speech import ExpectedSpeech, StreamSpeech
-    from speechlab.client._streams.base import QuestionOf
+    from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
@@ -29,8 +29,8 @@ class AsyncSpeechStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, sender: Sender, prepare: Prepare, question_of: QuestionOf) -> None:
-        super().__init__(sender, question_of)
+    def __init__(self, sender: Sender, prepare: Prepare, stored_call_of: StoredCallOf) -> None:
+        super().__init__(sender, stored_call_of)
         self._prepare = prepare
         self._expected: ExpectedSpeech | None = None
         self._audio: list[bytes] = []

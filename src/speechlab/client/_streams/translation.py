@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.translation import StreamTranslation
-    from speechlab.client._streams.base import QuestionOf
+    from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
 
 _LINGER_S = 0.2
@@ -40,8 +40,8 @@ class AsyncTranslationStream(Stream):
     Use it as ``async with``; leaving it early stops the service's work.
     """
 
-    def __init__(self, sender: Sender, operation: StreamTranslation, question_of: QuestionOf) -> None:
-        super().__init__(sender, question_of)
+    def __init__(self, sender: Sender, operation: StreamTranslation, stored_call_of: StoredCallOf) -> None:
+        super().__init__(sender, stored_call_of)
         _ = operation.request  # what is wrong with it is raised here
         self._operation = operation
         self._reader = EventReader()

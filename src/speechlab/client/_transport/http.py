@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from speechlab._platform import after_fork, is_loopback, package_version
 from speechlab.client._secret import Secret, install_log_filter, redact
-from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -115,9 +114,20 @@ class Reply:
             WireError: It was cut short, or nothing came for too long.
         """
         body = self._response.aiter_bytes()
-        while (piece := await _next_piece(body)) is not None:
-            yield piece
-        self.ended = True
+        failure: WireError | None = None
+        while failure is None:
+            try:
+                piece = await anext(body, None)
+            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+                failure = _translated(error, sent=True, cut=True)
+            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+                raise without_trace(error)  # noqa: B904
+            else:
+                if piece is None:
+                    self.ended = True
+                    return
+                yield piece
+        raise failure
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
         """The start of an error's body; no failure if it is cut short."""
@@ -135,18 +145,6 @@ class Reply:
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
             without_trace(error)
-
-
-async def _next_piece(body: AsyncIterator[bytes]) -> bytes | None:
-    failure: WireError
-    try:
-        with hearing_interrupts():
-            return await anext(body, None)
-    except Exception as error:  # noqa: BLE001 - translated below, outside, so that it leaves no context
-        failure = _translated(error, sent=True, cut=True)
-    except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
-        raise without_trace(error)  # noqa: B904
-    raise failure
 
 
 class Wire:
