@@ -10,7 +10,7 @@ from speechlab.batch._arguments import (
     SynthesisOptions,
     TranscriptionOptions,
     TranslationOptions,
-    described_as,
+    face_of,
 )
 from speechlab.batch._operations import synthesize, transcribe, translate
 
@@ -25,14 +25,14 @@ class SpeechAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @described_as(synthesize)
+    @face_of(synthesize)
     def synthesize(self, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
         return synthesize(self._frame, lab, **options)
 
-    @described_as(transcribe)
+    @face_of(transcribe)
     def transcribe(self, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
         return transcribe(self._frame, lab, **options)
 
-    @described_as(translate)
+    @face_of(translate)
     def translate(self, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
         return translate(self._frame, lab, **options)

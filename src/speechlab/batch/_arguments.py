@@ -117,7 +117,7 @@ def explicit(options: type) -> Callable[[F], F]:
     return show
 
 
-def described_as(original: Callable[..., Any]) -> Callable[[F], F]:
+def face_of(original: Callable[..., Any]) -> Callable[[F], F]:
     """Give a function the description and the keyword arguments of another one that takes the same."""
     shown = [one for one in inspect.signature(original).parameters.values() if one.kind is one.KEYWORD_ONLY]
 

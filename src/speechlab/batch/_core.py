@@ -49,7 +49,7 @@ class Blocking:
     """Waiting by blocking the caller's thread; calls are made on the client's loop.
 
     ``ask`` puts a question to the service, ``compute`` does work that makes no calls, and ``perform`` makes the
-    calls of an execution and shows its progress. None of them suspends, so that :func:`waited` needs no loop.
+    calls of an execution and shows its progress. None of them suspends, so that :func:`run_blocking` needs no loop.
     """
 
     def __init__(self, lab: object) -> None:
@@ -129,7 +129,7 @@ Waiting = Blocking | Awaiting
 """The way in which the caller of a batch waits."""
 
 
-def waited(
+def run_blocking(
     work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
     lab: Client,
     *args: P.args,
@@ -146,7 +146,7 @@ def waited(
     raise RuntimeError("work that blocks must not wait for a loop")
 
 
-async def awaited(
+async def run_awaiting(
     work: Callable[Concatenate[Waiting, P], Coroutine[Any, Any, T]],
     lab: AsyncClient,
     *args: P.args,

@@ -11,10 +11,10 @@ from speechlab.batch._arguments import (
     TranscriptionPlanOptions,
     TranslationOptions,
     TranslationPlanOptions,
-    described_as,
     explicit,
+    face_of,
 )
-from speechlab.batch._core import awaited, make_table, plan_table, run_plan, waited
+from speechlab.batch._core import make_table, plan_table, run_awaiting, run_blocking, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @explicit(SynthesisPlanOptions)
 async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
     """Plan to speak each row's text, without doing it; see :func:`synthesize` for the arguments."""
-    return await awaited(plan_table, lab, SynthesisStep, source, options)
+    return await run_awaiting(plan_table, lab, SynthesisStep, source, options)
 
 
-@described_as(aplan_synthesis)
+@face_of(aplan_synthesis)
 def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    return waited(plan_table, lab, SynthesisStep, source, options)
+    return run_blocking(plan_table, lab, SynthesisStep, source, options)
 
 
 @explicit(TranscriptionPlanOptions)
@@ -43,12 +43,12 @@ async def aplan_transcription(
     source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
 ) -> Plan:
     """Plan to transcribe each row's recording, without doing it; see :func:`transcribe` for the arguments."""
-    return await awaited(plan_table, lab, TranscriptionStep, source, options)
+    return await run_awaiting(plan_table, lab, TranscriptionStep, source, options)
 
 
-@described_as(aplan_transcription)
+@face_of(aplan_transcription)
 def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
-    return waited(plan_table, lab, TranscriptionStep, source, options)
+    return run_blocking(plan_table, lab, TranscriptionStep, source, options)
 
 
 @explicit(TranslationPlanOptions)
@@ -56,12 +56,12 @@ async def aplan_translation(
     source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
 ) -> Plan:
     """Plan to translate each row's text, without doing it; see :func:`translate` for the arguments."""
-    return await awaited(plan_table, lab, TranslationStep, source, options)
+    return await run_awaiting(plan_table, lab, TranslationStep, source, options)
 
 
-@described_as(aplan_translation)
+@face_of(aplan_translation)
 def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
-    return waited(plan_table, lab, TranslationStep, source, options)
+    return run_blocking(plan_table, lab, TranslationStep, source, options)
 
 
 @explicit(RunOptions)
@@ -98,12 +98,12 @@ async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> R
         KeyboardInterrupt: It was interrupted. What had come is kept; the same again goes on from there.
         asyncio.CancelledError: The same, where it is awaited.
     """
-    return await awaited(run_plan, lab, plan, options)
+    return await run_awaiting(run_plan, lab, plan, options)
 
 
-@described_as(arun)
+@face_of(arun)
 def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
-    return waited(run_plan, lab, plan, options)
+    return run_blocking(run_plan, lab, plan, options)
 
 
 @explicit(SynthesisOptions)
@@ -139,12 +139,12 @@ async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[Synthesi
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await awaited(make_table, lab, SynthesisStep, frame, options)
+    return await run_awaiting(make_table, lab, SynthesisStep, frame, options)
 
 
-@described_as(asynthesize)
+@face_of(asynthesize)
 def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
-    return waited(make_table, lab, SynthesisStep, frame, options)
+    return run_blocking(make_table, lab, SynthesisStep, frame, options)
 
 
 @explicit(TranscriptionOptions)
@@ -189,12 +189,12 @@ async def atranscribe(
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await awaited(make_table, lab, TranscriptionStep, frame, options)
+    return await run_awaiting(make_table, lab, TranscriptionStep, frame, options)
 
 
-@described_as(atranscribe)
+@face_of(atranscribe)
 def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
-    return waited(make_table, lab, TranscriptionStep, frame, options)
+    return run_blocking(make_table, lab, TranscriptionStep, frame, options)
 
 
 @explicit(TranslationOptions)
@@ -227,9 +227,9 @@ async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[Translati
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await awaited(make_table, lab, TranslationStep, frame, options)
+    return await run_awaiting(make_table, lab, TranslationStep, frame, options)
 
 
-@described_as(atranslate)
+@face_of(atranslate)
 def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
-    return waited(make_table, lab, TranslationStep, frame, options)
+    return run_blocking(make_table, lab, TranslationStep, frame, options)
