@@ -56,8 +56,7 @@ def align(
     if how not in get_args(How):
         raise SegmentError(f"how={how!r} is not known; choose one of: {', '.join(get_args(How))}")
     sides = lay_out(a, b, by)
-    left, right = pairs(*sides.keys)
-    left, right = sides.a.rows[left], sides.b.rows[right]
+    left, right = sides.pairs()
     if how == "all":
         return _beside(a, b, by, suffix, *_with_lonely(left, right, len(a)), sides)
     left, right = _largest(left, right, sides.overlaps(left, right))

@@ -46,8 +46,7 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
     import pandas as pd
 
     sides = lay_out(a, b, by)
-    left, right = pairs(*sides.keys)
-    left, right = sides.a.rows[left], sides.b.rows[right]
+    left, right = sides.pairs()
     return pd.DataFrame(
         {"left": left, "right": right, "overlap_s": seconds_of(sides.overlaps(left, right))}, copy=False
     )
@@ -68,6 +67,10 @@ class LaidTable(NamedTuple):
     rows: NDArray[np.int64]
     spans: Stretches
 
+    def positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions in the table of some of the rows that have a place."""
+        return places if len(self.rows) == len(self.starts) else self.rows[places]
+
 
 class LaidTables(NamedTuple):
     """Two tables, laid out on one line.
@@ -83,6 +86,11 @@ class LaidTables(NamedTuple):
     b: LaidTable
     keys: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     groups: int
+
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the positions of all rows that share time, by the one's position, then the other's start."""
+        left, right = pairs(*self.keys)
+        return self.a.positions(left), self.b.positions(right)
 
     def overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
         """Microseconds that pairs of rows share."""

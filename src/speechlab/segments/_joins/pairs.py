@@ -6,7 +6,7 @@ after the given end. Two passes of ``searchsorted`` find both places for all row
 unless a long stretch before it had pushed the running maximum up; such candidates are told by one comparison.
 
 Where long stretches are many, that would be too many candidates. Then each pair is found from the side of the one
-that starts first, which never yields a wrong candidate but takes four searches and a sort more.
+that starts first, which never yields a wrong candidate but takes three searches and a sort more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-_CANDIDATES = 8
+_CANDIDATES = 4
+"""How many candidates there may be for each row, on average."""
+
+_BITS = 62
+"""Bits of a whole number that can carry a key."""
 
 
 def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
@@ -50,59 +54,65 @@ def _with_length(start: Numbers, end: Numbers) -> Numbers | None:
     return None if real.all() else np.flatnonzero(real)
 
 
-def _rises(values: Numbers) -> bool:
-    return not (values[1:] < values[:-1]).any()
-
-
 def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
-    order = None if _rises(b_start) else np.argsort(b_start, kind="stable")
-    if order is not None:
-        b_start, b_end = b_start[order], b_end[order]
-    first, last = _places(a_start, a_end, b_start, b_end)
+    # Searching in order is several times faster than at random, and pays for the sorts.
+    a_order, b_order = _order(a_start), _order(b_start)
+    starts, ends = (a_start, a_end) if a_order is None else (a_start[a_order], a_end[a_order])
+    if b_order is not None:
+        b_start, b_end = b_start[b_order], b_end[b_order]
+    first = np.searchsorted(np.maximum.accumulate(b_end), starts, "right")
+    last = np.searchsorted(b_start, ends, "left")
     counts = np.maximum(last - first, 0)
-    total = int(counts.sum())
-    if total > _CANDIDATES * (len(a_start) + len(b_start)):
-        left, right = _pairs_by_first(a_start, a_end, b_start, b_end)
+    if int(counts.sum()) > _CANDIDATES * (len(a_start) + len(b_start)):
+        left, right = _pairs_by_first(starts, last, b_start, b_end)
+        left, right = _sorted(left if a_order is None else a_order[left], right)
     else:
-        left, right = _expand(first, counts, total)
+        if a_order is not None:  # back to the order of the rows, so that the pairs come in it
+            first[a_order], counts[a_order] = first.copy(), counts.copy()
+        left, right = _expand(first, counts)
         real = b_end[right] > a_start[left]
         if not real.all():
             left, right = left[real], right[real]
-    return left, (right if order is None else order[right])
-
-
-def _places(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
-    """First and last place of candidates for each stretch of a; b is sorted."""
-    rising = np.maximum.accumulate(b_end)
-    if _rises(a_start):
-        return np.searchsorted(rising, a_start, "right"), np.searchsorted(b_start, a_end, "left")
-    # Searching in order is several times faster than at random, and pays for the sort.
-    order = np.argsort(a_start)
-    first, last = np.empty_like(order), np.empty_like(order)
-    first[order] = np.searchsorted(rising, a_start[order], "right")
-    last[order] = np.searchsorted(b_start, a_end[order], "left")
-    return first, last
-
-
-def _expand(first: Numbers, counts: Numbers, total: int) -> tuple[Numbers, Numbers]:
-    """Each row as often as it counts, beside the places from its first on."""
-    left = np.repeat(np.arange(len(counts)), counts)
-    return left, np.arange(total) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return left, (right if b_order is None else b_order[right])
 
 
 def _pairs_by_first(
-    a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers
+    a_start: Numbers, last: Numbers, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
-    order = np.argsort(a_start, kind="stable")
-    sorted_start = a_start[order]
+    """All pairs of two sorted sets, in no order; last is the place after each a's last candidate."""
     # b starts within a, both starts together included ...
     first = np.searchsorted(b_start, a_start, "left")
-    counts = np.searchsorted(b_start, a_end, "left") - first
-    one, other = _expand(first, counts, int(counts.sum()))
+    left, right = _expand(first, last - first)
     # ... or a starts within b, after its start.
-    first = np.searchsorted(sorted_start, b_start, "right")
-    counts = np.maximum(np.searchsorted(sorted_start, b_end, "left") - first, 0)
-    more, places = _expand(first, counts, int(counts.sum()))
-    left, right = np.concatenate([one, order[places]]), np.concatenate([other, more])
-    final = np.lexsort((right, left))
-    return left[final], right[final]
+    first = np.searchsorted(a_start, b_start, "right")
+    counts = np.maximum(np.searchsorted(a_start, b_end, "left") - first, 0)
+    more_right, more_left = _expand(first, counts)
+    return np.concatenate([left, more_left]), np.concatenate([right, more_right])
+
+
+def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """Each row as often as it counts, beside the places from its first on."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    return rows, np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+
+
+def _order(values: Numbers) -> Numbers | None:
+    """Positions by value, equal ones in their order; None if they are sorted already."""
+    if not (values[1:] < values[:-1]).any():
+        return None
+    bits = len(values).bit_length()
+    low = values.min()
+    if int(values.max() - low).bit_length() + bits > _BITS:
+        return np.argsort(values, kind="stable")
+    # Sorting numbers that carry their position is faster than sorting positions.
+    keys = np.sort(((values - low) << bits) | np.arange(len(values)))
+    return keys & ((1 << bits) - 1)
+
+
+def _sorted(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
+    """Pairs by left, then right."""
+    if not len(left):
+        return left, right
+    bits = int(right.max()).bit_length()
+    keys = np.sort((left << bits) | right)
+    return keys >> bits, keys & ((1 << bits) - 1)
