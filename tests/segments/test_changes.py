@@ -199,6 +199,18 @@ def test_an_extent_that_is_none(extent):
         segments.gaps(segments.frame([(0.0, 1.0)], file="a.wav"), extent)
 
 
+def test_segments_past_the_end_are_found():
+    table = segments.frame([(0.0, 1.0), (0.5, 2.0), (1.0, 2.000001)], file="a.wav")
+    segments.check_extent(table, {"a.wav": 2.000001, "b.wav": 1.0})
+    with pytest.raises(
+        SegmentError, match=r"row 2 ends at 2.000001 s, but 'a.wav' is only 2 s long"
+    ) as caught:
+        segments.check_extent(table, 2.0)
+    assert caught.value.rows == (2,)
+    with pytest.raises(SegmentError, match="says nothing of 1 recordings"):
+        segments.check_extent(table, {})
+
+
 # -- clips
 
 

@@ -182,6 +182,65 @@ def test_what_others_write_is_read(name, content, rows, tmp_path):
     assert segments.read(path)[["start", "end", "text"]].values.tolist() == rows
 
 
+def test_cues_whose_names_look_like_comments(tmp_path):
+    path = tmp_path / "x.vtt"
+    cue = "\n00:01.000 --> 00:02.000\nsaid\n\n"
+    path.write_text(f"WEBVTT\n\nNOTEBOOK{cue}NOTE{cue}NOTE\nnothing\n\nSTYLE\n::cue {{}}\n")
+    assert segments.read(path)["text"].tolist() == ["said", "said"]
+
+
+VALID = segments.frame(
+    [
+        {
+            "file": "a",
+            "start": 1.25,
+            "end": 2.5,
+            "text": "one",
+            "speaker": "x",
+            "channel": "1",
+            "confidence": 0.5,
+        },
+        {
+            "file": "a",
+            "start": 3.25,
+            "end": 4.5,
+            "text": "two",
+            "speaker": "y",
+            "channel": "1",
+            "confidence": 0.5,
+        },
+    ]
+)
+
+
+@pytest.mark.parametrize("name", KNOWN.index)
+def test_damaged_files_are_read_or_refused(name, tmp_path):
+    """Whatever was done to a file: a segment frame, or an error of ours."""
+    path = tmp_path / f"x{suffix(name)}"
+    segments.write(VALID, path, name)
+    whole = path.read_bytes()
+
+    @settings(max_examples=60, **RELAXED)
+    @given(st.data())
+    def damage(data):
+        at = data.draw(st.integers(0, len(whole)))
+        gone = data.draw(st.integers(0, 40))
+        new = data.draw(
+            st.sampled_from(
+                [b"", b"\n", b"\n\n", b" ", b"-", b"\x00", b"\xff", b"nan", b"<", b'"', b"1e999", b"\t"]
+            )
+        )
+        path.write_bytes(whole[:at] + new + whole[at + gone :])
+        try:
+            back = segments.read(path, name)
+        except SegmentFileError as error:
+            assert str(path) in str(error)
+        else:
+            assert segments.equal(segments.frame(back), back)
+
+    damage()
+
+
 def test_voices_of_a_cue(tmp_path):
     path = tmp_path / "x.vtt"
     path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann Lee>Hi</v> <v.loud Bob>Ho &amp; hey\n")
@@ -198,6 +257,7 @@ def test_voices_of_a_cue(tmp_path):
         ("x.srt", "1\n00:00:01,500 --> 00:00:03,000\nHello\n\nblank before\n", 5, "a number and a line"),
         ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
         ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "no timing"),
+        ("x.vtt", "WEBVTT\n00:01.000 --> 00:02.000\nx\n", 2, "a blank line is meant"),
         ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x"), 2, "duration is 'x'"),
         ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
         ("x.rttm", "SPEAKER a 1 1 1 <NA> <NA> ann lee <NA> <NA>\n", 1, "11 fields"),

@@ -18,7 +18,7 @@ from speechlab.segments._convert.audformat import from_audformat, to_audformat
 from speechlab.segments._convert.pyannote import from_pyannote, to_pyannote
 from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
 from speechlab.segments._files.formats import Written, formats, read, write
-from speechlab.segments._frame.extent import Extent
+from speechlab.segments._frame.extent import Extent, check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
@@ -35,6 +35,7 @@ __all__ = [
     "Segmentation",
     "Written",
     "align",
+    "check_extent",
     "clips",
     "coverage",
     "crop",

@@ -68,6 +68,6 @@ def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip
             clip = sound if isinstance(sound, AudioClip) else AudioClip.from_file(sound)
         # Half a sample: what was rounded to the last sample still lies within.
         if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
-            message = f"row {row} ends at {end:g} s, but {file!r} is only {clip.duration_s:g} s long"
+            message = f"row {row} ends at {end:.10g} s, but {file!r} is only {clip.duration_s:.10g} s long"
             raise SegmentError(message, column="end", rows=(row,))
         yield clip.crop(start, end).named(f"{file or clip.title or 'recording'} {start:.2f} to {end:.2f} s")

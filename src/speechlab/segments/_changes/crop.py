@@ -97,7 +97,7 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
     if (start < 0).any():
         row = int(np.argmax(start < 0))
         message = (
-            f"row {row} would start at {start[row] / 1e6:g} s, before its recording; crop the table first"
+            f"row {row} would start at {start[row] / 1e6:.10g} s, before its recording; crop the table first"
         )
         raise SegmentError(message, column="start", rows=(row,))
     checked["start"], checked["end"] = seconds_of(start), seconds_of(ticks_of(checked["end"]) + ticks)

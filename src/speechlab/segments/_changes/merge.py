@@ -139,6 +139,8 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     Raises:
         SegmentError: One of the tables is no segment frame, or a recording is not in the reference.
     """
+    import pandas as pd
+
     checked, wanted = frame(table), frame(reference)
     absent = sorted(set(checked["file"]) - set(wanted["file"]))
     if absent:
@@ -154,11 +156,15 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
         ticks_of(owned["end"]) - ticks_of(owned["start"]) - ticks_of(owned["overlap_s"])
     )
     owned = owned.iloc[np.lexsort((ticks_of(owned["end"]), ticks_of(owned["start"]), owned["row"]))]
-    by_row = owned.groupby("row")
-    empty = range(len(result))
-    result["text"] = by_row["text"].agg(join_texts).reindex(empty, fill_value="").astype("str").array
-    result["parts"] = by_row.size().reindex(empty, fill_value=0).array
-    result["moved_s"] = by_row["moved_s"].sum().reindex(empty, fill_value=0.0).array
+    rows = owned["row"].to_numpy()
+    heads = np.flatnonzero(np.diff(rows, prepend=-1))
+    parts = np.bincount(rows, minlength=len(result))
+    texts, said = owned["text"].tolist(), [""] * len(result)
+    for row, head in zip(rows[heads].tolist(), heads.tolist(), strict=True):
+        said[row] = join_texts(texts[head : head + parts[row]])
+    result["text"] = pd.Series(said, dtype="str", index=result.index)
+    result["parts"] = parts
+    result["moved_s"] = np.bincount(rows, weights=owned["moved_s"], minlength=len(result))
     return result
 
 

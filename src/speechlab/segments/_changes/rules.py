@@ -19,7 +19,7 @@ import numpy as np
 from speechlab.contract import RecognitionRequest
 from speechlab.segments._changes.merge import gathered
 from speechlab.segments._frame.cover import runs_of
-from speechlab.segments._frame.extent import Extent, extent_frame, numbered, refuse_beyond
+from speechlab.segments._frame.extent import Extent, check_extent, extent_frame, numbered
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, Stretches, seconds_of, ticks_of
 
@@ -80,7 +80,7 @@ def from_speech(
     (spans,), files = numbered([checked])
     latest = np.full(len(files), int(LATEST_S * 1e6))
     if extent is not None:
-        refuse_beyond(checked, extent)
+        check_extent(checked, extent)
         lengths = extent_frame(extent, files).groupby("file")["end"].max()
         latest = ticks_of(lengths.reindex(files))
 

@@ -33,7 +33,7 @@ def read_rttm(source: SourceFile) -> pd.DataFrame:
             source.fault(f"{fields[0]!r:.40} is no type of RTTM; SPEAKER is meant", number)
         if not 8 <= len(fields) <= 10:
             source.fault(f"there are {len(fields)} fields; a SPEAKER line has 9 or 10", number)
-        row: dict[str, Any] = {"file": fields[1], "channel": fields[2], "speaker": _known(fields[7])}
+        row: dict[str, Any] = {"file": fields[1], "channel": _known(fields[2]), "speaker": _known(fields[7])}
         row |= _from_duration(source, fields[3], fields[4], number)
         confidence = fields[8] if len(fields) > 8 else _NONE
         row["confidence"] = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
 _TAG = re.compile(r"<([^<>]*)>")
-_SKIPPED = ("NOTE", "STYLE", "REGION")
+_SKIPPED = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 
 
 def read_srt(source: SourceFile) -> pd.DataFrame:
@@ -50,10 +50,13 @@ def read_vtt(source: SourceFile) -> pd.DataFrame:
     first = source.text().partition("\n")[0]
     if not re.match(r"WEBVTT(?:\s|$)", first):
         source.fault(f"the first line is {first!r:.40}; a WebVTT file begins with WEBVTT", 1)
+    for number, line in enumerate(blocks[0][1], 1):
+        if "-->" in line:
+            source.fault("a blank line is meant between the head of the file and its first cue", number)
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, block in blocks[1:]:
-        if block[0].startswith(_SKIPPED) and "-->" not in block[0]:
+        if _SKIPPED.match(block[0]) and not any("-->" in line for line in block):
             continue
         at = 0 if "-->" in block[0] else 1
         if at == 1 and (len(block) < 2 or "-->" not in block[1]):

@@ -97,10 +97,15 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
         source.fault(error.message, column=error.column, rows=error.rows)
 
 
-def write_parquet(table: pd.DataFrame, sink: Sink) -> bytes:  # noqa: ARG001 - as all writers
+def write_parquet(table: pd.DataFrame, sink: Sink) -> bytes:
     """Write Parquet, with all columns, exactly."""
+    from pyarrow import ArrowException
+
     out = io.BytesIO()
-    table.to_parquet(out, index=False)
+    try:
+        table.to_parquet(out, index=False)
+    except (ArrowException, ValueError) as error:
+        sink.fault(f"Parquet cannot hold a column: {error!s:.200}")
     return out.getvalue()
 
 

@@ -51,7 +51,7 @@ def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
     return table
 
 
-def refuse_beyond(table: pd.DataFrame, extent: Extent) -> None:
+def check_extent(table: pd.DataFrame, extent: Extent) -> None:
     """Refuse segments that do not lie within their recording.
 
     Args:
@@ -61,14 +61,15 @@ def refuse_beyond(table: pd.DataFrame, extent: Extent) -> None:
     Raises:
         SegmentError: A segment ends after its recording does. The text names the first, the error has the rows.
     """
+    table = frame(table)
     ends = extent_frame(extent, table["file"]).groupby("file")["end"].max()
     latest = table["file"].map(ends)
     beyond = ticks_of(table["end"]) > ticks_of(latest)
     if beyond.any():
         row = int(np.argmax(beyond))
         message = (
-            f"row {row} ends at {table['end'].iloc[row]:g} s, but {table['file'].iloc[row]!r} is only "
-            f"{latest.iloc[row]:g} s long; crop the table first, or mend the extent"
+            f"row {row} ends at {table['end'].iloc[row]:.10g} s, but {table['file'].iloc[row]!r} is only "
+            f"{latest.iloc[row]:.10g} s long; crop the table first, or mend the extent"
         )
         rows = tuple(int(number) for number in np.flatnonzero(beyond)[:10])
         raise SegmentError(message, column="end", rows=rows)

@@ -155,14 +155,14 @@ def _check_times(start: NDArray[np.float64], end: NDArray[np.float64]) -> None:
     before = ticks_of(end) < ticks_of(start)
     if before.any():
         number = int(np.argmax(before))
-        message = f"row {number} ends at {end[number]:g} s, before its start at {start[number]:g} s"
+        message = f"row {number} ends at {end[number]:.10g} s, before its start at {start[number]:.10g} s"
         raise SegmentError(message, column="end", rows=_few(before))
 
 
 def _refuse(bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, fault: str) -> None:
     if bad.any():
         number = int(np.argmax(bad))
-        message = f"{name} of row {number} ({values[number]:g}) {fault}"
+        message = f"{name} of row {number} ({values[number]:.10g}) {fault}"
         raise SegmentError(message, column=name, rows=_few(bad))
 
 

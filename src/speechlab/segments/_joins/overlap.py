@@ -150,7 +150,9 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTabl
     before = ends < starts
     if before.any():
         row = int(np.argmax(before))
-        message = f"row {row} of table {which} ends at {end[row]:g} s, before its start at {start[row]:g} s"
+        message = (
+            f"row {row} of table {which} ends at {end[row]:.10g} s, before its start at {start[row]:.10g} s"
+        )
         raise SegmentError(message, column="end", rows=(row,))
     spans = Stretches(codes, starts, ends)
     rows = np.arange(len(codes)) if complete else np.flatnonzero(known)
@@ -171,8 +173,6 @@ def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
     values: NDArray[np.float64] = column.to_numpy(dtype="float64", na_value=np.nan)
     if (np.abs(values) > LATEST_S).any():
         row = int(np.argmax(np.abs(values) > LATEST_S))
-        message = (
-            f"{name} of row {row} of table {which} is {values[row]:g}; seconds up to {LATEST_S:.0f} are meant"
-        )
+        message = f"{name} of row {row} of table {which} is {values[row]:.10g}; seconds up to {LATEST_S:.0f} are meant"
         raise SegmentError(message, column=name, rows=(row,))
     return values

@@ -1,0 +1,57 @@
+"""The guide runs, from its first block to its last, on the real service; and its table of formats is the code's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from speechlab import segments
+
+GUIDE = Path(__file__).parents[2] / "docs" / "segments.md"
+
+
+@pytest.mark.engines
+def test_the_guide_runs(live_service, monkeypatch, tmp_path):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL):
+        exec(compile(block, str(GUIDE), "exec"), names)
+    assert names["beside"]["overlap_s"].min() > 0.5
+    assert len(names["silences"]) >= 2
+    assert [round(clip.duration_s, 2) for clip in names["sounds"]] == [
+        round(row.end - row.start, 2) for row in names["reference"].itertuples()
+    ]
+    times = ["start", "end"]
+    assert names["derived"][times].to_numpy() == pytest.approx(names["found"][times].to_numpy(), abs=0.0021)
+    assert len(names["unmerged"]) == len(names["speech"]) == 3
+    strict, lenient = names["score"].detection, names["score"].lenient
+    assert 0 < strict.detection_error_rate < 0.5
+    assert lenient.detection_error_rate < strict.detection_error_rate
+    assert names["padded"].detection.false_alarm_s > strict.false_alarm_s
+    assert names["done"].dropped == ("file",)
+    assert segments.equal(
+        names["again"].round({"start": 3, "end": 3}), names["found"].round({"start": 3, "end": 3})
+    )
+    assert (tmp_path / "talk.png").stat().st_size > 5_000
+    names["lab"].close()
+
+
+def test_the_guide_lists_the_formats():
+    row = r"(?m)^\| (`[a-z]+`(?:, `[a-z]+`)*) \| `\.[^|]* \| (exact|[\d.]+ [mµ]s) \| (one|many) \|"
+    listed = re.findall(row, GUIDE.read_text("utf-8"))
+    known = segments.formats().set_index("format")
+    found = {}
+    for names, times, recordings in listed:
+        for name in re.findall(r"\w+", names):
+            found[name] = (times, recordings)
+    assert set(found) == set(known.index)
+    words = {0.0: "exact", 1e-6: "1 µs", 1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms"}
+    for name, (times, recordings) in found.items():
+        assert (times, recordings) == (words[known.loc[name, "precision_s"]], known.loc[name, "recordings"])
