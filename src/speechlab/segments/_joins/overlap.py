@@ -173,6 +173,8 @@ def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
     values: NDArray[np.float64] = column.to_numpy(dtype="float64", na_value=np.nan)
     if (np.abs(values) > LATEST_S).any():
         row = int(np.argmax(np.abs(values) > LATEST_S))
-        message = f"{name} of row {row} of table {which} is {values[row]:.10g}; seconds up to {LATEST_S:.0f} are meant"
+        message = (
+            f"{name} of row {row} of table {which} is {values[row]:g}; seconds up to {LATEST_S:.0f} are meant"
+        )
         raise SegmentError(message, column=name, rows=(row,))
     return values
