@@ -20,7 +20,7 @@ class Runs:
     """Rows that belong together because little or no silence parts them.
 
     Attributes:
-        order: Positions of the rows, by file and start.
+        order: Positions of the rows, by file, start and end.
         heads: Where in that order each run begins.
         spans: What each run covers, by file and start.
     """
@@ -40,7 +40,7 @@ def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
     """
     line = Line([spans], count, room=max(gap, 0) + 1)
     starts = line.starts(spans)
-    order = np.argsort(starts, kind="stable")
+    order = np.lexsort((spans.ends, starts))
     sorted_spans = spans[order]
     if not len(spans):
         return Runs(order, order, spans)
