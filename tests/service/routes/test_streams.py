@@ -153,16 +153,11 @@ def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body):
         ]
         for thread in threads:
             thread.start()
-        assert eventually(lambda: service.speaker.calls)
-
-        def full() -> bool:
-            reply = service.http.speak(voice_id=service.voice("plain"), text="x", format="pcm")
-            if reply.status == 429:
-                error_body(reply, 429, "ErrRateLimited")
-                assert int(reply.headers["retry-after"]) >= 1
-            return reply.status == 429
-
-        assert eventually(full)
+        both = b'speechlab_engine_requests{engine="staged"} 2\n'
+        assert eventually(lambda: both in service.http.request("GET", "/metrics").body)
+        reply = service.http.speak(voice_id=service.voice("plain"), text="x", format="pcm")
+        error_body(reply, 429, "ErrRateLimited")
+        assert int(reply.headers["retry-after"]) >= 1
         service.speaker.gate.set()
         for thread in threads:
             thread.join(20)
