@@ -15,7 +15,6 @@ from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRA
 from speechlab.errors import ConfigurationError
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
-from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._routes.health import METRICS_PATH, READY_PATH, metrics, ready
 from speechlab.service._routes.realtime import realtime
 from speechlab.service._routes.recognition import recognise
@@ -56,10 +55,7 @@ def create_app(config: ServiceConfig) -> Starlette:
             # Without the slash as well, rather than a redirect, which would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
-        middleware=[
-            Middleware(HandshakeGuard, service=service, allowed_hosts=_allowed_hosts(config)),
-            Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config)),
-        ],
+        middleware=[Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
         exception_handlers={HTTPException: _no_such_route},
     )
     app.router.redirect_slashes = False

@@ -1,6 +1,6 @@
-"""The outer middleware for HTTP: checks host and key, and turns every failure behind it into an error body.
+"""The middleware around all routes: checks host and key, and turns every failure behind it into an error body.
 
-Everything but liveness needs a key, which is checked before the body is read.
+Everything but liveness needs a key, which is checked before the body is read. Handshakes have checks of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
+from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import METER, PRINCIPAL
@@ -57,14 +58,16 @@ class Guard:
         self._app = app
         self._service = service
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._handshakes = HandshakeGuard(app, service, self._host_allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        else:
-            # WebSocket handshakes were checked by HandshakeGuard, the middleware before this one.
+        """Handle a request or a handshake."""
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        elif scope["type"] == "websocket" or scope["path"] == REALTIME_PATH:
+            await self._handshakes(scope, receive, send)
+        else:
+            await self._http(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._service.upkeep.begin()
@@ -139,9 +142,13 @@ class Guard:
                 raise _stopping(scope) from None
 
     def _check_host(self, scope: Scope) -> None:
-        if not host_allowed(scope, self._hosts):
+        if not self._host_allowed(scope):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
             raise Fault("ErrInvalidRequest", message, "router", "host")
+
+    def _host_allowed(self, scope: Scope) -> bool:
+        named = Headers(scope=scope).getlist("host")
+        return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in named)
 
     def _authenticate(self, scope: Scope) -> Principal:
         where = service_name(scope["path"])
@@ -158,12 +165,6 @@ class Guard:
                 "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
             )
         return found
-
-
-def host_allowed(scope: Scope, hosts: frozenset[str]) -> bool:
-    """Whether all hosts that a request names are served here; an empty set allows any."""
-    named = Headers(scope=scope).getlist("host")
-    return not hosts or all(_without_port(host.lower()) in hosts for host in named)
 
 
 def _stopping(scope: Scope) -> Fault:

@@ -16,14 +16,13 @@ from starlette.responses import Response
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeCode
 from speechlab.errors import StoreError
-from speechlab.service._gate.guard import host_allowed
 from speechlab.service._keys import KEY_PREFIX
 from speechlab.service._logs import error_fields, log
 from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,31 +34,29 @@ _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
 
 
 class HandshakeGuard:
-    """ASGI middleware that admits or refuses handshakes; everything else passes untouched.
+    """ASGI middleware that admits or refuses handshakes.
 
     Args:
         app: The application behind it.
         service: The service.
-        allowed_hosts: Names accepted in ``Host``; empty for any.
+        host_allowed: Whether the hosts that a handshake names are served here.
     """
 
-    def __init__(self, app: ASGIApp, service: ServiceState, allowed_hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, service: ServiceState, host_allowed: Callable[[Scope], bool]) -> None:
         self._app = app
         self._service = service
-        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._host_allowed = host_allowed
         self._origins = frozenset(origin.lower() for origin in service.config.ws_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Handle a handshake, or refuse a request that should have been one."""
         if scope["type"] == "websocket":
             await self._handshake(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] == REALTIME_PATH:
+        else:
             refused, request_id = HandshakeRefused.not_upgraded(), secrets.token_hex(8)
             _log_refusal(refused, request_id, scope)
             headers = refused.headers(request_id) | {"Connection": "close"}
             await Response(refused.body(), refused.status, headers)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
 
     async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, request_id, status = time.monotonic(), secrets.token_hex(8), 101
@@ -90,7 +87,7 @@ class HandshakeGuard:
 
     def _check(self, scope: Scope) -> Principal:
         headers = Headers(scope=scope)
-        if not host_allowed(scope, self._hosts):
+        if not self._host_allowed(scope):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
             raise HandshakeRefused.not_upgraded(message)
         principal = self._authenticate(headers.getlist("authorization"))

@@ -38,10 +38,9 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     if encoding not in {"", "identity"}:
         message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body as it is"
         raise Fault("ErrInvalidRequest", message, service, "body")
-    too_large = Fault("ErrTooLarge", f"the body is larger than {limit:,} bytes", service, "body")
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:19]) > limit:
-        raise too_large
+        raise _too_large(limit, service)
     pause_s = cast("ServiceConfig", request.app.state.service.config).body_timeout_s
     body = bytearray()
     now = asyncio.get_running_loop().time
@@ -51,7 +50,7 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limit:
-                    raise too_large
+                    raise _too_large(limit, service)
                 # Neither a long pause nor a trickle without pauses.
                 enough = started + pause_s + len(body) / _SLOWEST_BYTES_S
                 timeout.reschedule(min(now() + pause_s, enough))
@@ -62,6 +61,10 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     except ClientDisconnect:
         raise Gone from None
     return bytes(body)
+
+
+def _too_large(limit: int, service: str) -> Fault:
+    return Fault("ErrTooLarge", f"the body is larger than {limit:,} bytes", service, "body")
 
 
 def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
