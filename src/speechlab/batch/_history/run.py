@@ -96,7 +96,8 @@ class Run:
                 "kept: run the same again"
             )
             raise StoreError(message)
-        table = join_frames(frames, STEPS[self.record.operation], self.manifest.get("prefix", ""))
+        prefix = self.manifest.get("prefix", "")
+        table = join_frames(frames, STEPS[self.record.operation], prefix, from_files=True)
         table.attrs[RUN_ATTRIBUTE] = self.id
         return table
 

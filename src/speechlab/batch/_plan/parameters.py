@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 from speechlab._arguments import is_missing, no_column, plain_number
@@ -90,7 +91,7 @@ class TranslationParameters(TypedDict, total=False):
     repeat: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameters:
     """The parameters of an operation for a table.
 
@@ -103,14 +104,17 @@ class Parameters:
     columns: Mapping[str, str]
 
     def of(self, row: Row) -> dict[str, Any]:
-        """Return the parameters of a row.
+        """Return the parameters of a row that are not None.
 
         Raises:
             InvalidRequestError: A cell is empty where there must be something, or holds no text where it must.
         """
-        if not self.columns:
-            return dict(self.same)
-        return {**self.same, **{name: _cell(name, row[at], at) for name, at in self.columns.items()}}
+        cells = {name: _cell(name, row[at], at) for name, at in self.columns.items()}
+        return {**self._given, **{name: value for name, value in cells.items() if value is not None}}
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name, value in self.same.items() if value is not None}
 
 
 def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters:

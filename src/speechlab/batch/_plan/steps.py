@@ -145,8 +145,7 @@ class RowStep(ABC):
         Raises:
             SpeechLabError: The row cannot be asked.
         """
-        given = {name: value for name, value in self._parameters.of(row).items() if value is not None}
-        return self._call(row[self._column], given)
+        return self._call(row[self._column], self._parameters.of(row))
 
     @abstractmethod
     def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:

@@ -120,15 +120,26 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
     }
 
 
-def join_frames(frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str) -> pd.DataFrame:
-    """Join the pieces of a table, so that the result has the types that it would have in one piece."""
+def join_frames(
+    frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str, *, from_files: bool = False
+) -> pd.DataFrame:
+    """Join the pieces of a table, so that the result has the types that it would have in one piece.
+
+    Args:
+        frames: The pieces, in order.
+        step: Which step added columns to them.
+        prefix: What goes before the names of those columns.
+        from_files: Whether they were read from files, which lose the type of categories.
+    """
     import pandas as pd
     from pandas.api.types import union_categoricals
 
+    if len(frames) == 1 and not from_files:
+        return frames[0]
     joined = frames[0] if len(frames) == 1 else pd.concat(list(frames)) if frames else pd.DataFrame()
     own = {prefix + name: kind for name, kind in result_columns(step).items()}
     for name, kind in own.items():
-        # pieces differ in their categories, and files lose their type
+        # pieces differ in their categories
         if not frames or kind in {"status", "category"}:
             values = [value for frame in frames for value in frame[name].tolist()]
             joined[name] = make_column(values, kind, joined.index)
