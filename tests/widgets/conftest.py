@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from support.browser import FAKE_MODEL, FLAGS, Page
-
-WIDGETS = Path(__file__).parents[2] / "src" / "speechlab" / "widgets"
-
 
 @pytest.fixture(scope="module")
 def chromium():
@@ -47,8 +43,8 @@ def show_player(shown):
     """Show a Player's state by its real module, in a page with a stand-in for the model."""
 
     def show(player, body_style=""):
-        css = (WIDGETS / "_player.css").read_text(encoding="utf-8")
-        shown.files["/player.js"] = ("text/javascript", (WIDGETS / "_player.js").read_text(encoding="utf-8"))
+        css = player._css
+        shown.files["/player.js"] = ("text/javascript", player._esm)
         page = shown.show(
             f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{css}</style><script>{FAKE_MODEL}</script>"
             f'<body style="{body_style}"><div id="cell"></div>'
@@ -85,14 +81,13 @@ def show_preview(shown):
     """Show a BatchPreview's state by its real module, in a page with a stand-in for the model."""
 
     def show(preview, body_style=""):
-        css = (WIDGETS / "_preview.css").read_text(encoding="utf-8")
-        module = (WIDGETS / "_preview.js").read_text(encoding="utf-8")
-        shown.files["/preview.js"] = ("text/javascript", module)
+        css = preview._css
+        shown.files["/preview.js"] = ("text/javascript", preview._esm)
         page = shown.show(
             f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{css}</style><script>{FAKE_MODEL}</script>"
             f'<body style="{body_style}"><div id="cell"></div>'
         )
-        names = "title summary running done total recent"
+        names = "title summary running done total recent earlier"
         page.evaluate(
             """async (state) => {
               window.model = new FakeModel(state);

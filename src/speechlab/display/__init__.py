@@ -10,7 +10,7 @@ from __future__ import annotations
 from speechlab._door import name_after
 from speechlab.display._document import document
 from speechlab.display._html import Html, data_url, element, escape, join
-from speechlab.display._parts import audio_figure, details, diff, percent, table
+from speechlab.display._parts import audio_figure, details, diff, notebook_output, percent, table
 
 __all__ = [
     "Html",
@@ -22,6 +22,7 @@ __all__ = [
     "element",
     "escape",
     "join",
+    "notebook_output",
     "percent",
     "table",
 ]

@@ -24,14 +24,29 @@ _WAVEFORM = (
     "display:block;box-sizing:border-box;width:100%;max-width:100%;height:72px;margin:0;"
     f"border:{_BORDER};border-radius:6px;background:rgba(128,128,128,.07)"
 )
-_PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0;color-scheme:light dark"
+_PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0"
 _TEXT = "margin:8px 0 0"
-_CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
+_CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;overflow-wrap:anywhere;"
+# Notebooks typeset what stands between two dollar signs as mathematics, except below these classes, which they keep
+# in an output that nobody trusts.
+_NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
 _HAIR = "\u200a"
 _MARKS = {
     "insert": "text-decoration:underline;background:rgba(46,160,67,.24);color:inherit",
     "delete": "text-decoration:line-through;background:rgba(229,83,75,.24);color:inherit",
 }
+
+
+def notebook_output(*children: object, class_: str | None = None) -> Html:
+    """The root of what a notebook shows: no text in it is taken for mathematics.
+
+    Figures, tables, differences and parts that fold away are such roots themselves.
+
+    Args:
+        *children: Parts of this room; text is escaped.
+        class_: A further class.
+    """
+    return element("div", *children, class_=f"{_NO_MATHEMATICS} {class_}" if class_ else _NO_MATHEMATICS)
 
 
 def audio_figure(
@@ -67,6 +82,7 @@ def audio_figure(
         if audio_url
         else None,
         element("p", text, lang=lang, dir="auto", style=_TEXT) if text is not None else None,
+        class_=_NO_MATHEMATICS,
         style=_FIGURE,
     )
 
@@ -110,6 +126,7 @@ def table(
         else None,
         element("thead", element("tr", *heads)),
         element("tbody", *body),
+        class_=_NO_MATHEMATICS,
         style="border-collapse:collapse;margin:8px 0",
     )
 
@@ -123,7 +140,7 @@ def details(summary: object, *body: object, opened: bool = False) -> Html:
         opened: Whether it starts unfolded.
     """
     head = element("summary", summary, style="cursor:pointer")
-    return element("details", head, *body, open=opened, style="margin:6px 0")
+    return element("details", head, *body, open=opened, class_=_NO_MATHEMATICS, style="margin:6px 0")
 
 
 def diff(
@@ -148,7 +165,7 @@ def diff(
         come = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
         # A hair of space, so that one word replaced by another does not read as one word.
         parts.append(join(_HAIR if gone and come else "", (gone, come)))
-    return element("span", join(separator, parts), lang=lang, dir="auto")
+    return element("span", join(separator, parts), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
 
 
 def percent(rate: object) -> str:

@@ -1,6 +1,7 @@
 """Widgets for live notebooks: things to click, drag and play, with values back in the kernel.
 
 They are opt-in: what clips, transcripts and reports show by themselves is plain HTML that survives without a kernel.
+A widget too stands in the notebook as plain HTML, which it replaces as long as it runs.
 They load nothing from a network, and text from outside reaches the page as text only.
 Used by people in notebooks; nothing else of speechlab depends on it.
 """
@@ -8,8 +9,8 @@ Used by people in notebooks; nothing else of speechlab depends on it.
 from __future__ import annotations
 
 from speechlab._door import name_after
-from speechlab.widgets._player import Player
-from speechlab.widgets._preview import BatchPreview
+from speechlab.widgets._player.player import Player
+from speechlab.widgets._preview.preview import BatchPreview
 
 __all__ = ["BatchPreview", "Player"]
 

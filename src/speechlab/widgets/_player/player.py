@@ -8,22 +8,25 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anywidget
 import numpy as np
 import traitlets
 
 from speechlab._arguments import is_number
 from speechlab.audio import AudioClip
+from speechlab.display import Html, element, table
 from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     from speechlab.contract import AudioFormat
 
 _HERE = Path(__file__).parent
 _PEAKS = 2_000
+_MAX_STATIC_SEGMENTS = 50
 
 
-class Player(anywidget.AnyWidget):
+class Player(LiveWidget):
     """A recording to look at, drag through and hear, with segments that play to the sample.
 
     A click on the waveform seeks, a drag selects, and a click on a segment plays exactly that. Keys on the
@@ -34,8 +37,8 @@ class Player(anywidget.AnyWidget):
         player  # shows it
         player.selection  # (1.52, 2.40) after a drag
 
-    The display of a clip itself needs no kernel and survives in saved notebooks; the player lives as long as the
-    kernel does.
+    The player lives as long as the kernel does. In the saved notebook stands what needs none: the clip as it shows
+    itself, and its segments.
 
     Args:
         audio: A clip, the path or the bytes of a file; or a transcript that carries its ``audio``.
@@ -51,8 +54,8 @@ class Player(anywidget.AnyWidget):
         InvalidRequestError: ``title`` or ``lang`` is no text.
     """
 
-    _esm = _HERE / "_player.js"
-    _css = _HERE / "_player.css"
+    _esm = module_source(_HERE / "player.js")
+    _css = style_sheet(_HERE / "player.css")
 
     audio = traitlets.Bytes().tag(sync=True)
     peaks = traitlets.Bytes().tag(sync=True)
@@ -101,6 +104,22 @@ class Player(anywidget.AnyWidget):
             segments=spans,
             title=title or clip.title or "",
             lang=str(language),
+        )
+        self._clip = clip
+
+    def static_html(self) -> Html:
+        """Return the clip as it shows itself, and its first segments."""
+        named = self._clip.named(self.title) if self.title != (self._clip.title or "") else self._clip
+        shown = self.segments[:_MAX_STATIC_SEGMENTS]
+        rows = [(f"{one['start']:.2f}", f"{one['end']:.2f}", one["text"]) for one in shown]
+        more = len(self.segments) - len(shown)
+        return element(
+            "div",
+            Html(named._repr_html_()),  # noqa: SLF001
+            table(["start (s)", "end (s)", "text"], rows, langs=[None, None, self.lang or None], right=(0, 1))
+            if rows
+            else None,
+            f"and {more} more segments" if more else None,
         )
 
     def __repr__(self) -> str:

@@ -8,11 +8,12 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anywidget
 import traitlets
 
-from speechlab.display import element, join, table
+from speechlab.display import element, notebook_output, table
 from speechlab.errors import InvalidRequestError
+from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +25,13 @@ _HERE = Path(__file__).parent
 _EVERY_S = 0.2
 _MAX_ROWS = 50
 _MAX_CHARACTERS = 300
+_MAX_EARLIER = 20
+_BOX = "max-width:760px;margin:4px 0;font-size:13px"
+_SOFT = "opacity:.74"
 _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
 
 
-class BatchPreview(anywidget.AnyWidget):
+class BatchPreview(LiveWidget):
     """The last finished rows of a batch while it runs, and a line that says how far it is.
 
     Show it first, then give it to a batch as its ``progress``::
@@ -38,10 +42,9 @@ class BatchPreview(anywidget.AnyWidget):
 
     A row tells its status, its text (what was spoken, heard or translated; of an error, what went wrong) and its
     latency. Rows that the store knew, and rows that cannot be asked, are counted, not shown. The same preview may be
-    given to one batch after another.
+    given to one batch after another, and a study gives it to each of its stages: those that are over keep a line.
 
-    While a batch runs it is a widget. When the batch has ended, plain HTML takes its place, so that a notebook that
-    is opened again or exported still shows how it went.
+    A notebook that is opened again or exported still shows how it went.
 
     Args:
         rows: How many rows are shown: 1 to 50.
@@ -50,8 +53,8 @@ class BatchPreview(anywidget.AnyWidget):
         InvalidRequestError: ``rows`` is not allowed.
     """
 
-    _esm = _HERE / "_preview.js"
-    _css = _HERE / "_preview.css"
+    _esm = module_source(_HERE / "preview.js")
+    _css = style_sheet(_HERE / "preview.css")
 
     title = traitlets.Unicode("Batch").tag(sync=True)
     summary = traitlets.Unicode("not begun").tag(sync=True)
@@ -59,6 +62,7 @@ class BatchPreview(anywidget.AnyWidget):
     done = traitlets.Int(0).tag(sync=True)
     total = traitlets.Int(0).tag(sync=True)
     recent = traitlets.List(traitlets.Dict()).tag(sync=True)
+    earlier = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, rows: int = 5) -> None:
         given: object = rows
@@ -84,14 +88,25 @@ class BatchPreview(anywidget.AnyWidget):
     def _bundle(self) -> dict[str, Any]:
         """Return the content shown now: the widget, or the plain HTML that takes its place."""
         if self._counts is not None and not self.running:
-            return {"text/html": str(_left(self)), "text/plain": repr(self)}
-        made: Any = self._repr_mimebundle_()
-        bundle: dict[str, Any] = made[0] if isinstance(made, tuple) else made
+            return {"text/html": str(notebook_output(self.static_html())), "text/plain": repr(self)}
+        bundle: dict[str, Any] = self._repr_mimebundle_()
         return bundle
+
+    def static_html(self) -> Html:
+        """Return how far it is, and the last rows."""
+        lines = [*self.earlier, {"title": self.title, "summary": self.summary}]
+        heads = [
+            element("div", element("strong", line["title"]), " ", element("span", line["summary"], style=_SOFT))
+            for line in lines
+        ]
+        body = table(("Status", "Text", "Latency"), map(_static_row, self.recent), right=(2,))
+        return element("div", *heads, body if self.recent else None, style=_BOX)
 
     def begin(self, operation: str) -> None:
         """A run begins; the batch calls this."""
         ended = self._counts is not None
+        if ended:
+            self.earlier = [*self.earlier, {"title": self.title, "summary": self.summary}][-_MAX_EARLIER:]
         self._last.clear()
         self._counts = None
         self.title = _TITLES.get(operation, operation)
@@ -144,15 +159,7 @@ def _entry(outcome: Outcome) -> dict[str, str]:
     return {"status": outcome.status, "text": text, "lang": lang, "latency": latency}
 
 
-def _left(preview: BatchPreview) -> Html:
-    """The same as plain HTML, which needs no kernel."""
-    head = element("strong", preview.title), element("span", preview.summary, style="opacity:.74")
-    body = table(("Status", "Text", "Latency"), map(_left_of, preview.recent), right=(2,))
-    style = "max-width:760px;margin:4px 0;font-size:13px"
-    return element("div", join(" ", head), body if preview.recent else None, style=style)
-
-
-def _left_of(row: dict[str, str]) -> tuple[Html, ...]:
+def _static_row(row: dict[str, str]) -> tuple[Html, ...]:
     return (
         element("span" if row["status"] == "ok" else "strong", row["status"]),
         element("span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"),

@@ -1,7 +1,10 @@
 // The player: a waveform to look at and to drag through, segments that play to the sample, and keys.
 //
 // Sound goes through Web Audio rather than an <audio> element, because a buffer source plays exactly the samples
-// from `start` to `end`; elements run on by up to a video frame. Text is only ever set with textContent.
+// from `start` to `end`; elements run on by up to a video frame.
+
+import { clock, make, makeRoot, spoken } from "../_shared/dom.js";
+import { liveWidget } from "../_shared/mount.js";
 
 const STEP_S = 1;
 const PAGE_S = 5;
@@ -19,27 +22,6 @@ function contextAt(rate) {
 
 // Only one player sounds at a time.
 let sounding = null;
-
-function make(parent, name, className, text) {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  if (name === "button") node.type = "button";
-  parent.append(node);
-  return node;
-}
-
-function clock(seconds) {
-  const hundredths = Math.round(Math.max(seconds, 0) * 100);
-  const rest = ((hundredths % 6000) / 100).toFixed(2).padStart(5, "0");
-  return `${Math.floor(hundredths / 6000)}:${rest}`;
-}
-
-function spoken(seconds) {
-  const minutes = Math.floor(seconds / 60);
-  const rest = `${(seconds - 60 * minutes).toFixed(1)} seconds`;
-  return minutes ? `${minutes} min ${rest}` : rest;
-}
 
 // ---------------------------------------------------------------------------------------------------- the sound
 
@@ -164,8 +146,7 @@ function draw(canvas, state) {
 // --------------------------------------------------------------------------------------------------- the widget
 
 function build(el) {
-  const root = make(el, "div", "speechlab-player");
-  root.setAttribute("role", "group");
+  const root = makeRoot(el, "speechlab-player");
   const head = make(root, "div", "sl-head");
   const title = make(head, "strong", "sl-title");
   const facts = make(head, "span", "sl-facts");
@@ -361,9 +342,6 @@ function render({ model, el }) {
     event.preventDefault();
     moves[event.key]();
   });
-  on(ui.root, "keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey)) event.stopPropagation();
-  });
 
   // -- the kernel
 
@@ -406,4 +384,4 @@ function render({ model, el }) {
   };
 }
 
-export default { render };
+export default liveWidget(render);

@@ -1,21 +1,16 @@
-// The preview of a batch: a line that says how far it is, and its last rows. Text is only ever set with textContent.
+// The preview of a batch: a line that says how far it is, and its last rows.
+
+import { make, makeRoot } from "../_shared/dom.js";
+import { liveWidget } from "../_shared/mount.js";
 
 // Those who listen hear how far it is now and then, not five times a second.
 const SAY_MS = 10_000;
 // Below this a row's text stands under its status and latency.
 const NARROW_PX = 360;
 
-function make(parent, name, className, text) {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 function render({ model, el }) {
-  const root = make(el, "div", "speechlab-preview");
-  root.setAttribute("role", "group");
+  const root = makeRoot(el, "speechlab-preview");
+  const earlier = make(root, "div", "sl-earlier");
   const head = make(root, "div", "sl-head");
   const title = make(head, "strong", "sl-title");
   const summary = make(head, "span", "sl-summary");
@@ -31,6 +26,16 @@ function render({ model, el }) {
   function showTitle() {
     title.textContent = model.get("title");
     root.setAttribute("aria-label", `Batch: ${model.get("title")}`);
+  }
+
+  function showEarlier() {
+    earlier.replaceChildren();
+    for (const stage of model.get("earlier")) {
+      const line = make(earlier, "div", "sl-head");
+      make(line, "strong", "", stage.title);
+      make(line, "span", "sl-summary", stage.summary);
+    }
+    earlier.hidden = !model.get("earlier").length;
   }
 
   let said = -Infinity;
@@ -62,6 +67,7 @@ function render({ model, el }) {
   }
 
   const listeners = [
+    ["change:earlier", showEarlier],
     ["change:title", showTitle],
     ["change:summary", showSummary],
     ["change:running", showSummary],
@@ -70,7 +76,7 @@ function render({ model, el }) {
     ["change:recent", showRows],
   ];
   for (const [name, listener] of listeners) model.on(name, listener);
-  for (const show of [showTitle, showSummary, showBar, showRows]) show();
+  for (const show of [showEarlier, showTitle, showSummary, showBar, showRows]) show();
   const sized = new ResizeObserver(([entry]) => {
     root.classList.toggle("sl-narrow", entry.contentRect.width < NARROW_PX);
   });
@@ -81,4 +87,4 @@ function render({ model, el }) {
   };
 }
 
-export default { render };
+export default liveWidget(render);

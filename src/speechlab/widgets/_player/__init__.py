@@ -1,0 +1,1 @@
+"""The player: a recording, its segments, and what plays them."""

@@ -1,0 +1,45 @@
+"""Widgets that stand in a notebook as plain HTML, which they replace as long as they run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+
+from speechlab.display import Html, notebook_output
+
+
+class LiveWidget(anywidget.AnyWidget):
+    """A widget whose output in the notebook is plain HTML.
+
+    The browser's side finds that HTML by a class name and shows the live view in its place. A saved notebook
+    therefore holds what can be read and heard without a kernel, and never a widget whose model is missing.
+    """
+
+    _place = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, **traits: Any) -> None:
+        # with the first message, since the browser's side looks for its place as soon as it begins
+        super().__init__(_place=f"speechlab-place-{uuid4().hex}", **traits)
+
+    def static_html(self) -> Html:
+        """Return what stands in the saved notebook."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        html = notebook_output(self.static_html(), class_=self._place)
+        bundle = {"text/html": str(html), "text/plain": repr(self)}
+        if not _shows_widgets_only():
+            return bundle
+        made: Any = super()._repr_mimebundle_(**kwargs)
+        view: dict[str, Any] = made[0] if isinstance(made, tuple) else made
+        return {**view, **bundle}
+
+
+def _shows_widgets_only() -> bool:
+    """Whether the notebook starts a widget only where one is shown: Colab and Visual Studio Code do."""
+    return "google.colab" in sys.modules or "VSCODE_PID" in os.environ

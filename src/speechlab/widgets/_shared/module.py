@@ -1,0 +1,38 @@
+"""Modules for the browser: a file and what it imports become one text, since a widget carries its own source."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
+
+
+@cache
+def module_source(entry: Path) -> str:
+    """Return an ES module with the modules that it imports, each once and before those who use it.
+
+    There is no renaming: names at the top of modules that meet have to differ. What a module exports by default
+    stays only in the entry.
+    """
+    parts: dict[Path, str] = {}
+    _collect(entry.resolve(), parts)
+    return "\n".join(parts.values())
+
+
+def _collect(path: Path, parts: dict[Path, str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for found in _IMPORT.finditer(text):
+        needed = (path.parent / found["path"]).resolve()
+        if needed not in parts:
+            _collect(needed, parts)
+    parts[path] = _EXPORT.sub("", _IMPORT.sub("", text))
+
+
+@cache
+def style_sheet(*sheets: Path) -> str:
+    """Return the colours that all widgets share, and the sheets of one of them."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "colors.css", *sheets))

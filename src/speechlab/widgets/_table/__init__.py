@@ -1,0 +1,1 @@
+"""The table of sound: rows to hear, compare, mark and rate."""
