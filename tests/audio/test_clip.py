@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from speechlab import audio
-from speechlab.audio import AudioClip, concatenate, peaks, trim_silence, waveform_png
+from speechlab.audio import AudioClip, concatenate, decode, peaks, sound_preview, trim_silence, waveform_png
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
 RATE = 24_000
@@ -29,9 +29,9 @@ def tone(seconds=1.0, rate=RATE):
 
 def test_the_public_names_are_pinned():
     assert audio.__all__ == [
-        "OPEN_ENDED_SIZE", "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "StreamEncoder", "StreamResampler",
-        "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "stream_encoder", "streams",
-        "trim_silence", "wav_chunks", "waveform_png",
+        "OPEN_ENDED_SIZE", "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "SoundPreview", "StreamEncoder",
+        "StreamResampler", "clip_figure", "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "sound_preview",
+        "stream_encoder", "streams", "trim_silence", "wav_chunks", "waveform_png",
     ]  # fmt: skip
 
 
@@ -206,13 +206,30 @@ def test_a_clip_shows_itself_without_anything_hostile_or_huge():
     markup = AudioClip(tone(), RATE, "<script>x</script>")._repr_html_()
     assert "<script" not in markup
     assert "lossy preview" in markup
-    assert '<audio src="data:audio/mpeg;base64,' in markup
+    assert '<audio src="data:audio/ogg;base64,' in markup
     noise = np.random.default_rng(0).uniform(-0.9, 0.9, 200 * 48_000).astype(np.float32)
     long = AudioClip(noise, 48_000)._repr_html_()
     assert len(long) < 1_500_000
     assert "plays the first" in long
     assert "empty" in AudioClip(np.zeros(0), RATE)._repr_html_()
     assert "<audio" in AudioClip(np.zeros((100, 4)), 96_000)._repr_html_()
+
+
+def test_a_clip_on_a_page_takes_a_twentieth_of_its_wav():
+    noisy = 0.3 * tone(5.0) + np.random.default_rng(0).normal(0, 0.02, 5 * RATE)
+    clip = AudioClip(noisy.astype(np.float32), RATE, "tone")
+    assert len(clip._repr_html_()) < 0.05 * len(clip.encode("wav")) * 4 / 3
+    preview = sound_preview(clip)
+    assert preview.seconds == 5.0
+    assert decode(preview.data).duration_s == pytest.approx(5.0, abs=0.03)
+    short = sound_preview(AudioClip(np.zeros(1), RATE))
+    assert decode(short.data).sample_rate == 24_000
+
+
+def test_a_file_that_is_called_by_its_hash_lends_the_clip_no_title(tmp_path):
+    clip = AudioClip(tone(), RATE)
+    assert AudioClip.from_file(clip.save(tmp_path / f"{'0a' * 32}.wav")).title is None
+    assert AudioClip.from_file(clip.save(tmp_path / "said.wav")).title == "said.wav"
 
 
 def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path):

@@ -59,8 +59,8 @@ class Reader(HTMLParser):
 def test_the_public_names_are_pinned():
     assert display.__all__ == sorted(display.__all__)
     assert set(display.__all__) == {
-        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join", "percent",
-        "table",
+        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join",
+        "notebook_output", "percent", "table",
     }  # fmt: skip
 
 
@@ -192,3 +192,22 @@ def test_a_document_is_whole_and_fetches_nothing():
 )
 def test_percentages(rate, text):
     assert display.percent(rate) == text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        display.audio_figure(None, title="$5 and $6"),
+        display.table(["$5"], [["$6"]]),
+        display.details("$5", "$6"),
+        display.diff([("substitute", "$5", "$6")]),
+        display.notebook_output("$5 and $6", class_="further"),
+    ],
+)
+def test_no_root_lets_its_text_be_taken_for_mathematics(part):
+    opening = part[: part.index(">")]
+    assert 'class="tex2jax_ignore mathjax_ignore' in opening
+
+
+def test_a_native_player_follows_the_theme_around_it():
+    assert "color-scheme" not in display.audio_figure("data:audio/ogg;base64,AA==")

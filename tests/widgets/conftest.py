@@ -9,6 +9,7 @@ import pytest
 
 from support.browser import FAKE_MODEL, FLAGS, Page
 
+
 @pytest.fixture(scope="module")
 def chromium():
     """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here."""

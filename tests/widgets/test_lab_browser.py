@@ -141,7 +141,7 @@ def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(jupyterlab, lab_pag
     open_notebook(lab_page, url, "stranger.ipynb")
     audio = lab_page.locator(".jp-OutputArea-output audio")
     audio.wait_for()
-    assert audio.get_attribute("src").startswith("data:audio/mpeg;base64,")
+    assert audio.get_attribute("src").startswith("data:audio/ogg;base64,")
     duration = audio.evaluate("async (a) => { await a.play(); return a.duration; }")
     assert duration == pytest.approx(0.5, abs=0.1)
     assert lab_page.locator(".jp-OutputArea-output").get_by_text("<b>quiet</b>").count() == 1

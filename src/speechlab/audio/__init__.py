@@ -13,7 +13,7 @@ from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.sniff import sniff
 from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
-from speechlab.audio._figure import waveform_png
+from speechlab.audio._figure import SoundPreview, clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
 from speechlab.audio._resample import StreamResampler, resample
 
@@ -22,8 +22,10 @@ __all__ = [
     "STREAMABLE_FORMATS",
     "AudioClip",
     "DecodeLimits",
+    "SoundPreview",
     "StreamEncoder",
     "StreamResampler",
+    "clip_figure",
     "concatenate",
     "decode",
     "encode",
@@ -31,6 +33,7 @@ __all__ = [
     "resample",
     "rms_dbfs",
     "sniff",
+    "sound_preview",
     "stream_encoder",
     "streams",
     "trim_silence",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 _SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}
 
 
@@ -77,7 +79,7 @@ class AudioClip:
         """Read a WAV, OGG, MP3 or FLAC file; its content decides, not its name.
 
         Args:
-            path: The file; its name becomes the title.
+            path: The file; its name becomes the title, unless it is a hash, as in the store.
             limits: Bounds of what it may hold; by default four hours and 2 GiB of samples.
 
         Raises:
@@ -87,7 +89,8 @@ class AudioClip:
             OSError: The file cannot be read.
         """
         file = Path(path)
-        return decode(file.read_bytes(), limits, title=file.name)
+        title = None if _HASH.fullmatch(file.stem) else file.name
+        return decode(file.read_bytes(), limits, title=title)
 
     @classmethod
     def from_bytes(
@@ -242,7 +245,7 @@ class AudioClip:
     def _repr_html_(self) -> str:
         from speechlab.audio._figure import clip_figure
 
-        return clip_figure(self.samples, self.sample_rate, self.title)
+        return clip_figure(self, title=self.title)
 
     def _with(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate

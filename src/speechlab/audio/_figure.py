@@ -6,12 +6,11 @@ The waveform is a small picture, since notebooks that are not trusted keep ``img
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from speechlab.audio._codec.encode import encode_samples
-from speechlab.audio._codec.stream import MP3_RATES_HZ
+from speechlab.audio._codec.encode import small_opus
 from speechlab.audio._measure import peaks, rms_dbfs
 from speechlab.audio._resample import resample
 from speechlab.audio._samples import Samples, channels_of, layout, mix_to_mono
@@ -23,29 +22,87 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _MAX_PX = 8_192
-_SHADES = 64
+_SHADES = 16
 _INLINE_BYTES = 1_000_000
-_FIRST_GUESS_S = 100.0
+_MAX_PREVIEW_S = 120.0
+_PREVIEW_HZ = 24_000
 
 
-def clip_figure(samples: Samples, sample_rate: int, title: str | None) -> Html:
-    """The figure that a notebook shows of a clip."""
+class _Sound(Protocol):
+    """What is drawn and heard of a clip."""
+
+    @property
+    def samples(self) -> Samples: ...
+    @property
+    def sample_rate(self) -> int: ...
+
+
+def clip_figure(
+    clip: _Sound, *, title: str | None = None, text: str | None = None, lang: str | None = None
+) -> Html:
+    """The figure that a notebook shows of a clip.
+
+    Args:
+        clip: The clip.
+        title: What to call it.
+        text: What is said in it.
+        lang: BCP 47 tag of the text.
+    """
+    samples, sample_rate = clip.samples, clip.sample_rate
     duration_s = len(samples) / sample_rate
     rate = f"{sample_rate:,} Hz".replace(",", "\u202f")
     facts = [_spoken(duration_s), rate, layout(samples)]
     if not len(samples):
-        return audio_figure(None, title=title, facts=[*facts, "empty"])
-    preview, seconds = _preview(samples, sample_rate)
-    facts.append("lossy preview (MP3)")
-    if seconds < duration_s:
-        facts.append(f"plays the first {_spoken(seconds)} only")
+        return audio_figure(None, title=title, facts=[*facts, "empty"], text=text, lang=lang)
+    preview = sound_preview(clip)
+    facts.append("lossy preview (Opus)")
+    if preview.seconds < duration_s:
+        facts.append(f"plays the first {_spoken(preview.seconds)} only")
     return audio_figure(
-        data_url(preview, CONTENT_TYPES[AudioFormat.MP3]),
+        preview.url,
         title=title,
         facts=facts,
-        image_url=data_url(waveform_png(samples), "image/png"),
+        image_url=data_url(waveform_png(samples, width=480, height=48, scale=1), "image/png"),
         image_alt=f"Waveform of {title or 'audio clip'}, {_spoken(duration_s)}, {rms_dbfs(samples):.0f} dBFS",
+        text=text,
+        lang=lang,
     )
+
+
+class SoundPreview(NamedTuple):
+    """Sound as small as it may be on a page: Opus at 16 kbit/s for each channel, in Ogg.
+
+    Every browser of today plays it: Chromium and Firefox always did, Safari since version 18.4.
+
+    Attributes:
+        data: The bytes.
+        seconds: How much of the beginning they hold.
+    """
+
+    data: bytes
+    seconds: float
+
+    @property
+    def url(self) -> str:
+        """The sound as an address that needs no file and no network."""
+        return data_url(self.data, CONTENT_TYPES[AudioFormat.OGG])
+
+
+def sound_preview(clip: _Sound, *, max_bytes: int = _INLINE_BYTES) -> SoundPreview:
+    """Make the preview of a clip, or of as much of its beginning as fits.
+
+    Args:
+        clip: A clip that is not empty.
+        max_bytes: Most bytes.
+    """
+    samples = clip.samples if channels_of(clip.samples) <= 2 else mix_to_mono(clip.samples)
+    seconds = min(len(samples) / clip.sample_rate, _MAX_PREVIEW_S)
+    while True:
+        beginning = samples[: max(round(seconds * clip.sample_rate), 1)]
+        data = small_opus(resample(beginning, clip.sample_rate, _PREVIEW_HZ))
+        if len(data) <= max_bytes or len(beginning) == 1:
+            return SoundPreview(data, len(beginning) / clip.sample_rate)
+        seconds = seconds * max_bytes / len(data) * 0.95
 
 
 def waveform_png(
@@ -100,19 +157,6 @@ def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[n
     covered = np.minimum(upper_edges + 1, bottom) - np.maximum(upper_edges, top)
     coverage: NDArray[np.float64] = np.clip(covered, 0.0, 1.0)
     return coverage
-
-
-def _preview(samples: Samples, sample_rate: int) -> tuple[bytes, float]:
-    """The sound, or as much of its beginning as fits, as MP3, and how many seconds that is."""
-    sound = samples if channels_of(samples) <= 2 else mix_to_mono(samples)
-    rate = next((rate for rate in MP3_RATES_HZ if rate >= sample_rate), MP3_RATES_HZ[-1])
-    seconds = min(len(sound) / sample_rate, _FIRST_GUESS_S)
-    while True:
-        beginning = sound[: round(seconds * sample_rate)]
-        data = encode_samples(resample(beginning, sample_rate, rate), rate, AudioFormat.MP3)
-        if len(data) <= _INLINE_BYTES:
-            return data, seconds
-        seconds = seconds * _INLINE_BYTES / len(data) * 0.95
 
 
 def _spoken(seconds: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field
 
 from speechlab.contract._base import ReplyModel
@@ -27,6 +29,13 @@ class Voice(ReplyModel):
     formats: tuple[str, ...] = ()
     sample_rates: tuple[int, ...] | None = None
     streaming: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """Name for people: what the description ends with in brackets, or begins with, or else the id."""
+        if found := re.search(r"\(([^()]+)\)\s*$", self.description):
+            return found[1][:40]
+        return re.split(r"[:;,.—]", self.description, maxsplit=1)[0].strip()[:40] or self.id[:8]
 
 
 class VoiceList(ReplyModel):

@@ -26,7 +26,9 @@ _WAVEFORM = (
 )
 _PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0"
 _TEXT = "margin:8px 0 0"
-_CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;overflow-wrap:anywhere;"
+_CELL = (
+    f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;overflow-wrap:anywhere;"
+)
 # Notebooks typeset what stands between two dollar signs as mathematics, except below these classes, which they keep
 # in an output that nobody trusts.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"

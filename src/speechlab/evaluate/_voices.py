@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,7 @@ def speaks(voice: Voice, language: str) -> bool:
 
 def voice_name(voice: Voice) -> str:
     """Return a short name: what a description ends with in brackets, or else what it begins with."""
-    if found := re.search(r"\(([^()]+)\)\s*$", voice.description):
-        return found[1][:40]
-    return re.split(r"[:;,.—]", voice.description, maxsplit=1)[0].strip()[:40] or voice.id[:8]
+    return voice.short_name
 
 
 def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:

@@ -78,6 +78,29 @@ def test_a_catalogue_is_searched_and_shown():
     assert len(VoiceCatalogue([]).frame()) == 0
 
 
+def test_a_catalogue_shows_what_people_choose_by_and_folds_the_rest_away(http):
+    voices = [
+        Voice(id=http.VOICE_ID, description="Young, clear (hibari: heart)", language="ja", gender="Female")
+    ]
+    chosen_by, _, folded = VoiceCatalogue(voices)._repr_html_().partition("<details")
+    assert "hibari: heart" in chosen_by
+    assert http.VOICE_ID not in chosen_by
+    assert http.VOICE_ID in folded
+
+
+def test_speech_shows_its_voice_and_its_text(server, lab, http, wav):
+    voice = Voice(id=http.VOICE_ID, description="Calm <b> (kokoro: one)", language="Japanese")
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    speech = lab.synthesize("costs $5 <i>", voice=voice)
+    assert (speech.voice, speech.language) == ("kokoro: one", "ja")
+    shown = speech._repr_html_()
+    assert "kokoro: one" in shown
+    assert "costs $5 &lt;i&gt;" in shown
+    assert pickle.loads(pickle.dumps(speech)).voice == speech.voice
+    server.script(http.reply(body=wav, content_type="audio/wav"))
+    assert http.VOICE_ID[:8] in lab.synthesize("a", voice=http.VOICE_ID)._repr_html_()
+
+
 def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
     server.script(http.reply(body=wav, content_type="audio/wav"))
     speech = lab.synthesize("こんにちは", voice=http.VOICE_ID)

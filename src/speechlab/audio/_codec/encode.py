@@ -43,6 +43,27 @@ def _ogg(samples: Samples, sample_rate: int, channels: int) -> bytes:
     return _with_soundfile(samples, sample_rate, "OGG", "VORBIS")
 
 
+def small_opus(samples: Samples) -> bytes:
+    """Encode speech at 24 kHz as small as it stays pleasant: Opus at 16 kbit/s for each channel, in Ogg."""
+    import av
+    import numpy as np
+
+    channels = channels_of(samples)
+    layout = "mono" if channels == 1 else "stereo"
+    buffer = BytesIO()
+    with av.open(buffer, "w", format="ogg") as container:
+        stream = container.add_stream("libopus", rate=24_000, layout=layout)
+        stream.bit_rate = 16_000 * channels
+        # Frames of 60 ms share one header where 20 ms would have three: a tenth of the bytes at this rate.
+        stream.options = {"application": "voip", "frame_duration": "60", "compression_level": "5"}
+        packed = np.frombuffer(to_pcm16(samples), dtype="<i2").reshape(1, -1)
+        frame = av.AudioFrame.from_ndarray(packed, format="s16", layout=layout)
+        frame.sample_rate = 24_000
+        for part in (frame, None):
+            container.mux(stream.encode(part))
+    return buffer.getvalue()
+
+
 def _mp3(samples: Samples, sample_rate: int) -> bytes:
     if sample_rate not in MP3_RATES_HZ:
         rates = ", ".join(str(rate) for rate in MP3_RATES_HZ)

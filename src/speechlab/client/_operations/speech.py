@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, json_body
 from speechlab.client._operations.operation import Operation, sendable, timeouts
@@ -20,6 +20,7 @@ from speechlab.contract import (
     VoiceRules,
 )
 from speechlab.errors import AudioError, ContractError
+from speechlab.text import languages_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,8 @@ class SpeechClip(AudioClip):
         voice_id: The voice that spoke.
         text: What was to be said.
         timing: How long it took, and how many attempts.
+        voice: Short name of that voice, where it is known.
+        language: Language code of the text, where the voice speaks one language alone.
     """
 
     encoded: bytes = field(default=b"")
@@ -47,6 +50,8 @@ class SpeechClip(AudioClip):
     voice_id: str = ""
     text: str = ""
     timing: Timing = field(default_factory=Timing)
+    voice: str = ""
+    language: str = ""
 
     @property
     def format(self) -> str:
@@ -58,7 +63,14 @@ class SpeechClip(AudioClip):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.samples, self.sample_rate, self.title, self.source_format, self.encoded)
-        return SpeechClip, (*fields, self.content_type, self.voice_id, self.text, self.timing)
+        facts = (self.content_type, self.voice_id, self.text, self.timing, self.voice, self.language)
+        return SpeechClip, (*fields, *facts)
+
+    def _repr_html_(self) -> str:
+        voice = self.voice or (f"voice {self.voice_id[:8]}" if self.voice_id else None)
+        return clip_figure(
+            self, title=voice or self.title, text=self.text or None, lang=self.language or None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +82,14 @@ class ExpectedSpeech:
         voice_id: Who says it.
         format: Output format.
         sample_rate: Rate that was asked for or is the default, in Hz.
+        voice: The voice as the catalogue has it, where it was looked up.
     """
 
     text: str
     voice_id: str
     format: AudioFormat
     sample_rate: int
+    voice: Voice | None = None
 
     @property
     def title(self) -> str:
@@ -101,7 +115,10 @@ class ExpectedSpeech:
                 f"the service answered with {content_type or 'untyped'} that is not usable sound: {error}"
             )
         else:
-            came = (data, content_type, self.voice_id, self.text, timing)
+            known = languages_in(self.voice.language) if self.voice else set()
+            name = self.voice.short_name if self.voice else ""
+            language = next(iter(known)) if len(known) == 1 else ""
+            came = (data, content_type, self.voice_id, self.text, timing, name, language)
             return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *came)
         raise ContractError(message)
 
@@ -176,7 +193,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     def expected(self) -> ExpectedSpeech:
         """The speech that the reply should hold."""
         request, rate = self._checked
-        return ExpectedSpeech(request.text, request.voice_id, request.format, rate)
+        known = self.voice if isinstance(self.voice, Voice) else None
+        return ExpectedSpeech(request.text, request.voice_id, request.format, rate, known)
 
     def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._checked

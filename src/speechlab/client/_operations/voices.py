@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import VOICES_PATH, Voice, VoiceList, canonical_uuid
-from speechlab.display import table
+from speechlab.display import details, element, join, table
 from speechlab.errors import InvalidRequestError
 from speechlab.text import languages_in, primary_language
 
@@ -151,20 +151,32 @@ class VoiceCatalogue(Sequence[Voice]):
         return f"VoiceCatalogue({len(self)} voices: {names}{more})"
 
     def _repr_html_(self) -> str:
-        heads = ["description", "language", "gender", "formats", "rates (Hz)", "streams", "id"]
-        rows = [
+        chosen_by = [
+            (element("strong", voice.short_name, dir="auto"), voice.language, voice.gender, voice.description)
+            for voice in self._voices
+        ]
+        facts = [
             (
-                voice.description,
-                voice.language,
-                voice.gender,
+                voice.short_name,
                 ", ".join(voice.formats),
                 None if voice.sample_rates is None else ", ".join(map(str, voice.sample_rates)),
                 "yes" if voice.streaming else "no",
-                voice.id,
+                element("code", voice.id),
             )
             for voice in self._voices
         ]
-        return table(heads, rows, caption=f"{len(self)} voices")
+        return join(
+            "",
+            (
+                table(
+                    ["voice", "language", "gender", "description"], chosen_by, caption=f"{len(self)} voices"
+                ),
+                details(
+                    "formats, rates and ids",
+                    table(["voice", "formats", "rates (Hz)", "streams", "id"], facts),
+                ),
+            ),
+        )
 
 
 def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:

@@ -12,14 +12,15 @@ import numpy as np
 import traitlets
 
 from speechlab._arguments import is_number
-from speechlab.audio import AudioClip
-from speechlab.display import Html, element, table
+from speechlab.audio import AudioClip, clip_figure
+from speechlab.display import element, table
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     from speechlab.contract import AudioFormat
+    from speechlab.display import Html
 
 _HERE = Path(__file__).parent
 _PEAKS = 2_000
@@ -109,13 +110,12 @@ class Player(LiveWidget):
 
     def static_html(self) -> Html:
         """Return the clip as it shows itself, and its first segments."""
-        named = self._clip.named(self.title) if self.title != (self._clip.title or "") else self._clip
         shown = self.segments[:_MAX_STATIC_SEGMENTS]
         rows = [(f"{one['start']:.2f}", f"{one['end']:.2f}", one["text"]) for one in shown]
         more = len(self.segments) - len(shown)
         return element(
             "div",
-            Html(named._repr_html_()),  # noqa: SLF001
+            clip_figure(self._clip, title=self.title or None),
             table(["start (s)", "end (s)", "text"], rows, langs=[None, None, self.lang or None], right=(0, 1))
             if rows
             else None,

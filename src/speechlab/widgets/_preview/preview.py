@@ -96,7 +96,9 @@ class BatchPreview(LiveWidget):
         """Return how far it is, and the last rows."""
         lines = [*self.earlier, {"title": self.title, "summary": self.summary}]
         heads = [
-            element("div", element("strong", line["title"]), " ", element("span", line["summary"], style=_SOFT))
+            element(
+                "div", element("strong", line["title"]), " ", element("span", line["summary"], style=_SOFT)
+            )
             for line in lines
         ]
         body = table(("Status", "Text", "Latency"), map(_static_row, self.recent), right=(2,))

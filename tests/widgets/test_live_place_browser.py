@@ -1,0 +1,56 @@
+"""A live view stands in the place of its plain HTML, and gives it back when it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.widgets import BatchPreview, Player
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_output_is_plain_html_and_no_widget():
+    clip = AudioClip(np.zeros(100), 24_000, "costs $5 <b>")
+    player = Player(clip, [(0.0, 0.001, "<i>")])
+    bundle = player._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert "costs $5 &lt;b&gt;" in bundle["text/html"]
+    assert "&lt;i&gt;" in bundle["text/html"]
+
+
+@pytest.mark.parametrize("host", ["VSCODE_PID"])
+def test_hosts_that_start_widgets_only_where_one_is_shown_get_both(monkeypatch, host):
+    monkeypatch.setenv(host, "1")
+    bundle = BatchPreview()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"}
+
+
+def test_the_live_view_replaces_the_html_wherever_it_stands(shown):
+    from support.browser import FAKE_MODEL
+
+    preview = BatchPreview()
+    shown.files["/preview.js"] = ("text/javascript", preview._esm)
+    html = preview._repr_mimebundle_()["text/html"]
+    page = shown.show(
+        f"<!DOCTYPE html><script>{FAKE_MODEL}</script><body><div id=one>{html}</div><div id=two></div>"
+    )
+    names = "_place title summary running done total recent earlier"
+    page.evaluate(
+        """async (state) => {
+          const widget = (await import("/preview.js")).default;
+          window.model = new FakeModel(state);
+          window.end = widget.initialize({ model });
+        }""",
+        {name: getattr(preview, name) for name in names.split()},
+    )
+    live, place = page.locator(".speechlab-preview"), page.locator(f".{preview._place}")
+    assert (live.count(), place.is_visible()) == (1, False)
+    # a second view of the same output, as notebooks offer them
+    page.evaluate(
+        "two.append(one.firstElementChild.cloneNode(true)); two.firstElementChild.style.display = ''"
+    )
+    live.nth(1).wait_for()
+    page.evaluate("end()")
+    assert (live.count(), place.first.is_visible()) == (0, True)

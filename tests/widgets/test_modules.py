@@ -1,0 +1,46 @@
+"""The JavaScript sources: text stays text, nothing is fetched, and the modules fit together."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from speechlab import widgets
+
+SOURCES = sorted((Path(widgets.__file__).parent).glob("_*/*.js"))
+# Ways by which text becomes markup or code, or by which something leaves the page.
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|DOMParser|setHTML"
+    r"|\beval\b|new Function|\bfetch\(|XMLHttpRequest|WebSocket|importScripts|https?://"
+)
+WIDGETS = [getattr(widgets, name) for name in widgets.__all__]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_no_text_becomes_markup_and_nothing_is_fetched(path):
+    assert FORBIDDEN.findall(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
+def test_a_module_holds_all_that_it_needs_once(widget):
+    source = widget._esm
+    assert not re.search(r"^import ", source, re.MULTILINE)
+    assert source.count("export default ") == 1
+    names = re.findall(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", source, re.MULTILINE)
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
+def test_a_module_is_understood_by_another_engine_too(widget):
+    program = (
+        f"import('data:text/javascript,'+encodeURIComponent({json.dumps(widget._esm)}))"
+        ".then(m => console.log(typeof m.default.render, typeof m.default.initialize))"
+    )
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["function", "function"], done.stderr
