@@ -30,8 +30,8 @@ def tone(seconds=1.0, rate=RATE):
 def test_the_public_names_are_pinned():
     assert audio.__all__ == [
         "OPEN_ENDED_SIZE", "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "SoundPreview", "StreamEncoder",
-        "StreamResampler", "clip_figure", "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff", "sound_preview",
-        "stream_encoder", "streams", "trim_silence", "wav_chunks", "waveform_png",
+        "StreamResampler", "clip_figure", "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff",
+        "sound_preview", "stream_encoder", "streams", "trim_silence", "wav_chunks", "waveform_png",
     ]  # fmt: skip
 
 
