@@ -118,7 +118,9 @@ def test_the_player_lives_in_jupyterlab(jupyterlab, lab_page):
     lab_page.evaluate(RUN)
     segment = lab_page.get_by_role("button", name="<img src=x onerror=alert(1)>")
     segment.wait_for()
-    assert lab_page.locator(".jp-OutputArea-output figure audio").count() == 1
+    # the clip's own figure; that of the player's plain HTML has made room for the player
+    assert lab_page.locator(".jp-OutputArea-output figure audio").filter(visible=True).count() == 1
+    assert lab_page.locator(".jp-OutputArea-output figure audio").count() == 2
     segment.click()
     deadline = time.monotonic() + 20
     while lab_page.evaluate(ASK, "player.selected") != "0" and time.monotonic() < deadline:
