@@ -11,8 +11,8 @@ import pprint
 
 import pytest
 
-from speechlab.client import AsyncClient, Client
-from speechlab.client._secret import Secret, redact
+from speechlab.client import AsyncClient, Client, Secret
+from speechlab.client._secret import redact
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}

@@ -30,6 +30,8 @@ from speechlab.client import (
     RealtimeSession,
     SpeechEvents,
     SpeechStream,
+    Synthesize,
+    Translate,
     TranslationStream,
     aconnect,
     connect,
@@ -99,6 +101,29 @@ def test_the_raw_replies_have_every_operation_over_http_in_both_faces():
     }
     others = {"identity", "request", "realtime", "realtime_pool"}
     assert kept[Client] == public(Client) - elsewhere - others
+
+
+def test_a_method_shows_what_its_operation_is_made_of():
+    for kind in (Client, AsyncClient):
+        for method, operation in ((kind.synthesize, Synthesize), (kind.translate, Translate)):
+            shown = [str(one) for one in inspect.signature(method).parameters.values()][1:]
+            assert shown == [str(one) for one in inspect.signature(operation).parameters.values()]
+            described = inspect.getdoc(method)
+            assert all(f"    {name}: " in described for name in inspect.signature(operation).parameters)
+    assert inspect.iscoroutinefunction(AsyncClient.synthesize)
+    assert Client.synthesize.__qualname__ == "Client.synthesize"
+    order = re.findall("^    (\\w+): ", inspect.getdoc(RealtimePool.say), re.MULTILINE)
+    assert order[:6] == list(inspect.signature(RealtimePool.say).parameters)[1:]
+
+
+def test_a_wrong_argument_is_told_of_the_method():
+    with Client("http://127.0.0.1:9") as lab:
+        with pytest.raises(
+            TypeError, match=r"^synthesize\(\) missing 1 required positional argument: 'text'"
+        ):
+            lab.synthesize(voice="x")
+        with pytest.raises(TypeError, match=r"^stream_speech\(\) got an unexpected keyword argument 'speak'"):
+            lab.stream_speech("a", voice="x", speak=1)
 
 
 def test_the_ways_in_have_the_same_parameters():

@@ -13,8 +13,15 @@ import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.client import Client, SpeechClip, Transcript, Translation, VoiceCatalogue, join_texts
-from speechlab.client._settings.settings import plain_url
+from speechlab.client import (
+    Client,
+    SpeechClip,
+    Transcript,
+    Translation,
+    VoiceCatalogue,
+    join_texts,
+    plain_url,
+)
 from speechlab.contract import Voice
 from speechlab.errors import (
     BadRequestError,

@@ -142,45 +142,23 @@ class RawReplies(Face[AsyncRawReplies]):
     perform = waited(AsyncRawReplies.perform)
 
 
+@described_as(AsyncClient.connect)
 def connect(
     base_url: str | None = None,
     ws_base_url: str | None = None,
     api_key: str | Secret | None = None,
     **options: Unpack[ClientOptions],
 ) -> Client:
-    """Make a client of the configured service, or else of the embedded one, which is started if need be.
-
-    Args:
-        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
-        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
-        **options: See ``Client``.
-
-    Raises:
-        ConfigurationError: An argument is not usable.
-        ServiceStartError: The embedded service could not be started.
-    """
     key, api_key = as_secret(api_key), None
     return Client.connect(base_url, ws_base_url, key, **options)
 
 
+@described_as(AsyncClient.connect)
 async def aconnect(
     base_url: str | None = None,
     ws_base_url: str | None = None,
     api_key: str | Secret | None = None,
     **options: Unpack[ClientOptions],
 ) -> AsyncClient:
-    """Make a client for ``await``, as :func:`connect` does.
-
-    Args:
-        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
-        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
-        **options: See ``Client``.
-
-    Raises:
-        ConfigurationError: An argument is not usable.
-        ServiceStartError: The embedded service could not be started.
-    """
     key, api_key = as_secret(api_key), None
     return await AsyncClient.connect(base_url, ws_base_url, key, **options)

@@ -99,7 +99,8 @@ def faced(
         return face(method(self._async, *args, **kwargs))
 
     shown: Any = call
-    shown.__signature__ = inspect.signature(method).replace(return_annotation=getattr(face, "__name__", face))
+    gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation
+    shown.__signature__ = inspect.signature(method).replace(return_annotation=gives)
     return call
 
 

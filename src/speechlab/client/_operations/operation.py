@@ -198,17 +198,24 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
     def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:
         function: Any = method  # mypy knows coroutine functions by what they return
 
+        def made(*args: P.args, **kwargs: P.kwargs) -> O:
+            try:
+                return kind(*args, **kwargs)
+            except TypeError as error:  # an argument is missing, or unknown
+                text = f"{method.__name__}(){str(error).partition('__init__()')[2]}"
+            raise TypeError(text)
+
         if inspect.iscoroutinefunction(method):
 
             @wraps(method)
             async def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
-                return await function(self, kind(*args, **kwargs))
+                return await function(self, made(*args, **kwargs))
 
         else:
 
             @wraps(method)
             def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
-                return function(self, kind(*args, **kwargs))
+                return function(self, made(*args, **kwargs))
 
         signature = inspect.signature(method)
         this = next(iter(signature.parameters.values()))
@@ -236,7 +243,11 @@ def _with_args(description: str, kind: Callable[..., Any]) -> str:
         inspect.cleandoc(vars(base).get("__doc__") or "") for base in inspect.getmro(cast("type", kind))
     ]
     blocks = [block for document in documents for block in document.split("\n\n")]
-    args = ["Args:", *(block.removeprefix("Args:\n") for block in blocks if block.startswith("Args:"))]
+    args = [block.removeprefix("Args:\n") for block in blocks if block.startswith("Args:")]
+    if not args:  # python -OO keeps no descriptions
+        return description
+    names = list(inspect.signature(kind).parameters)
+    args.sort(key=lambda block: names.index(block.partition(":")[0].strip()))
     parts = description.split("\n\n")
     at = next((i for i, part in enumerate(parts) if part.startswith(("Returns:", "Raises:"))), len(parts))
-    return "\n\n".join([*parts[:at], "\n".join(args), *parts[at:]])
+    return "\n\n".join([*parts[:at], "\n".join(["Args:", *args]), *parts[at:]])

@@ -6,7 +6,6 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab.client._events import attach_timing, emit
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
@@ -103,11 +102,11 @@ async def _dial(sender: Sender, within_s: float) -> Socket:
     try:
         outcome = await _connect_until_answered(sender, progress, within_s)
     except BaseException as error:  # cancelled, above all
-        emit(settings.on_event, progress.event("error", error=type(error).__name__))
+        progress.tell("error", error=type(error).__name__)
         raise
     if isinstance(outcome, Failure):
-        raise _given_up(sender, outcome, progress)
-    emit(settings.on_event, progress.event("done", status=101))
+        raise sender.given_up(outcome, progress)
+    progress.tell("done", status=101)
     return outcome
 
 
@@ -120,11 +119,11 @@ async def _connect_until_answered(sender: Sender, progress: Progress, within_s: 
     )
     while True:
         progress.attempts += 1
-        emit(settings.on_event, progress.event("request"))
+        progress.tell("request")
         pid = sender.service_pid
         outcome = await open_socket(settings, within_s)
         if isinstance(outcome, Socket):
-            emit(settings.on_event, progress.event("response", status=101))
+            progress.tell("response", status=101)
             return outcome
         if await sender.revived(outcome, progress, pid):
             continue
@@ -132,15 +131,8 @@ async def _connect_until_answered(sender: Sender, progress: Progress, within_s: 
         if delay is None:
             return outcome
         name = type(outcome.error).__name__
-        emit(settings.on_event, progress.event("retry", status=outcome.status, delay_s=delay, error=name))
+        progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
         await progress.clock.sleep(delay)
-
-
-def _given_up(sender: Sender, failure: Failure, progress: Progress) -> SpeechLabError:
-    attach_timing(failure.error, progress.timing())
-    name = type(failure.error).__name__
-    emit(sender.settings.on_event, progress.event("error", status=failure.status, error=name))
-    return failure.error
 
 
 async def _configure(socket: Socket, config: RealtimeConfig, within_s: float) -> SessionInfo:

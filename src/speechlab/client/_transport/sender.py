@@ -93,6 +93,7 @@ class Progress:
     def __init__(self, settings: Settings, call: HttpCall) -> None:
         self.clock = settings.clock
         self.call = call
+        self._hook = settings.on_event
         self.call_id = secrets.token_hex(8)
         self.began = self.clock.monotonic()
         self.attempts = 0
@@ -110,8 +111,9 @@ class Progress:
         told = (self.processing_s, self.service_queued_s)
         return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
 
-    def event(self, kind: str, **facts: object) -> CallEvent:
-        return CallEvent(
+    def tell(self, kind: str, **facts: object) -> None:
+        """Log a step of the call, and hand it to the hook."""
+        event = CallEvent(
             kind,  # type: ignore[arg-type]
             self.call.operation,
             self.attempts,
@@ -119,6 +121,7 @@ class Progress:
             call_id=self.call_id,
             **facts,  # type: ignore[arg-type]
         )
+        emit(self._hook, event)
 
 
 class ReplyStream:
@@ -204,11 +207,11 @@ class Sender:
             with hearing_interrupts():
                 outcome = await self._send_until_answered(call, progress, stream=stream)
         except BaseException as error:  # cancelled, above all
-            emit(settings.on_event, progress.event("error", error=type(error).__name__))
+            progress.tell("error", error=type(error).__name__)
             raise
         if isinstance(outcome, Failure):
-            raise self._given_up(outcome, progress)
-        emit(settings.on_event, progress.event("done", status=outcome.status))
+            raise self.given_up(outcome, progress)
+        progress.tell("done", status=outcome.status)
         return outcome
 
     async def _send_until_answered(
@@ -233,10 +236,7 @@ class Sender:
             if delay is None or not (outcome.status == 429 or limit.spend_retry()):
                 return outcome
             name = type(outcome.error).__name__
-            emit(
-                settings.on_event,
-                progress.event("retry", status=outcome.status, delay_s=delay, error=name),
-            )
+            progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
             await progress.clock.sleep(delay)
 
     @property
@@ -258,18 +258,16 @@ class Sender:
         if progress.deadline is not None:
             progress.deadline += progress.clock.monotonic() - began
         name = type(failure.error).__name__
-        emit(self.settings.on_event, progress.event("retry", delay_s=0.0, error=name))
+        progress.tell("retry", delay_s=0.0, error=name)
         return True
 
-    def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
+    def given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
+        """The error of a call that is not sent again; tells of it, and counts it where it may have been metered."""
         error = failure.error
         attach_timing(error, progress.timing())
         if failure.sent and isinstance(error, APIConnectionError):
             self.totals.add(possibly_metered=1)
-        emit(
-            self.settings.on_event,
-            progress.event("error", status=failure.status, error=type(error).__name__),
-        )
+        progress.tell("error", status=failure.status, error=type(error).__name__)
         return error
 
     async def _send_in_slot(
@@ -283,7 +281,7 @@ class Sender:
             # Time in the queue does not count: of a thousand calls made at once the last one waits for long.
             progress.deadline = slot.started + call.timeouts.total
         progress.attempts += 1
-        emit(self.settings.on_event, progress.event("request"))
+        progress.tell("request")
         keep = False
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
@@ -310,7 +308,7 @@ class Sender:
                 progress.first_byte_s = progress.clock.monotonic() - slot.started
                 progress.processing_s = server_timing_s(reply.headers, "engine")
                 progress.service_queued_s = server_timing_s(reply.headers, "queue")
-                emit(self.settings.on_event, progress.event("response", status=reply.status))
+                progress.tell("response", status=reply.status)
                 if stream and 200 <= reply.status < 300:
                     opened = True
                     return ReplyStream(reply, slot, progress)
