@@ -1,4 +1,4 @@
-"""``python -m speechlab.service``: what ``sl.connect()`` starts, with standard library options only."""
+"""``python -m speechlab.service``, which ``sl.connect()`` starts; its options need the standard library only."""
 
 from __future__ import annotations
 
@@ -60,8 +60,13 @@ def _parser() -> argparse.ArgumentParser:
         "--users-dir", type=Path, metavar="DIR", help="stop when no lock file in this folder is held any more"
     )
     add("--idle-exit-s", type=float, metavar="S", help="... for so many seconds (default 10)")
-    add("--tts-text-limit", type=int, metavar="N", help="most characters of a text to speak (default 5000)")
-    add("--queue-limit", type=int, metavar="N", help="most requests that one engine takes at a time")
+    add(
+        "--tts-text-limit",
+        type=int,
+        metavar="N",
+        help="maximum of characters of a text to speak (default 5000)",
+    )
+    add("--queue-limit", type=int, metavar="N", help="maximum of requests that one engine takes at a time")
     add("--recogniser", metavar="ENGINE", help="engine that recognises (default whisper)")
     add("--recogniser-url", metavar="URL", help="another deployment that recognises instead of an engine")
     add("--translator", metavar="ENGINE", help="engine that translates by default (default gemma)")

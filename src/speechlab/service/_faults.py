@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WORK = {"tts": "speech synthesis", "asr": "speech recognition", "translate": "translation"}
-"""What the engine of an operation does."""
+"""The work of an engine, by operation."""
 
 _BY_CODE = {
     "tts_text_too_long": "ErrTextTooLong",
@@ -70,7 +70,7 @@ class Fault(Exception):  # noqa: N818 - a reply, which most often is the client'
 
 
 class Gone(Exception):  # noqa: N818 - not an error of ours
-    """The client went away."""
+    """The client has disconnected."""
 
 
 def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
@@ -81,7 +81,7 @@ def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> F
 
 
 def detail(error: BaseException) -> str:
-    """What may be told to a client about a failure: our own texts without the folders that they name."""
+    """Describe a failure to a client: our own texts without the folders that they name, of others the kind only."""
     if not isinstance(error, SpeechLabError):
         return type(error).__name__
     text = _PATH.sub(lambda match: re.split(r"[/\\]", match.group())[-1], error.message)

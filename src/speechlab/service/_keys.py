@@ -37,7 +37,7 @@ def is_key_form(token: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a request.
+    """The owner of a key, who makes a request.
 
     Attributes:
         key_id: Name of the key for logs and metering; tells nothing about the key.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
 
 PRINCIPAL = "speechlab.principal"
-"""Key of the ASGI scope under which the guard leaves who makes the request."""
+"""Key of the ASGI scope under which the guard leaves the owner of the request's key."""
 METER = "speechlab.meter"
-"""Key of the ASGI scope under which an endpoint leaves its operation; the guard ends it with the request."""
+"""Key of the ASGI scope under which an endpoint leaves its operation's meter; the guard closes it."""
 ABORT = "speechlab.websocket.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
@@ -80,7 +80,7 @@ class ServiceState:
             await self.engines.backend.close()
 
     def close(self) -> None:
-        """End its processes, and write what is not written yet. Blocks; called when the event loop has ended."""
+        """End its processes, and write pending rows. Blocks; called when the event loop has ended."""
         self.decoders.close()
         if self.engines.readers is not None:
             self.engines.readers.close()

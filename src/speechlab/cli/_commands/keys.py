@@ -1,4 +1,4 @@
-"""``speechlab keys``: who may use the service."""
+"""``speechlab keys``: the API keys of the embedded service."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ def create(
     """Make a key and print it: once, on stdout, and never again."""
     lifetime = None if expires is None else duration_s(expires)
     with _access(data_dir) as access:
-        stored, key = access.create(name, expires_in_s=lifetime, providers=_known(provider), recognition=asr)
-    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_may(stored))}")
+        stored, key = access.create(
+            name, expires_in_s=lifetime, providers=_checked_providers(provider), recognition=asr
+        )
+    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_rights(stored))}")
     errors.print("the key, which is shown only this once:")
     typer.echo(key)
 
@@ -82,22 +84,22 @@ def list_keys(data_dir: DataDir = None) -> None:
             key.key_id,
             escape(key.name),
             f"{key.prefix}…",
-            escape(_may(key, ",\n", all_=False)),
+            escape(_rights(key, ",\n", all_=False)),
             _times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
 
 
 def _times(key: StoredKey, now: float) -> str:
-    lines = [f"made {when(key.created)}"]
+    lines = [f"made {local_time(key.created)}"]
     if key.last_used is not None:
-        lines.append(f"used {when(key.last_used)}")
+        lines.append(f"used {local_time(key.last_used)}")
     if key.revoked is not None:
-        lines.append(f"[red]revoked {when(key.revoked)}[/]")
+        lines.append(f"[red]revoked {local_time(key.revoked)}[/]")
     elif not key.is_open(now):
-        lines.append(f"[red]expired {when(key.expires)}[/]")
+        lines.append(f"[red]expired {local_time(key.expires)}[/]")
     elif key.expires is not None:
-        lines.append(f"until {when(key.expires)}")
+        lines.append(f"until {local_time(key.expires)}")
     return "\n".join(lines)
 
 
@@ -106,7 +108,7 @@ def revoke(which: Which, data_dir: DataDir = None) -> None:
     """Close a key for good. It holds at once, also in a service that runs."""
     with _access(data_dir) as access:
         key = access.revoke(which)
-    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {when(key.revoked)}")
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {local_time(key.revoked)}")
 
 
 @app.command("allow")
@@ -125,11 +127,11 @@ def allow(
     """Set what a key may use. What is not named stays as it is."""
     with _access(data_dir) as access:
         known = access.get(which)
-        chosen = known.providers if provider is None else _known(provider)
+        chosen = known.providers if provider is None else _checked_providers(provider)
         key = access.allow(
             known.key_id, providers=chosen, recognition=known.recognition if asr is None else asr
         )
-    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_may(key))}")
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_rights(key))}")
 
 
 def duration_s(text: str) -> float:
@@ -146,7 +148,7 @@ def duration_s(text: str) -> float:
     return float(int(match[1]) * _UNITS_S[match[2]])
 
 
-def when(moment: float | None) -> str:
+def local_time(moment: float | None) -> str:
     """Write a Unix time as local time to the minute; None as a dash."""
     return "–" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
@@ -159,7 +161,7 @@ def _access(data_dir: Path | None) -> Iterator[Access]:
         yield Access(database)
 
 
-def _known(providers: list[str] | None) -> list[str] | None:
+def _checked_providers(providers: list[str] | None) -> list[str] | None:
     """Check names of providers; None and ``all`` stand for all of them."""
     from speechlab import engines
 
@@ -176,7 +178,7 @@ def _known(providers: list[str] | None) -> list[str] | None:
     return providers
 
 
-def _may(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
+def _rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
     voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
     recognition = "recognition" if key.recognition else "no recognition"
     return between.join([voices, recognition, *(["translation"] if all_ else [])])

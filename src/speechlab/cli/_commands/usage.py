@@ -1,4 +1,4 @@
-"""``speechlab usage``: what the service was used for."""
+"""``speechlab usage``: the usage of the embedded service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from speechlab.cli._commands.keys import DataDir, duration_s, when
+from speechlab.cli._commands.keys import DataDir, duration_s, local_time
 from speechlab.cli._console import console, plain_table
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _print_table(names: tuple[str, ...], figures: tuple[str, ...], lines: list[l
 def _texts(row: UsageRow) -> list[str]:
     how = row.operation if row.transport == "http" else f"{row.operation} ws"
     ended = "" if row.status == "completed" else "\n" + row.status.replace("_", "\n")
-    return [when(row.time).replace(" ", "\n"), row.key_id, how + ended, row.model]
+    return [local_time(row.time).replace(" ", "\n"), row.key_id, how + ended, row.model]
 
 
 def _row_figures(row: UsageRow) -> list[float]:

@@ -65,7 +65,7 @@ _MIGRATIONS = (
 
 
 def default_data_dir() -> Path:
-    """Where ``speechlab serve`` keeps its keys and its usage unless told otherwise."""
+    """Return the folder in which ``speechlab serve`` keeps keys and usage by default."""
     return user_data_path("speechlab") / "service"
 
 

@@ -1,4 +1,4 @@
-"""The ledger: one row for each operation that reached an engine, and what it used."""
+"""The ledger of usage: one row for each operation that reached an engine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GROUPS = {
     "status": "status",
     "day": "date(time, 'unixepoch')",
 }
-"""What usage can be summed by; days are those of UTC."""
+"""Columns by which usage can be summed; days are those of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What one operation used.
+    """The usage of one operation.
 
     Attributes:
         time: Unix time in seconds of its end.
@@ -61,7 +61,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """What several operations used together; see :class:`UsageRow` for the units.
+    """The summed usage of several operations; see :class:`UsageRow` for the units.
 
     Attributes:
         group: What they have in common, in the order asked for.

@@ -60,7 +60,7 @@ class StoredKey:
     recognition: bool = True
 
     def is_open(self, now: float) -> bool:
-        """Whether it opens anything at a time (Unix seconds)."""
+        """Whether it is valid at a time (Unix seconds)."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
@@ -190,7 +190,7 @@ class Access:
         return known
 
     def any_open(self) -> bool:
-        """Whether some key opens something now."""
+        """Whether any key is valid now."""
         return any(key.is_open(self._clock()) for key in self.all_keys())
 
     def find(self, token: str) -> Principal | None:
@@ -233,7 +233,7 @@ class Access:
 
 
 def _secret_of(path: Path) -> bytes:
-    """Read the folder's secret, or make it; of two processes that make it at once, both get the same."""
+    """Read the folder's secret, or create it; two processes that do so at once get the same one."""
     try:
         if not path.exists():
             fresh = path.with_name(f".secret-{secrets.token_hex(8)}")

@@ -76,7 +76,7 @@ class Admission:
 
 
 class _End:
-    """Stands for the end of an iterator, since StopIteration cannot pass through a future."""
+    """The end of an iterator, as a value, since StopIteration cannot pass through a future."""
 
 
 _END = _End()

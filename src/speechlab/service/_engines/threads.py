@@ -51,7 +51,7 @@ class Threads:
         return await asyncio.shield(self.start(task))
 
     def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
-        """Run a task in a thread; should it fail when nobody waits any more, nothing complains."""
+        """Run a task in a thread; a failure that nobody waits for is not reported."""
         future = asyncio.wrap_future(self.submit(task))
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future

@@ -45,7 +45,7 @@ async def recognise(request: Request) -> Response:
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
     meter = begin_operation(request, "asr")
-    # Not kept in a variable: at 64 MiB nobody wants it twice.
+    # The body, which may have 64 MiB, is released as soon as it is read.
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
     read = partial(_read, body, keep=backend is not None)
@@ -70,7 +70,7 @@ def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
         sniff(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    # The text of the recording is as long as the body, and mostly nobody needs it any more.
+    # The recording as text is as long as the body, and only the remote recogniser needs it.
     return wanted if keep else wanted.model_copy(update={"audio": ""}), data
 
 
@@ -108,7 +108,7 @@ async def _forward(
     meter.model = reply.headers.get("x-speechlab-model", "")
     meter.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
-        # What it refuses is the client's mistake or too much at a time, and leaves no row, as here.
+        # A refusal (4xx) leaves no row, as if it came from here.
         meter.status = "backend_error" if reply.status >= 500 else None
     headers = {
         **reply.headers,

@@ -1,4 +1,4 @@
-"""A service for as long as a ``with`` block lasts: for tests, examples and programs that bring their own."""
+"""A service for as long as a ``with`` block lasts, for tests, examples and programs that bring their own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHOWN_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """A service that can be called now.
+    """A running service.
 
     Attributes:
         base_url: For HTTP.

@@ -43,7 +43,7 @@ _BACKLOG = 512
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Where a service can be reached.
+    """The addresses and the key of a service.
 
     Attributes:
         base_url: For HTTP.
@@ -66,7 +66,7 @@ class Ready:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server on a socket of ours, which tells when it is ready and ends with a clean exit.
+    """uvicorn's server on a given socket, with a callback when it is ready and a clean exit.
 
     Args:
         app: What it serves.
@@ -157,7 +157,7 @@ class Server(uvicorn.Server):
 
 
 def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
-    """Bind, and make up a key if there is none.
+    """Bind the socket, and make a key if there is none.
 
     Returns:
         The settings with their key, the bound socket, and where the service will be.

@@ -113,7 +113,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
         self._sent += len(message.get("bytes") or message.get("text") or b"")
         if message["type"] == "websocket.close" and self.close_timer is not None:
-            # An answer to the close frame may never come, nor may the buffer ever be read.
+            # The client may never answer the close frame, nor read the buffer.
             self.close_timer.cancel()
             self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
 

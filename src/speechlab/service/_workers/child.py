@@ -80,13 +80,13 @@ def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
             try:
                 fields, data = work(*message)
             except MemoryError:
-                # What is left of the attempt goes with the process.
+                # The process ends, and its memory with it.
                 write_message(sink, {"failed": OUT_OF_MEMORY})
                 break
             _limit_cpu(0)  # none while it waits
             del message
             write_message(sink, fields, data)
-    os._exit(0)  # nothing is left to be tidied up, and whoever waits need not wait for it
+    os._exit(0)  # there is nothing to clean up, and the service may be waiting for the end
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:

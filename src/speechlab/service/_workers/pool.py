@@ -78,7 +78,7 @@ class Worker:
         raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
 
     def kill(self) -> None:
-        """End it from another thread; the one that waits for its answer clears it away."""
+        """Kill it from another thread; the one that waits for its answer cleans up."""
         if self._process is not None:
             self._process.kill()
 
@@ -87,7 +87,7 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return False
-        # Its end is the end of its input; one that does not look there is killed.
+        # A worker ends at the end of its input; one that hangs is killed.
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -202,7 +202,7 @@ def _reason(status: int | None) -> Reason:
 def _asked(
     process: subprocess.Popen[bytes], fields: dict[str, Any], data: bytes, *, within_s: float
 ) -> tuple[Answer | None, bool]:
-    """Send a message and wait for the answer, which is None if the process ended; and whether it was too late."""
+    """Send a message; returns the answer, or None if the process ended, and whether it was killed as too late."""
     assert process.stdin is not None
     assert process.stdout is not None
     late = threading.Event()
@@ -211,7 +211,7 @@ def _asked(
         late.set()
         process.kill()
 
-    # Reading cannot be given a time on every system, but a process that is killed ends it everywhere.
+    # Reading a pipe has no timeout on some systems, but killing the process ends it on all.
     alarm = threading.Timer(within_s, stop)
     alarm.daemon = True
     alarm.start()
@@ -225,7 +225,7 @@ def _asked(
 
 
 def _widen(process: subprocess.Popen[bytes]) -> None:
-    """Give its pipes more room where that can be done: fewer turns for a long recording."""
+    """Enlarge its pipes where the system can: a long recording then takes fewer switches."""
     if sys.platform == "linux":
         import fcntl
 
