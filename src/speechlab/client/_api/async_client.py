@@ -224,7 +224,7 @@ class AsyncClient(Performer):
 def _raw(
     method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[AsyncRawReplies, P], Coroutine[Any, Any, RawReply[R]]]:
-    """A method that performs an operation, giving the reply as well."""
+    """The same method, returning the raw reply together with its result."""
     kind = taken_by(method)
 
     @wraps(method)
@@ -237,7 +237,7 @@ def _raw(
 def _raw_stream(
     method: Callable[Concatenate[AsyncClient, P], A],
 ) -> Callable[Concatenate[AsyncRawReplies, P], AsyncRawStream[A]]:
-    """A method that gives a stream, giving the reply as it comes."""
+    """The same method, returning the raw reply of its stream."""
 
     @wraps(method)
     def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
@@ -247,7 +247,7 @@ def _raw_stream(
 
 
 class AsyncRawReplies:
-    """The operations of a client, giving their replies as they came; streams with their head before their body."""
+    """Raw replies of a client's operations; those of streams have their head before their body."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

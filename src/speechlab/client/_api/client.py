@@ -131,7 +131,7 @@ def _translation_stream(raw: AsyncRawStream[Any]) -> RawStream[TranslationStream
 
 
 class RawReplies(Face[AsyncRawReplies]):
-    """The operations of a client, giving their replies as they came; streams with their head before their body."""
+    """Raw replies of a client's operations; those of streams have their head before their body."""
 
     voices = waited(AsyncRawReplies.voices)
     synthesize = waited(AsyncRawReplies.synthesize)

@@ -49,7 +49,7 @@ class Face(Generic[A_co]):
 
 
 class StreamFace(Face[A_co]):
-    """A face that is iterated; its class says for what, by ``__next__ = following(…)``."""
+    """A face that can be iterated; its class defines ``__next__`` by :func:`following`."""
 
     def __iter__(self) -> Self:
         return self
@@ -87,7 +87,7 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
 def faced(
     method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
 ) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method, giving the face of what it gives; it does not wait.
+    """The same method, returning a face of its result at once.
 
     Args:
         method: A method of the class behind the face.

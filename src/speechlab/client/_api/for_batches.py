@@ -41,7 +41,7 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
 
 
 def with_listener(client: AsyncClient, listener: Callable[[CallEvent], None]) -> AsyncClient:
-    """The same client, which tells one more listener of the steps of its calls, beside its own ``on_event``.
+    """A copy of a client that calls one more listener with its events, besides its own ``on_event``.
 
     Args:
         client: Whose connections and limits it uses.
@@ -58,7 +58,7 @@ def with_listener(client: AsyncClient, listener: Callable[[CallEvent], None]) ->
 
 
 async def remember_service(lab: AsyncClient, store: Store) -> None:
-    """Keep in a store what a client knows of its service, so that a replay can tell voices and keys of calls.
+    """Keep the identity and the voices of a client's service in a store, so that a replay can look them up.
 
     Args:
         lab: The client; one that only replays has nothing new to tell.
@@ -81,7 +81,7 @@ async def remember_service(lab: AsyncClient, store: Store) -> None:
 
 
 def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
-    """A client that replays from a store which is named beside it; other clients as they are.
+    """For a client that replays: a copy that replays from this store. Other clients are returned as they are.
 
     Args:
         lab: The client.

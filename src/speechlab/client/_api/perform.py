@@ -35,7 +35,7 @@ _LARGE = 300_000
 
 @dataclass(frozen=True)
 class RawReply(RawResponse, Generic[T]):
-    """A reply as it came: status, headers, content and timing; and what was read of it."""
+    """A raw reply (status, headers, content, timing) and its result."""
 
     _value: T | None = field(default=None, repr=False)
 
@@ -45,15 +45,15 @@ class RawReply(RawResponse, Generic[T]):
 
     @classmethod
     def from_reply(cls, reply: RawResponse, value: T) -> RawReply[T]:
-        """Put a reply and what was read of it together."""
+        """A raw reply with its result."""
         return cls(reply.status, reply.headers, reply.content, reply.timing, value)
 
 
 class Performer(ClientBase):
-    """The part of :class:`AsyncClient` that makes calls, whichever they are."""
+    """The part of :class:`AsyncClient` that performs operations."""
 
     async def perform(self, operation: Operation[R]) -> R:
-        """Make the call that an operation is: from the store where it is kept, or else by the service.
+        """Take the result of an operation from the store, or make its call.
 
         ``synthesize``, ``transcribe`` and ``translate`` make an operation of their arguments and do this.
 
@@ -72,7 +72,7 @@ class Performer(ClientBase):
         return (await self._answer(operation))[1]
 
     async def _answer(self, operation: Operation[R]) -> tuple[RawResponse, R]:
-        """The reply to an operation, and what it says."""
+        """The reply to an operation, and its result."""
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
         stored = None if self._memory is None else await self._stored_call(operation)
@@ -146,7 +146,7 @@ class Performer(ClientBase):
             return here
 
     async def _with_known_voice(self, options: V) -> V:
-        """The same with what the catalogue says of its voice; asked for only to turn a description into an id."""
+        """The options with the voice as the catalogue has it, which is requested only to look up a description."""
         voice: object = options.voice
         if isinstance(voice, Voice):
             return options

@@ -69,7 +69,7 @@ def _the_portal() -> _Portal:
 
 
 def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
-    """Start a coroutine function on the private loop; the caller sees to its end.
+    """Start a coroutine function on the private loop; the caller is responsible for its end.
 
     Raises:
         ConfigurationError: Called from the private loop itself, where waiting would never end.

@@ -181,7 +181,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leave_alone(process: subprocess.Popen[bytes]) -> None:
-    """Let go of a process that is to outlive us, and wait for it in the background should we outlive it."""
+    """Detach from a process that is to outlive this one; a thread reaps it if it ends first."""
     if process.poll() is None:
         threading.Thread(target=process.wait, name="speechlab-service-wait", daemon=True).start()
     if process.stdout is not None:

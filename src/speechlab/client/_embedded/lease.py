@@ -138,7 +138,7 @@ def take_lease() -> Lease:
 
 
 def _running(state: StateDir) -> EmbeddedService | None:
-    """The service that runs; a description that is stale is deleted. To be called with the start lock held."""
+    """The running service; a stale description is deleted. Call it with the start lock held."""
     service = EmbeddedService.read(state.service_file)
     if service is not None and service.is_ours() and service.answers():
         return service

@@ -33,7 +33,7 @@ def timing_from(facts: Mapping[str, Any]) -> Timing:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call as the store of a client knows it, whether it is there or not.
+    """A call, and the store in which it is or will be kept.
 
     Attributes:
         memory: The store, and how it is used.

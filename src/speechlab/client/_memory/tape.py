@@ -80,7 +80,7 @@ class Tape:
 
 
 class TapedBody:
-    """A recorded body that comes again, at once or in the times in which it came."""
+    """A recorded body, replayed at once or at its recorded pace."""
 
     def __init__(self, body: Path, facts: Mapping[str, Any], clock: Clock, *, at_pace: bool) -> None:
         self.status = 200

@@ -38,7 +38,7 @@ _STREAM_GAP_S = 120.0
 
 
 class Operation(ABC, Generic[R]):
-    """One call that is to be made: what is asked, not of whom.
+    """A call to be made, independent of any client or service.
 
     Subclasses are frozen dataclasses whose fields are the arguments as the user gave them. Nothing is checked when
     one is made; asking for ``request``, ``parameters`` or ``call`` checks, once.
@@ -54,7 +54,7 @@ class Operation(ABC, Generic[R]):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """All that can change the result, spelt canonically, defaults filled in: what the key is made of.
+        """All that can change the result, in canonical form, with defaults filled in; the key is made of it.
 
         Raises:
             InvalidRequestError: An argument breaks a rule of the contract.
@@ -76,7 +76,7 @@ class Operation(ABC, Generic[R]):
 
     @property
     def effort(self) -> int:
-        """Bytes to be read, hashed or encoded before it can be sent; a thread does it where they are many."""
+        """Bytes to be read, hashed or encoded before sending; where they are many, a thread does it."""
         return 0
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Operation(ABC, Generic[R]):
 
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON of a reply with these kept values, for results of which a store has nothing else."""
+        """The JSON body of a reply with these values, for results of which the store has no body."""
         raise NotImplementedError
 
 
@@ -186,7 +186,7 @@ def words(name: str, value: object, *, rule: str) -> list[Any]:
 
 
 def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
-    """Make a method of one object take the arguments that the object is made of.
+    """Make a method take the constructor arguments of a class, and pass it the object made of them.
 
     So a list of parameters, with defaults and descriptions, is written down once: in the object's class. The method
     shows them as its own, and its description gets the ``Args`` of the class unless it has some.
@@ -230,13 +230,13 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
 
 
 def taken_by(method: Callable[..., Any]) -> Any:
-    """The class that a method takes the arguments of."""
+    """The class whose arguments a method takes."""
     function: Any = method
     return function.taken
 
 
 def _with_args(description: str, kind: Callable[..., Any]) -> str:
-    """A description with the arguments of a class and its bases, before what is returned and raised."""
+    """Insert the ``Args`` of a class and its bases into a description."""
     if "Args:" in description:
         return description
     documents = [

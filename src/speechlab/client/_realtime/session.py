@@ -151,8 +151,6 @@ class AsyncRealtimeSession(AsyncOpenable):
         state = "closed" if self._closed else "open" if self.is_open else "not connected"
         return f"{type(self).__name__}({state}, {len(self._jobs)} waiting)"
 
-    # Parts
-
     async def _connected(self) -> Socket:
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")

@@ -47,7 +47,7 @@ class Stream(AsyncOpenable):
 
     @property
     def timing(self) -> Timing:
-        """How long it has taken so far, and how many attempts."""
+        """Durations so far, and the number of attempts."""
         return self._body.timing if self._body is not None and not self._closed else self._timing
 
     async def _open(self, operation: Operation[Any]) -> StreamBody:
@@ -56,7 +56,7 @@ class Stream(AsyncOpenable):
         return body
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
-        """The body that a store keeps; None if it is to be asked for, and then it is recorded if there is a store."""
+        """The body from the store; None if it is to be requested, and then it is recorded if there is a store."""
         call = await self._stored_call_of(operation)
         if call is None:
             return None
@@ -89,7 +89,7 @@ class Stream(AsyncOpenable):
         return piece
 
     async def _settle(self, spent: dict[str, float]) -> None:
-        """The stream has proved to be whole: it is kept, and counted if the service made it."""
+        """Keep and count a stream that has proved to be whole; one from the store is not counted."""
         assert self._body is not None
         if self._tape is not None:
             await asyncio.to_thread(self._tape.keep, self._body.headers.get("content-type", ""), self.timing)
@@ -124,7 +124,7 @@ _closing: set[asyncio.Future[None]] = set()
 
 
 async def first_text(body: StreamBody) -> str:
-    """The start of a body that is not what it should be, for an error's text."""
+    """The start of an unexpected body, for an error's text."""
     with suppress(WireError):
         return (await anext(body.pieces(), b""))[:2000].decode("utf-8", "replace")
     return ""

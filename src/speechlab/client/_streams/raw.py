@@ -63,7 +63,7 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
 
     @property
     def timing(self) -> Timing:
-        """How long it has taken so far, and how many attempts."""
+        """Durations so far, and the number of attempts."""
         return self._stream.timing
 
     @property

@@ -247,7 +247,7 @@ _ssl_context: ssl.SSLContext | None = None
 
 
 def shared_ssl_context() -> ssl.SSLContext:
-    """One for the process: to make one takes a hundred times as long as to make the rest of a client.
+    """The TLS context of the process: making one takes a hundred times as long as the rest of a client.
 
     Raises:
         ConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` names what cannot be read.
@@ -290,11 +290,11 @@ def _http_client(settings: Settings) -> httpx2.AsyncClient:
     try:
         return httpx2.AsyncClient(follow_redirects=False, **options)
     except (ImportError, ValueError) as error:  # it reads the proxies of the environment
-        raise proxy_is_of_no_use(error) from None
+        raise unusable_proxy(error) from None
 
 
-def proxy_is_of_no_use(error: Exception) -> ConfigurationError:
-    """The error for a proxy of the environment that the libraries beneath cannot go through."""
+def unusable_proxy(error: Exception) -> ConfigurationError:
+    """The error for a proxy of the environment that cannot be used."""
     if isinstance(error, ImportError):
         what = "is a SOCKS proxy, which needs two more packages (pip install socksio python-socks)"
     else:

@@ -20,7 +20,7 @@ _NOTHING = contextlib.nullcontext()
 
 
 def hearing_interrupts() -> contextlib.AbstractContextManager[None]:
-    """A ``with`` block in which the running loop hears of interrupts; it matters in a kernel's main thread alone."""
+    """A ``with`` block in which interrupts reach the running loop; needed in a kernel's main thread alone."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
         return _NOTHING
     return _turning(asyncio.get_running_loop())

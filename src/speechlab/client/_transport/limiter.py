@@ -36,7 +36,7 @@ class _Waiter:
 
 @dataclass(slots=True)
 class Slot:
-    """A place among the calls in flight; given back once."""
+    """A place among the calls in flight; released once."""
 
     limit: CallLimit
     clock: Clock
@@ -157,7 +157,7 @@ _limits_lock = threading.Lock()
 
 
 def call_limit(base_url: str, key: str, service: str) -> CallLimit:
-    """The one lane of this process for a service.
+    """The one limit of this process for a service and key.
 
     Args:
         base_url: Where the service is.

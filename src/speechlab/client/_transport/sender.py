@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionPool:
-    """The wire of a client, made on first use and bound to the loop of that use."""
+    """The HTTP connections of a client, made on first use and bound to the event loop of that use."""
 
     def __init__(self) -> None:
         self._wire: Wire | None = None
@@ -57,7 +57,7 @@ class ConnectionPool:
         return self._wire
 
     def check(self) -> None:
-        """Bind to the running loop, or make sure that it is the one that this is bound to.
+        """Bind to the running loop, or make sure that it is the one bound to.
 
         Raises:
             ConfigurationError: The client is closed, or belongs to another loop that is still there.
@@ -262,7 +262,7 @@ class Sender:
         return True
 
     def given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
-        """The error of a call that is not sent again; tells of it, and counts it where it may have been metered."""
+        """Report a call that is not sent again, and return its error; counts it where it may have been metered."""
         error = failure.error
         attach_timing(error, progress.timing())
         if failure.sent and isinstance(error, APIConnectionError):

@@ -17,9 +17,9 @@ from speechlab.client._operations.failures import error_from_reply, retry_after_
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.http import (
     is_untrusted,
-    proxy_is_of_no_use,
     remedy,
     shared_ssl_context,
+    unusable_proxy,
     user_agent,
     without_trace,
 )
@@ -161,7 +161,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         text += "; give a longer time by with_options(timeout=...)"
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
-        raise proxy_is_of_no_use(error) from None
+        raise unusable_proxy(error) from None
     except (OSError, WebSocketException, ValueError) as error:
         said = redact(str(error)).strip() or type(error).__name__
         untrusted = is_untrusted(said)
