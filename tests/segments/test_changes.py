@@ -1,8 +1,6 @@
 """Operations against definitions on a grid of microseconds, or of tenths of a second."""
 
-import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,10 +11,8 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.audio import AudioClip
 from speechlab.errors import SegmentError
+from support import segment_tables
 
-_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
-segment_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(segment_tables)
 FILES, tables = segment_tables.FILES, segment_tables.tables
 
 CELLS = 80

@@ -1,11 +1,9 @@
 """Files: round trips, what each format loses, and errors with the line."""
 
 import gzip
-import importlib.util
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,10 +13,7 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.errors import SegmentError, SegmentFileError
-
-_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
-segment_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(segment_tables)
+from support import segment_tables
 
 SUFFIXES = {"nemo": ".jsonl", "lhotse": ".jsonl", "textgrid": ".TextGrid"}
 KNOWN = segments.formats().set_index("format")

@@ -35,6 +35,7 @@ def test_the_guide_runs(live_service, monkeypatch, tmp_path):
     assert 0 < strict.detection_error_rate < 0.5
     assert lenient.detection_error_rate < strict.detection_error_rate
     assert names["padded"].detection.false_alarm_s > strict.false_alarm_s
+    assert names["words"].rate < 0.3
     assert names["done"].dropped == ("file",)
     assert segments.equal(
         names["again"].round({"start": 3, "end": 3}), names["found"].round({"start": 3, "end": 3})

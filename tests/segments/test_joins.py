@@ -1,8 +1,5 @@
 """Joins against brute force."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +9,8 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.errors import SegmentError
 from speechlab.segments._joins import pairs as pairs_module
+from support import segment_tables
 
-_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
-segment_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(segment_tables)
 table, tables, us = segment_tables.table, segment_tables.tables, segment_tables.us
 
 

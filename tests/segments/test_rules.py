@@ -1,8 +1,6 @@
 """The contract's rules offline: against the recogniser's own arithmetic, and against the real service."""
 
-import importlib.util
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,7 @@ from speechlab import segments
 from speechlab.contract import RecognitionRequest
 from speechlab.engines._recognition.spans import Span, merge_short, pad_spans, widen
 from speechlab.errors import InvalidRequestError, SegmentError
-
-_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
-segment_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(segment_tables)
+from support import segment_tables
 
 
 def by_the_recogniser(spans, duration, rules):

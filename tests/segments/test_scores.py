@@ -1,6 +1,5 @@
 """Scores against pyannote.metrics, NIST's md-eval, a count of moments, and by hand."""
 
-import importlib.util
 import math
 import os
 import re
@@ -15,10 +14,8 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.errors import SegmentError
+from support import segment_tables
 
-_spec = importlib.util.spec_from_file_location("segment_tables", Path(__file__).with_name("tables.py"))
-segment_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(segment_tables)
 tables, table = segment_tables.tables, segment_tables.table
 
 MD_EVAL = Path("/usr/lib/sctk/bin/md-eval.pl")

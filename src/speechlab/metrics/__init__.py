@@ -19,6 +19,7 @@ from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import summarize
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
+from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
 
@@ -33,6 +34,7 @@ __all__ = [
     "ErrorRate",
     "Interval",
     "JapaneseComparison",
+    "TimedErrorRate",
     "TranslationScore",
     "alignment_html",
     "alignment_text",
@@ -50,6 +52,7 @@ __all__ = [
     "score_translations",
     "speech_measures",
     "summarize",
+    "timed_error_rate",
     "translation_score",
 ]
 

@@ -1,0 +1,54 @@
+"""Who is who: the cheapest way to give each row of a table of costs a column of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
+    """Return the column of each row, so that the sum is the least there is.
+
+    The Hungarian method: rows come one by one, each along the cheapest path of changes, with prices for rows and
+    columns that keep all costs above them at 0 or more.
+
+    Args:
+        costs: A square table.
+    """
+    size = len(costs)
+    row_price, column_price = [0.0] * (size + 1), [0.0] * (size + 1)
+    owner = [0] * (size + 1)  # of each column, counted from 1; 0 is nobody
+    for row in range(1, size + 1):
+        owner[0] = row
+        column = 0
+        distance = [math.inf] * (size + 1)
+        before = [0] * (size + 1)
+        settled = [False] * (size + 1)
+        while owner[column]:
+            settled[column] = True
+            here, step, nearest = owner[column], math.inf, 0
+            for other in range(1, size + 1):
+                if settled[other]:
+                    continue
+                through = costs[here - 1][other - 1] - row_price[here] - column_price[other]
+                if through < distance[other]:
+                    distance[other], before[other] = through, column
+                if distance[other] < step:
+                    step, nearest = distance[other], other
+            for other in range(size + 1):
+                if settled[other]:
+                    row_price[owner[other]] += step
+                    column_price[other] -= step
+                else:
+                    distance[other] -= step
+            column = nearest
+        while column:
+            owner[column] = owner[before[column]]
+            column = before[column]
+    columns = [0] * size
+    for column in range(1, size + 1):
+        columns[owner[column] - 1] = column - 1
+    return columns

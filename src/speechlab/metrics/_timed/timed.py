@@ -1,0 +1,186 @@
+"""Error rates of segment frames: time-constrained, and over speakers whose names differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._timed.assignment import cheapest_assignment
+from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts
+from speechlab.segments import frame as segment_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
+
+_COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
+
+
+@dataclass(frozen=True)
+class TimedErrorRate:
+    """An error rate of timed texts, with what stands behind it.
+
+    Attributes:
+        unit: What was counted, such as ``"word"``.
+        collar_s: How many seconds a token may be away from the one it is held against; infinite: any.
+        substitutions: Tokens that were taken for others.
+        deletions: Tokens of the reference without a counterpart at their time.
+        insertions: Tokens of the hypothesis without a counterpart at their time.
+        reference_length: Tokens of the reference.
+        streams: A row for each stream of tokens: ``file``, ``speaker`` of the reference, ``assigned`` (the speaker of
+            the hypothesis that it was held against; empty for none), the counts, and ``reference_length``.
+    """
+
+    unit: Unit
+    collar_s: float
+    substitutions: int
+    deletions: int
+    insertions: int
+    reference_length: int
+    streams: pd.DataFrame = field(repr=False, compare=False)
+
+    @property
+    def errors(self) -> int:
+        """Substitutions, deletions and insertions together."""
+        return self.substitutions + self.deletions + self.insertions
+
+    @property
+    def rate(self) -> float:
+        """All errors over all reference tokens (or over 1 if there are none); NaN if there is no recording."""
+        return self.errors / max(self.reference_length, 1) if len(self.streams) else math.nan
+
+
+def timed_error_rate(
+    reference: pd.DataFrame,
+    hypothesis: pd.DataFrame,
+    *,
+    collar: float = 5.0,
+    by_speaker: bool = False,
+    unit: Unit = "word",
+    language: str | None = None,
+    normalize: Normalize = "auto",
+) -> TimedErrorRate:
+    """Compare timed texts, however each side cut them into segments.
+
+    In each recording all segments, by start, are one stream of tokens, so that text is aligned across the edges of
+    segments. A token can be a hit or a substitution only of one at its time: the time of a reference's segment is
+    shared out to its tokens by their length; a hypothesis' token has the middle of its share, give or take the
+    collar. What is at another time is deleted there and inserted here. These are meeteval's definitions of tcpWER
+    and cpWER.
+
+    >>> from speechlab.metrics import timed_error_rate
+    >>> from speechlab.segments import frame
+    >>> said = frame([(0.0, 2.0, "good morning"), (10.0, 12.0, "how are you")], file="a.wav")
+    >>> heard = frame([(0.1, 12.5, "good morning how are you")], file="a.wav")
+    >>> timed_error_rate(said, heard, collar=5.0).rate, timed_error_rate(said, heard, collar=1.0).rate
+    (0.0, 0.8)
+
+    Args:
+        reference: A segment frame with texts.
+        hypothesis: Another. A recording that only one of them has counts in full.
+        collar: Seconds. The service's segments are padded, at the start of a recording by 1.5 s: do not choose less.
+            ``math.inf`` leaves time out, but for the order.
+        by_speaker: Hold each speaker (column ``speaker``) of the reference against that of the hypothesis with which
+            the errors are fewest in all, in each recording anew: tcpWER, and cpWER with an infinite collar.
+        unit: What is counted, as for :func:`error_rate`.
+        language: ISO 639-1 code of the texts.
+        normalize: As for :func:`error_rate`.
+
+    Raises:
+        SegmentError: A table is no segment frame.
+        InvalidRequestError: The collar is no number of 0 or more, speakers are wanted and a table has none, or unit,
+            language and normaliser do not fit together.
+    """
+    import pandas as pd
+
+    if isinstance(collar, bool) or not collar >= 0:
+        raise InvalidRequestError(
+            f"collar={collar!r:.60} is not a number of 0 or more seconds", parameter="collar"
+        )
+    preparation = prepare(unit, language, normalize)
+    codes: dict[str, int] = {}
+    sides = []
+    for name, table in (("reference", reference), ("hypothesis", hypothesis)):
+        checked = segment_frame(table)
+        if by_speaker and "speaker" not in checked.columns:
+            message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
+            raise InvalidRequestError(message, parameter=name)
+        point = collar if name == "hypothesis" else None
+        sides.append(_streams(checked, preparation, codes, point, by_speaker=by_speaker))
+    said, heard = sides
+    rows = []
+    for file in dict.fromkeys([*said, *heard]):
+        for speaker, assigned, length, counts in _assigned(said.get(file, {}), heard.get(file, {})):
+            rows.append((file, speaker, assigned, *counts, length))
+    streams = pd.DataFrame(rows, columns=_COLUMNS)
+    totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
+    return TimedErrorRate(unit, float(collar), **totals, streams=streams)
+
+
+def _streams(
+    table: pd.DataFrame,
+    preparation: Preparation,
+    codes: dict[str, int],
+    collar: float | None,
+    *,
+    by_speaker: bool,
+) -> dict[str, dict[str, TimedTokens]]:
+    """The tokens of each recording and speaker; with a collar, as points that reach so far, else as stretches."""
+    ordered = table.iloc[np.argsort(table["start"].to_numpy(), kind="stable")]
+    speakers = ordered["speaker"].tolist() if by_speaker else [""] * len(ordered)
+    parts: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
+    for file, speaker, start, end, text in zip(
+        ordered["file"].tolist(),
+        speakers,
+        ordered["start"].tolist(),
+        ordered["end"].tolist(),
+        ordered["text"].tolist(),
+        strict=True,
+    ):
+        stream = parts.setdefault(file, {}).setdefault(speaker, [])
+        tokens = preparation.tokens(text)
+        if not tokens:
+            continue
+        share = (end - start) / sum(map(len, tokens))
+        at = 0
+        for token in tokens:
+            first, at = at, at + len(token)
+            begin, stop = start + share * first, start + share * at
+            if len(tokens) == 1:
+                begin, stop = start, end
+            if collar is not None:
+                middle = (begin + stop) / 2
+                begin, stop = middle - collar, middle + collar
+            stream.append((codes.setdefault(token, len(codes)), begin, stop))
+    return {
+        file: {name: _tokens(stream) for name, stream in streams.items()} for file, streams in parts.items()
+    }
+
+
+def _tokens(stream: list[tuple[int, float, float]]) -> TimedTokens:
+    codes, starts, ends = zip(*stream, strict=True) if stream else ((), (), ())
+    # To the nanosecond, so that what touches does so whatever the noise of the arithmetic.
+    begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
+    return TimedTokens(np.array(codes, dtype=np.int64), begin, stop)
+
+
+def _assigned(
+    said: dict[str, TimedTokens], heard: dict[str, TimedTokens]
+) -> list[tuple[str, str, int, TimedCounts]]:
+    """Speakers of a recording with those they are held against, the tokens of the reference, and the errors."""
+    nobody = _tokens([])
+    size = max(len(said), len(heard))
+    ours = [*said.items(), *[("", nobody)] * (size - len(said))]
+    theirs = [*heard.items(), *[("", nobody)] * (size - len(heard))]
+    counts = [[timed_counts(one, other) for _, other in theirs] for _, one in ours]
+    columns = cheapest_assignment([[cell.errors for cell in row] for row in counts])
+    return [
+        (name, theirs[column][0], len(tokens.codes), counts[row][column])
+        for row, ((name, tokens), column) in enumerate(zip(ours, columns, strict=True))
+    ]

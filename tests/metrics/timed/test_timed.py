@@ -1,0 +1,188 @@
+"""Error rates of timed texts: against meeteval, brute force and by hand."""
+
+import doctest
+import itertools
+import logging
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab import segments
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import error_rate, timed_error_rate
+from speechlab.metrics._timed.assignment import cheapest_assignment
+from speechlab.metrics._timed.distance import TimedTokens, timed_counts
+
+# Odd ones: where a word touches another's collar, meeteval leaves it to the noise of the arithmetic.
+COLLARS = (0.1234577, 0.5123457, 1.0234571, 5.0345679)
+WORDS = ("a", "bb", "ccc", "dddddd")
+
+
+@st.composite
+def talks(draw, speakers=("ann", "bob", "cy")):
+    """Speakers who do not interrupt themselves."""
+    rows = []
+    for speaker in speakers[: draw(st.integers(0, len(speakers)))]:
+        at = draw(st.integers(0, 50)) / 10
+        for _ in range(draw(st.integers(1, 4))):
+            length = draw(st.integers(1, 60)) / 10
+            text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5)))
+            rows.append({"file": "talk", "start": at, "end": at + length, "text": text, "speaker": speaker})
+            at += length + draw(st.integers(0, 40)) / 10
+    return rows
+
+
+def made(rows):
+    return segments.frame(rows or [{"file": "talk", "start": 0.0, "end": 1.0, "text": "", "speaker": "ann"}])
+
+
+def seglst(table):
+    import meeteval.io
+
+    return meeteval.io.SegLST(segments.to_seglst(table))
+
+
+@settings(max_examples=200, deadline=None)
+@given(talks(("ann",)), talks(("bob",)), st.sampled_from(COLLARS))
+def test_meeteval_agrees_on_one_stream(said, heard, collar):
+    wer = pytest.importorskip("meeteval.wer")
+    logging.getLogger("preprocess").setLevel(logging.ERROR)
+    reference, hypothesis = made(said), made(heard).assign(speaker="ann")
+    ours = timed_error_rate(reference, hypothesis, collar=collar, normalize=None)
+    theirs = wer.wer.time_constrained.time_constrained_siso_word_error_rate(
+        seglst(reference), seglst(hypothesis), collar=collar
+    )
+    assert (ours.errors, ours.reference_length) == (theirs.errors, theirs.length)
+    if theirs.length:
+        assert ours.rate == pytest.approx(theirs.error_rate, abs=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]))
+def test_meeteval_agrees_on_speakers(said, heard, collar):
+    wer = pytest.importorskip("meeteval.wer")
+    logging.getLogger("preprocess").setLevel(logging.ERROR)
+    reference, hypothesis = made(said), made(heard)
+    ours = timed_error_rate(reference, hypothesis, collar=collar, by_speaker=True, normalize=None)
+    pair = seglst(reference), seglst(hypothesis)
+    if math.isinf(collar):
+        theirs = wer.wer.cp.cp_word_error_rate(*pair)
+    else:
+        theirs = wer.wer.time_constrained.tcp_word_error_rate(*pair, collar=collar)
+    assert (ours.errors, ours.reference_length) == (theirs.errors, theirs.length)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 5).flatmap(
+        lambda size: st.lists(
+            st.lists(st.integers(0, 20), min_size=size, max_size=size), min_size=size, max_size=size
+        )
+    )
+)
+def test_the_assignment_is_the_cheapest(costs):
+    columns = cheapest_assignment(costs)
+    assert sorted(columns) == list(range(len(costs)))
+    found = sum(costs[row][column] for row, column in enumerate(columns))
+    orders = itertools.permutations(range(len(costs)))
+    assert found == min(sum(costs[row][column] for row, column in enumerate(order)) for order in orders)
+
+
+def all_ways(said, heard, meets):
+    """Errors and substitutions of every alignment, by brute force."""
+    if not said or not heard:
+        return {(len(said) + len(heard), 0)}
+    ways = {(e + 1, s) for e, s in all_ways(said[1:], heard, meets) | all_ways(said, heard[1:], meets)}
+    if meets(said[0], heard[0]):
+        wrong = said[0][0] != heard[0][0]
+        ways |= {(e + wrong, s + wrong) for e, s in all_ways(said[1:], heard[1:], meets)}
+    return ways
+
+
+TOKENS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 4)), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TOKENS, TOKENS)
+def test_counts_are_the_best_there_are(said, heard):
+    def tokens(rows):
+        values = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        return TimedTokens(values[:, 0], values[:, 1] * 1.0, (values[:, 1] + values[:, 2]) * 1.0)
+
+    def meets(one, other):
+        return one[1] < other[1] + other[2] and other[1] < one[1] + one[2]
+
+    found = timed_counts(tokens(said), tokens(heard))
+    assert (found.errors, found.substitutions) == min(all_ways(tuple(said), tuple(heard), meets))
+    assert found.deletions - found.insertions == len(said) - len(heard)
+
+
+def test_the_measured_examples():
+    said = segments.frame([(0.0, 4.0, "a b c d"), (10.0, 14.0, "e f g h")], file="x")
+    late = segments.shift(said, 4.0)
+    assert timed_error_rate(said, late, collar=5.0, normalize=None).rate == 0.0
+    assert timed_error_rate(said, late, collar=0.5, normalize=None).rate > 1
+    whole = segments.merge(said, gap=10)
+    assert timed_error_rate(said, whole, collar=5.0, normalize=None).rate == 0.0
+
+
+def test_without_times_it_is_the_error_rate():
+    said = segments.frame([(0.0, 1.0, "Good morning,"), (2.0, 3.0, "how are you?")], file="a")
+    heard = segments.frame([(0.0, 3.0, "good mourning how you all")], file="a")
+    ours = timed_error_rate(said, heard, collar=math.inf, language="en")
+    plain = error_rate("Good morning, how are you?", "good mourning how you all", language="en")
+    assert ours.rate == plain.rate == 0.6
+    chars = [frame.assign(text=["三時に会議"] + [""] * (len(frame) - 1)) for frame in (said, heard)]
+    assert timed_error_rate(*chars, unit="char", language="ja", collar=5).reference_length == 5
+
+
+def test_recordings_and_streams():
+    said = segments.frame(
+        [
+            {"file": "a", "start": 0, "end": 1, "text": "one two", "speaker": "ann"},
+            {"file": "a", "start": 0, "end": 1, "text": "three", "speaker": "bob"},
+            {"file": "b", "start": 0, "end": 1, "text": "four", "speaker": "ann"},
+        ]
+    )
+    heard = segments.frame(
+        [
+            {"file": "a", "start": 0, "end": 1, "text": "three", "speaker": "s0"},
+            {"file": "c", "start": 0, "end": 1, "text": "five", "speaker": "s0"},
+        ]
+    )
+    result = timed_error_rate(said, heard, by_speaker=True)
+    rows = result.streams[["file", "speaker", "assigned", "deletions", "insertions"]].values.tolist()
+    assert rows == [
+        ["a", "ann", "", 2, 0],
+        ["a", "bob", "s0", 0, 0],
+        ["b", "ann", "", 1, 0],
+        ["c", "", "s0", 0, 1],
+    ]
+    assert (result.rate, result.reference_length) == (1.0, 4)
+    empty = segments.frame([])
+    assert math.isnan(timed_error_rate(empty, empty).rate)
+
+
+def test_what_is_refused():
+    table = segments.frame([(0.0, 1.0, "x")])
+    for collar in (-1, float("nan"), True):
+        with pytest.raises(InvalidRequestError) as caught:
+            timed_error_rate(table, table, collar=collar)
+        assert caught.value.parameter == "collar"
+    with pytest.raises(InvalidRequestError, match="reference has no column 'speaker'"):
+        timed_error_rate(table, table, by_speaker=True)
+    with pytest.raises(InvalidRequestError, match="does not put spaces between words"):
+        timed_error_rate(table, table, language="ja")
+
+
+def test_the_docstring():
+    import speechlab.metrics
+
+    finder = doctest.DocTestFinder(recurse=False)
+    runner = doctest.DocTestRunner()
+    for test in finder.find(speechlab.metrics.timed_error_rate, "timed_error_rate", globs={}):
+        assert runner.run(test).failed == 0
+    assert runner.tries > 3
