@@ -129,6 +129,7 @@ def test_pickles_hold_no_key_and_take_it_from_the_environment(server, lab, http,
     for client in (lab, AsyncClient(server.base_url, api_key=http.KEY, timeout=7)):
         data = pickle.dumps(client)
         assert http.KEY.encode() not in data
+        assert b"speechlab.client._" not in data  # it outlives the files that it was made by
         with pytest.raises(ConfigurationError, match="SPEECHLAB_API_KEY"):
             pickle.loads(data)
         with monkeypatch.context() as patch:

@@ -1,18 +1,15 @@
-"""Settings, connections and pickling of a client: everything but its operations."""
+"""Settings and connections of a client: everything but its operations."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._memory.memory import Memory
 from speechlab.client._secret import as_secret
-from speechlab.client._settings.keys import API_KEY_VARIABLE
-from speechlab.client._settings.resolve import configured_settings, embedded_settings, settings_for
-from speechlab.client._settings.settings import ClientOptions, Settings, changed
-from speechlab.client._settings.store_mode import open_store
+from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
+from speechlab.client._settings.settings import changed
 from speechlab.client._transport.sender import ConnectionPool, Sender
 from speechlab.errors import ConfigurationError
 
@@ -23,14 +20,12 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.client._secret import Secret
+    from speechlab.client._settings.settings import ClientOptions, Settings
 
 _NOT_CONFIGURED = (
     "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
     "embedded service"
 )
-
-_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
-"""Options that live in this process; a store goes along by its path."""
 
 
 class ClientBase:
@@ -148,48 +143,14 @@ class ClientBase:
         return self.with_options()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), _described(self._settings))
+        return self._rebuilt, (described(self._settings),)
+
+    @classmethod
+    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
+        return cls.from_settings(settings_from(description))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_settings"):  # a traceback through the constructor shows it unfinished
             return f"{type(self).__name__}(not configured)"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
-
-
-def _described(settings: Settings) -> dict[str, Any]:
-    """Settings as plain values, without the key and without objects of this process."""
-    return {
-        "base_url": settings.base_url,
-        "ws_base_url": settings.ws_base_url,
-        "has_key": settings.api_key is not None,
-        "embedded": settings.lease is not None,
-        "store": None if settings.store is None else str(settings.store.path),
-        "options": {
-            name: getattr(settings, name)
-            for name in ClientOptions.__annotations__
-            if name not in _STAY_BEHIND
-        },
-    }
-
-
-def _rebuilt(kind: Any, facts: Mapping[str, Any]) -> Any:
-    """A client of the same service in another process; the key comes from the environment there.
-
-    Raises:
-        ConfigurationError: There is no key in the environment.
-        ServiceStartError: It was the embedded service, and it can neither be found nor started.
-    """
-    options = dict(facts["options"])
-    if facts["store"] is not None:
-        options["store"] = open_store(facts["store"])
-    if facts["embedded"]:
-        return kind.from_settings(embedded_settings(options))
-    key = as_secret(os.environ.get(API_KEY_VARIABLE)) if facts["has_key"] else None
-    if facts["has_key"] and key is None:
-        raise ConfigurationError(
-            f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"
-        )
-    return kind.from_settings(
-        Settings(base_url=facts["base_url"], ws_base_url=facts["ws_base_url"], api_key=key, **options)
-    )

@@ -9,9 +9,10 @@ from speechlab.client._api.face import Face, described_as, faced, mirrored, wait
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
-from speechlab.client._settings.resolve import settings_for
+from speechlab.client._settings.resolve import settings_for, settings_from
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Unpack
 
     from speechlab.client._secret import Secret
@@ -113,8 +114,12 @@ class Client(Face[AsyncClient]):
         return self.with_options()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rebuild, (_, facts) = self._async.__reduce__()
-        return rebuild, (type(self), facts)
+        _, description = self._async.__reduce__()
+        return self._rebuilt, description
+
+    @classmethod
+    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
+        return cls.from_settings(settings_from(description))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_async"):  # a traceback through the constructor shows it unfinished

@@ -1,4 +1,7 @@
-"""Lookup of settings: arguments, then environment, then the embedded service."""
+"""Lookup of settings: arguments, then environment, then the embedded service.
+
+Settings that travel to another process are described without the key, and completed there.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,30 @@ from urllib.parse import urlsplit
 from speechlab._platform import is_loopback
 from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
+from speechlab.client._secret import as_secret
 from speechlab.client._settings.keys import API_KEY_VARIABLE, ask_for_key, found_key
 from speechlab.client._settings.settings import (
     HTTP_SCHEMES,
     WEBSOCKET_SCHEMES,
+    ClientOptions,
     Settings,
     check_names,
     check_url,
     plain_url,
 )
-from speechlab.client._settings.store_mode import NOWHERE, with_mode
+from speechlab.client._settings.store_mode import NOWHERE, open_store, with_mode
 from speechlab.contract import realtime_base
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from speechlab.client._secret import Secret
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 _WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
+_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
+"""Options that live in this process; a store goes along by its path."""
 
 
 def configured_settings(
@@ -118,3 +127,43 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
     except BaseException:
         lease.release()
         raise
+
+
+def described(settings: Settings) -> dict[str, Any]:
+    """Settings as plain values, without the key and without objects of this process."""
+    return {
+        "base_url": settings.base_url,
+        "ws_base_url": settings.ws_base_url,
+        "has_key": settings.api_key is not None,
+        "embedded": settings.lease is not None,
+        "store": None if settings.store is None else str(settings.store.path),
+        "options": {
+            name: getattr(settings, name)
+            for name in ClientOptions.__annotations__
+            if name not in _STAY_BEHIND
+        },
+    }
+
+
+def settings_from(description: Mapping[str, Any]) -> Settings:
+    """Settings for the same service in another process; the key comes from the environment there.
+
+    Args:
+        description: What :func:`described` gave.
+
+    Raises:
+        ConfigurationError: There is no key in the environment.
+        ServiceStartError: It was the embedded service, and it can neither be found nor started.
+    """
+    options = dict(description["options"])
+    if description["store"] is not None:
+        options["store"] = open_store(description["store"])
+    if description["embedded"]:
+        return embedded_settings(options)
+    key = as_secret(os.environ.get(API_KEY_VARIABLE)) if description["has_key"] else None
+    if description["has_key"] and key is None:
+        raise ConfigurationError(
+            f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"
+        )
+    urls = {name: description[name] for name in ("base_url", "ws_base_url")}
+    return Settings(**urls, api_key=key, **options)
