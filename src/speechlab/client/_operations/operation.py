@@ -46,10 +46,12 @@ class Operation(ABC, Generic[R]):
     Attributes:
         name: Its name in keys, events and the store.
         stream: Whether the reply is used while it comes.
+        effort: Bytes to be read, hashed or encoded before sending; where they are many, a thread does it.
     """
 
     name: ClassVar[str]
     stream: ClassVar[bool] = False
+    effort: int = 0
 
     @property
     @abstractmethod
@@ -73,11 +75,6 @@ class Operation(ABC, Generic[R]):
             OSError: A recording cannot be read.
         """
         return key_of(self.name, self.parameters, service, repeat)
-
-    @property
-    def effort(self) -> int:
-        """Bytes to be read, hashed or encoded before sending; where they are many, a thread does it."""
-        return 0
 
     @abstractmethod
     def call(self, timeout: float | None) -> HttpCall:

@@ -172,7 +172,7 @@ class Transcribe(Operation[Transcript]):
         return {**asked, "audio": digest_of(recording)}
 
     @property
-    def effort(self) -> int:
+    def effort(self) -> int:  # type: ignore[override]
         return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
 
     def call(self, timeout: float | None) -> HttpCall:
