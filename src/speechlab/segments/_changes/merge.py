@@ -188,7 +188,7 @@ def gathered(
 
     rows = table.iloc[order]
     result = rows.iloc[heads].reset_index(drop=True)
-    result = result[[name for name in COLUMNS if name in result.columns]]
+    result = result[[name for name in COLUMNS if name in result.columns]].copy()
     result["start"], result["end"] = starts, ends
     sizes = np.diff(np.append(heads, len(rows)))
     if len(result) == len(rows):

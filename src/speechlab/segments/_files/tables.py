@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.errors import SegmentError
 from speechlab.segments._convert.records import from_seglst, to_seglst
 from speechlab.segments._files.source import Sink, SourceFile, column_of
-from speechlab.segments._frame.schema import COLUMNS, TEXTS, frame
+from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
 
 if TYPE_CHECKING:
@@ -257,7 +257,3 @@ def write_seglst(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as a
     """Write SegLST."""
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in to_seglst(table))
     return f"[\n{rows}\n]\n"
-
-
-ALL = frozenset(COLUMNS)
-"""The columns that a table holds."""
