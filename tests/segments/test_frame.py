@@ -95,6 +95,7 @@ def test_order_overlaps_and_instants_are_kept():
         ([(0.0, float("inf"))], "end of row 0 .* beyond", "end", (0,)),
         ([("0", 1.0)], "start of row 0 is '0'; a number is meant", "start", (0,)),
         ([(True, 1.0)], "start", "start", None),
+        ([(1j, 1.0)], "start of row 0 is 1j; a number is meant", "start", (0,)),
         ([(0.0, 1.0, 5)], "text of row 0 is 5, not text", "text", (0,)),
         ([(0.0, 1.0, "x", 2)], "row 0 has 4 parts", None, (0,)),
         ([5], "row 0 is 5", None, (0,)),

@@ -135,10 +135,11 @@ def _texts(column: pd.Series[Any], name: str, fill: str) -> pd.Series[str]:
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     import pandas as pd
 
-    if pd.api.types.is_timedelta64_dtype(column.dtype):
+    if pd.api.types.is_timedelta64_dtype(column):
         message = f"{name} holds time deltas; seconds are meant: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)
-    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+    kind = pd.api.types
+    if not kind.is_numeric_dtype(column) or kind.is_bool_dtype(column) or kind.is_complex_dtype(column):
         for number, value in enumerate(column.tolist()):
             missing = value is None or value is pd.NA or value != value
             if isinstance(value, bool) or not (missing or isinstance(value, (int, float, np.number))):
