@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         UnsupportedAudioError,
     )
     from speechlab.store import Store
+    from speechlab.widgets import show
 
 __version__ = "0.1.0"
 
@@ -124,12 +125,13 @@ __all__ = [
     "notebook",
     "segments",
     "service",
+    "show",
     "store",
     "text",
     "widgets",
 ]
 
-_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect"}
+_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect", "show"}
 _HOMES = {
     "AudioClip": "audio",
     "AsyncClient": "client",
@@ -140,8 +142,9 @@ _HOMES = {
     "Voice": "contract",
     "VoiceCatalogue": "client",
     "connect": "client",
+    "show": "widgets",
 }
-_NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evaluate"})
+_NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evaluate", "show"})
 """Names whose users will expect ``DataFrame.speech``, which the batch room registers."""
 
 

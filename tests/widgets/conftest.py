@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 
@@ -97,6 +98,58 @@ def show_preview(shown):
             }""",
             {name: getattr(preview, name) for name in names.split()},
         )
+        return page
+
+    return show
+
+
+ANSWERING = """
+window.model = new (class extends FakeModel {
+  async send(content) {
+    (window.sent ??= []).push(content);
+    for (const [message, buffers] of await window.ask(content)) {
+      const views = buffers.map((text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer));
+      this.emit("msg:custom", message, views);
+    }
+  }
+})(state);
+"""
+
+
+@pytest.fixture
+def show_table(shown):
+    """Show an AudioTable by its real module, in a page whose model asks the real table."""
+
+    def show(table, body_style=""):
+        answers = []
+
+        def send(content, buffers=()):
+            answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
+
+        def ask(content):
+            answers.clear()
+            table._asked(table, content, [])
+            return list(answers)
+
+        table.send = send
+        shown.page.expose_function("ask", ask)
+        shown.files["/table.js"] = ("text/javascript", table._esm)
+        page = shown.show(
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{table._css}</style>"
+            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
+        )
+        names = "columns count revision reference max_rating editable chosen"
+        page.evaluate(
+            f"""async (state) => {{
+              window.leaked = [];
+              document.addEventListener("keydown", (event) => leaked.push(event.key));
+              {ANSWERING}
+              const widget = (await import("/table.js")).default;
+              window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
+            }}""",
+            {name: getattr(table, name) for name in names.split()},
+        )
+        page.wait_for_function("document.querySelectorAll('.sl-row').length > 0 || model.get('count') === 0")
         return page
 
     return show

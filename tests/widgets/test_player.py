@@ -24,7 +24,7 @@ def clip():
 
 
 def test_the_public_names_are_pinned():
-    assert widgets.__all__ == ["BatchPreview", "Player"]
+    assert widgets.__all__ == ["AudioTable", "BatchPreview", "Player", "show"]
 
 
 def test_the_sound_travels_exactly_unless_mp3_is_asked_for(clip):

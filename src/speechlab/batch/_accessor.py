@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pandas as pd
 
@@ -36,3 +37,8 @@ class SpeechAccessor:
     @face_of(translate)
     def translate(self, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
         return translate(self._frame, lab, **options)
+
+    def show(self, **options: Any) -> Any:
+        """Hear the table: ``speechlab.show`` of it, with the same options."""
+        # By name: the widgets stand floors above this room, and load when a table is shown.
+        return import_module("speechlab.widgets").show(self._frame, **options)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from speechlab._door import name_after
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
+from speechlab.widgets._table.table import AudioTable, show
 
-__all__ = ["BatchPreview", "Player"]
+__all__ = ["AudioTable", "BatchPreview", "Player", "show"]
+
 
 name_after(__name__, globals(), __all__)

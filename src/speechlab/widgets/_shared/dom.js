@@ -40,6 +40,12 @@ export function clock(seconds) {
   return `${Math.floor(hundredths / 6000)}:${rest}`;
 }
 
+/** A shorter time, in tenths. @param {number} seconds */
+export function shortClock(seconds) {
+  const tenths = Math.round(Math.max(seconds, 0) * 10);
+  return `${Math.floor(tenths / 600)}:${((tenths % 600) / 10).toFixed(1).padStart(4, "0")}`;
+}
+
 /** @param {number} seconds */
 export function spoken(seconds) {
   const minutes = Math.floor(seconds / 60);

@@ -8,6 +8,9 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
+# Whole lines alone, so that no text between quotes can be taken for a comment.
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
@@ -15,12 +18,12 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 def module_source(entry: Path) -> str:
     """Return an ES module with the modules that it imports, each once and before those who use it.
 
-    There is no renaming: names at the top of modules that meet have to differ. What a module exports by default
-    stays only in the entry.
+    There is no renaming: names at the top of modules that meet have to differ. Comments and indents stay behind,
+    since every widget sends its source to the browser.
     """
     parts: dict[Path, str] = {}
     _collect(entry.resolve(), parts)
-    return "\n".join(parts.values())
+    return _INDENT.sub("", _COMMENT.sub("", "\n".join(parts.values())))
 
 
 def _collect(path: Path, parts: dict[Path, str]) -> None:

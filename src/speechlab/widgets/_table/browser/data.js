@@ -1,0 +1,139 @@
+// The rows as the browser has them: cells by column, what was noted, and which rows are seen in which order.
+
+/**
+ * @typedef {{name: string, kind: "text" | "label" | "category" | "number", shown: boolean, lang: string, compared: boolean,
+ *   decimals: number}} Column
+ * @typedef {{search: string, marked: boolean, sort: {name: string, down: boolean} | null,
+ *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View
+ */
+
+const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+
+export class TableData {
+  /** @param {any} model */
+  constructor(model) {
+    this.model = model;
+    this.reset();
+  }
+
+  reset() {
+    /** @type {Column[]} */
+    this.columns = this.model.get("columns");
+    /** @type {number} */
+    this.count = this.model.get("count");
+    this.revision = this.model.get("revision");
+    this.loaded = 0;
+    /** @type {Map<string, any[]>} */
+    this.cells = new Map();
+    /** @type {string[]} */
+    this.langs = [];
+    /** @type {Record<string, any[]>} */
+    this.noted = { mark: [], rating: [], note: [] };
+    /** @type {string[] | null} */
+    this.haystack = null;
+    this.order = new Int32Array(0);
+  }
+
+  /** Asks for the rows that are not here yet. */
+  ask() {
+    if (this.loaded < this.count) this.model.send({ type: "rows", start: this.loaded, revision: this.revision });
+  }
+
+  /**
+   * Takes a piece of the rows; says whether it was the one that was missing.
+   * @param {{start: number, end: number, revision: number}} message
+   * @param {DataView} buffer
+   */
+  take(message, buffer) {
+    if (message.revision !== this.revision || message.start !== this.loaded) return false;
+    const piece = JSON.parse(new TextDecoder().decode(buffer));
+    for (const [key, values] of Object.entries(piece)) {
+      if (key === "lang") this.langs.push(...values);
+      else if (key.startsWith("n:")) this.noted[key.slice(2)].push(...values);
+      else this.cells.set(key.slice(2), (this.cells.get(key.slice(2)) ?? []).concat(values));
+    }
+    this.loaded = message.end;
+    this.haystack = null;
+    this.ask();
+    return true;
+  }
+
+  /** @param {number} row @param {string} name */
+  cell(row, name) {
+    return this.cells.get(name)?.[row] ?? null;
+  }
+
+  /** @param {string} name */
+  column(name) {
+    return this.columns.find((column) => column.name === name);
+  }
+
+  /** Names of the columns whose texts are shown as differences from a reference. @param {string} reference */
+  compared(reference) {
+    if (!reference) return [];
+    return this.columns.filter((one) => one.compared && one.name !== reference).map((one) => one.name);
+  }
+
+  /** What one text is, for people: in its decimals, or empty. @param {number} row @param {Column} column */
+  text(row, column) {
+    const value = this.cell(row, column.name);
+    if (value === null) return "";
+    return column.kind === "number" ? value.toFixed(column.decimals) : String(value);
+  }
+
+  /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */
+  categories(name) {
+    const counts = new Map();
+    for (const value of this.cells.get(name) ?? []) counts.set(value ?? "", (counts.get(value ?? "") ?? 0) + 1);
+    return [...counts].sort((one, other) => other[1] - one[1] || collator.compare(one[0], other[0]));
+  }
+
+  /** Least and greatest number of a column, or null where there is none. @param {string} name */
+  extent(name) {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const value of this.cells.get(name) ?? []) {
+      if (value === null) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    return low <= high ? /** @type {[number, number]} */ ([low, high]) : null;
+  }
+
+  /** Puts the rows that a view lets through into its order. @param {View} view */
+  narrow(view) {
+    const words = view.search.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length && !this.haystack) this.haystack = this.searchable();
+    const categories = [...view.categories].map(([name, chosen]) => ({ cells: this.cells.get(name) ?? [], chosen }));
+    const ranges = [...view.ranges].map(([name, range]) => ({ cells: this.cells.get(name) ?? [], range }));
+    const rows = [];
+    for (let row = 0; row < this.loaded; row += 1) {
+      if (view.marked && !this.noted.mark[row]) continue;
+      if (!categories.every(({ cells, chosen }) => chosen.has(cells[row] ?? ""))) continue;
+      if (!ranges.every(({ cells, range }) => cells[row] !== null && cells[row] >= range[0] && cells[row] <= range[1])) continue;
+      if (words.length && !words.every((word) => this.haystack?.[row].includes(word))) continue;
+      rows.push(row);
+    }
+    if (view.sort) this.sort(rows, view.sort);
+    this.order = Int32Array.from(rows);
+  }
+
+  searchable() {
+    const texts = this.columns.filter((column) => column.kind !== "number").map((column) => this.cells.get(column.name) ?? []);
+    texts.push(this.noted.note);
+    return Array.from({ length: this.loaded }, (_, row) => texts.map((cells) => cells[row] ?? "").join("\n").toLowerCase());
+  }
+
+  /** @param {number[]} rows @param {{name: string, down: boolean}} sort */
+  sort(rows, { name, down }) {
+    const cells = this.noted[name.replace(/^noted:/, "")] ?? this.cells.get(name) ?? [];
+    const sign = down ? -1 : 1;
+    rows.sort((one, other) => {
+      const [here, there] = [cells[one] ?? null, cells[other] ?? null];
+      // what is missing stands last, whichever way
+      if (here === null || there === null) return Number(here === null) - Number(there === null) || one - other;
+      const by = typeof here === "string" ? collator.compare(here, there) : here - there;
+      return sign * by || one - other;
+    });
+  }
+}

@@ -1,0 +1,331 @@
+// One player for all rows. Sound comes when it is asked for, and that of the next row a moment before.
+
+import { make, shortClock, spoken } from "../../_shared/dom.js";
+
+const KEPT_SOUNDS = 24;
+const PATIENCE_MS = 15_000;
+const SVG = "http://www.w3.org/2000/svg";
+const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
+
+/** The outline of a sound as a drawing that takes the colour of its text. @param {Int8Array} peaks */
+export function waveform(peaks) {
+  const bins = peaks.length / 2;
+  let d = "";
+  for (let bin = 0; bin < bins; bin += 1) {
+    const high = 64 - peaks[2 * bin + 1] / 2;
+    const low = 64 - peaks[2 * bin] / 2;
+    d += `M${bin} ${Math.min(high, 63).toFixed(1)}V${Math.max(low, 65).toFixed(1)}`;
+  }
+  const drawing = document.createElementNS(SVG, "svg");
+  drawing.setAttribute("viewBox", `-0.5 0 ${bins} 128`);
+  drawing.setAttribute("preserveAspectRatio", "none");
+  drawing.setAttribute("aria-hidden", "true");
+  for (const name of ["sl-wave-all", "sl-wave-done"]) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("class", name);
+    path.setAttribute("d", d);
+    drawing.append(path);
+  }
+  return drawing;
+}
+
+export class Listening {
+  /**
+   * @param {any} model
+   * @param {{title: (row: number) => string, neighbour: (row: number, step: number) => number,
+   *   go: (row: number) => void, changed: () => void}} table
+   */
+  constructor(model, table) {
+    this.model = model;
+    this.table = table;
+    this.audio = new Audio();
+    this.audio.preload = "auto";
+    this.row = -1;
+    this.wanted = -1;
+    this.from = 0;
+    this.error = "";
+    this.frame = 0;
+    /** @type {Map<number, {url: string, note: string}>} */
+    this.sounds = new Map();
+    /** @type {Map<number, Uint8Array[]>} */
+    this.pieces = new Map();
+    /** @type {Map<number, number>} */
+    this.asked = new Map();
+    /** @type {Set<number>} */
+    this.previews = new Set();
+    for (const name of ["play", "pause", "ended", "seeked", "loadedmetadata"]) {
+      this.audio.addEventListener(name, () => this.tick());
+    }
+    this.audio.addEventListener("ended", () => {
+      const next = this.table.neighbour(this.row, 1);
+      if (this.onwards?.checked && next >= 0) {
+        this.table.go(next);
+        this.play(next);
+      }
+    });
+    this.audio.addEventListener("error", () => this.refused());
+  }
+
+  get playing() {
+    return !this.audio.paused && !this.audio.ended;
+  }
+
+  get seconds() {
+    return Number.isFinite(this.audio.duration) ? this.audio.duration : this.outline?.seconds || 0;
+  }
+
+  /** @param {Element} root */
+  build(root) {
+    const bar = make(root, "div", "sl-listen");
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "Player");
+    /** @param {string} className @param {string} label @param {() => void} act */
+    const button = (className, label, act) => {
+      const made = make(bar, "button", `sl-tool ${className}`);
+      made.setAttribute("aria-label", label);
+      made.title = label;
+      make(made, "span", "sl-icon").setAttribute("aria-hidden", "true");
+      made.addEventListener("click", act);
+      return made;
+    };
+    button("sl-before", "Previous row", () => this.step(-1));
+    this.toggle = button("sl-toggle", "Play", () => this.playOrPause());
+    button("sl-after", "Next row", () => this.step(1));
+    this.slider = make(bar, "div", "sl-seek");
+    this.slider.tabIndex = 0;
+    this.slider.setAttribute("role", "slider");
+    this.slider.setAttribute("aria-label", "Position");
+    this.slider.setAttribute("aria-valuemin", "0");
+    this.slider.addEventListener("pointerdown", (event) => this.seekTo(event));
+    this.slider.addEventListener("pointermove", (event) => event.buttons & 1 && this.seekTo(event));
+    this.slider.addEventListener("keydown", (event) => this.sliderKey(event));
+    this.time = make(bar, "span", "sl-time");
+    const speed = make(bar, "select", "sl-speed");
+    speed.setAttribute("aria-label", "Speed");
+    for (const one of SPEEDS) {
+      const option = make(speed, "option", "", `${one}×`);
+      option.value = String(one);
+      option.selected = one === 1;
+    }
+    speed.addEventListener("change", () => {
+      this.audio.defaultPlaybackRate = Number(speed.value);
+      this.audio.playbackRate = Number(speed.value);
+    });
+    const onwards = make(bar, "label", "sl-onwards");
+    this.onwards = make(onwards, "input");
+    this.onwards.type = "checkbox";
+    make(onwards, "span", "", "go on");
+    onwards.title = "Play the next row when one has ended";
+    this.caption = make(root, "div", "sl-heard");
+    this.show();
+  }
+
+  /** @param {number} step */
+  step(step) {
+    const next = this.table.neighbour(this.row, step);
+    if (next < 0) return;
+    const go = this.playing || this.wanted >= 0;
+    this.table.go(next);
+    if (go) this.play(next);
+  }
+
+  /** Makes a row the one that is heard next. @param {number} row */
+  choose(row) {
+    if (row === this.row) return;
+    this.audio.pause();
+    this.audio.removeAttribute("src");
+    this.row = row;
+    this.wanted = -1;
+    this.error = "";
+    this.outline = undefined;
+    this.model.send({ type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
+    this.show();
+  }
+
+  playOrPause() {
+    if (this.playing) this.audio.pause();
+    else if (this.row >= 0) this.play(this.row, this.audio.ended ? 0 : this.audio.currentTime);
+    else this.step(1);
+  }
+
+  /** @param {number} row @param {number} [from] Seconds from the beginning. */
+  play(row, from = 0) {
+    this.choose(row);
+    this.wanted = row;
+    this.from = from;
+    this.error = "";
+    const sound = this.sounds.get(row);
+    if (sound) this.start(sound);
+    else this.ask(row);
+    this.show();
+  }
+
+  /** @param {{url: string, note: string}} sound */
+  start(sound) {
+    this.wanted = -1;
+    if (this.audio.src !== sound.url) this.audio.src = sound.url;
+    this.audio.currentTime = this.from;
+    this.audio.play().catch((error) => {
+      if (error.name === "NotAllowedError") this.fail("The browser wants a click on Play first");
+    });
+    const next = this.table.neighbour(this.row, 1);
+    if (next >= 0 && !this.sounds.has(next)) this.ask(next);
+    this.table.changed();
+  }
+
+  /** @param {number} row @param {boolean} [preview] */
+  ask(row, preview = false) {
+    const now = performance.now();
+    if (now - (this.asked.get(row) ?? -Infinity) < PATIENCE_MS && !preview) return;
+    this.asked.set(row, now);
+    this.model.send({ type: "sound", row, preview, revision: this.model.get("revision") });
+    setTimeout(() => {
+      if (this.wanted === row) this.fail("No answer: the kernel is busy or gone");
+    }, PATIENCE_MS);
+  }
+
+  /** @param {any} message @param {DataView[]} buffers */
+  take(message, buffers) {
+    const { row } = message;
+    if (message.error) {
+      this.asked.delete(row);
+      if (row === this.row) this.fail(message.error);
+      return;
+    }
+    const view = buffers[0];
+    const part = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+    const parts = message.piece === 0 ? [] : (this.pieces.get(row) ?? []);
+    parts[message.piece] = part;
+    this.pieces.set(row, parts);
+    if (parts.filter(Boolean).length < message.pieces) return;
+    this.pieces.delete(row);
+    this.asked.delete(row);
+    const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (parts), { type: message.content_type }));
+    this.forget(row);
+    this.sounds.set(row, { url, note: message.note });
+    for (const old of [...this.sounds.keys()].slice(0, -KEPT_SOUNDS)) if (old !== this.row) this.forget(old);
+    if (this.wanted === row) this.start({ url, note: message.note });
+    this.show();
+  }
+
+  /** @param {number} row */
+  forget(row) {
+    const sound = this.sounds.get(row);
+    if (!sound) return;
+    URL.revokeObjectURL(sound.url);
+    this.sounds.delete(row);
+  }
+
+  /** The browser cannot play it: the small form plays in every browser. */
+  refused() {
+    const { row } = this;
+    if (!this.sounds.has(row)) return;
+    if (this.previews.has(row)) {
+      this.fail("This browser cannot play the sound");
+      return;
+    }
+    this.previews.add(row);
+    this.wanted = row;
+    this.forget(row);
+    this.ask(row, true);
+  }
+
+  /** @param {string} error */
+  fail(error) {
+    this.wanted = -1;
+    this.error = error;
+    this.show();
+    this.table.changed();
+  }
+
+  /** @param {{row: number, seconds: number, error: string}} message @param {Int8Array} peaks */
+  draw(message, peaks) {
+    if (message.row !== this.row || !this.slider) return;
+    this.outline = message;
+    this.slider.replaceChildren();
+    if (peaks.length) this.slider.append(waveform(peaks));
+    this.show();
+  }
+
+  /** @param {PointerEvent} event */
+  seekTo(event) {
+    if (event.button > 0 || !this.slider || this.row < 0) return;
+    const box = this.slider.getBoundingClientRect();
+    const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+    if (event.type === "pointerdown" && !this.sounds.has(this.row)) this.play(this.row, share * this.seconds);
+    else this.seek(share * this.seconds);
+  }
+
+  /** @param {number} seconds */
+  seek(seconds) {
+    if (this.row < 0) return;
+    this.audio.currentTime = Math.min(Math.max(seconds, 0), this.seconds);
+    this.tick();
+  }
+
+  /** @param {KeyboardEvent} event */
+  sliderKey(event) {
+    const now = this.audio.currentTime;
+    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - 5,
+      PageUp: now + 5, Home: 0, End: this.seconds }[event.key];
+    if (event.key === " ") this.playOrPause();
+    else if (to === undefined) return;
+    else this.seek(to);
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  tick() {
+    cancelAnimationFrame(this.frame);
+    this.show();
+    this.table.changed();
+    if (this.playing) this.frame = requestAnimationFrame(() => this.tick());
+  }
+
+  /** How much of the row was heard, 0 to 1. */
+  get share() {
+    return this.seconds ? Math.min(this.audio.currentTime / this.seconds, 1) : 0;
+  }
+
+  show() {
+    if (!this.slider || !this.toggle || !this.time || !this.caption) return;
+    const label = this.playing ? "Pause" : "Play";
+    if (this.toggle.title !== label) {
+      this.toggle.title = label;
+      this.toggle.setAttribute("aria-label", label);
+    }
+    this.toggle.classList.toggle("sl-playing", this.playing);
+    this.toggle.classList.toggle("sl-waiting", this.wanted >= 0);
+    this.slider.style.setProperty("--sl-share", `${100 * (1 - this.share)}%`);
+    this.slider.style.setProperty("--sl-at", `${100 * this.share}%`);
+    const now = this.row < 0 ? 0 : this.audio.currentTime;
+    this.time.textContent = `${shortClock(now)} / ${shortClock(this.seconds)}`;
+    this.slider.setAttribute("aria-valuemax", this.seconds.toFixed(2));
+    this.slider.setAttribute("aria-valuenow", now.toFixed(2));
+    this.slider.setAttribute("aria-valuetext", `${spoken(now)} of ${spoken(this.seconds)}`);
+    const note = this.sounds.get(this.row)?.note;
+    const said = this.row < 0 ? "Choose a row, or press play." : [this.table.title(this.row), note, this.error || this.outline?.error].filter(Boolean).join(" · ");
+    if (this.caption.textContent !== said) this.caption.textContent = said;
+    this.caption.classList.toggle("sl-failed", Boolean(this.error || this.outline?.error));
+  }
+
+  dispose() {
+    cancelAnimationFrame(this.frame);
+    this.audio.pause();
+    this.audio.removeAttribute("src");
+    for (const row of [...this.sounds.keys()]) this.forget(row);
+  }
+
+  /** Another table: nothing of the old one is kept. */
+  reset() {
+    this.dispose();
+    this.row = -1;
+    this.wanted = -1;
+    this.error = "";
+    this.outline = undefined;
+    this.asked.clear();
+    this.previews.clear();
+    this.slider?.replaceChildren();
+    this.show();
+  }
+}

@@ -1,0 +1,289 @@
+// What makes a table smaller: search, marks, categories, ranges of numbers, and which columns are seen.
+
+import { make } from "../../_shared/dom.js";
+
+const SEARCH_MS = 120;
+const MAX_CATEGORIES = 16;
+const BINS = 32;
+
+export class Narrowing {
+  /**
+   * @param {import("./data.js").TableData} data
+   * @param {{changed: () => void, laidOut: () => void, compare: (name: string) => void, reference: () => string,
+   *   editable: boolean}} table
+   */
+  constructor(data, table) {
+    this.data = data;
+    this.table = table;
+    /** @type {import("./data.js").View} */
+    this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
+  }
+
+  /** @param {Element} root */
+  build(root) {
+    const bar = make(root, "div", "sl-tools");
+    this.search = make(bar, "input", "sl-search");
+    this.search.type = "search";
+    this.search.placeholder = "Search";
+    this.search.setAttribute("aria-label", "Search texts and notes");
+    let timer = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => {
+        this.view.search = this.search?.value ?? "";
+        this.table.changed();
+      }, SEARCH_MS);
+    });
+    this.filter = this.panel(bar, root, "Filter");
+    this.layout = this.panel(bar, root, "Columns");
+    if (this.table.editable) {
+      this.marks = make(bar, "button", "sl-button", "Marked");
+      this.marks.setAttribute("aria-pressed", "false");
+      this.marks.addEventListener("click", () => {
+        this.view.marked = !this.view.marked;
+        this.marks?.setAttribute("aria-pressed", String(this.view.marked));
+        this.table.changed();
+      });
+    }
+    this.clear = make(bar, "button", "sl-button sl-clear", "Show all");
+    this.clear.addEventListener("click", () => this.showAll());
+    this.status = make(bar, "span", "sl-status");
+    this.status.setAttribute("role", "status");
+  }
+
+  /** @param {Element} bar @param {Element} root @param {string} name */
+  panel(bar, root, name) {
+    const button = make(bar, "button", "sl-button sl-opener", name);
+    button.setAttribute("aria-expanded", "false");
+    const panel = make(root, "div", "sl-panel");
+    panel.setAttribute("role", "group");
+    panel.setAttribute("aria-label", name);
+    panel.hidden = true;
+    button.addEventListener("click", () => {
+      panel.hidden = !panel.hidden;
+      button.setAttribute("aria-expanded", String(!panel.hidden));
+      if (!panel.hidden) this.fill();
+    });
+    return { button, panel };
+  }
+
+  /** Forgets what it knew of the table before. */
+  reset() {
+    this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
+    if (this.search) this.search.value = "";
+    this.marks?.setAttribute("aria-pressed", "false");
+    this.fill();
+  }
+
+  showAll() {
+    const { sort } = this.view;
+    this.reset();
+    this.view.sort = sort;
+    this.table.changed();
+  }
+
+  get narrowed() {
+    const { search, marked, categories, ranges } = this.view;
+    return Boolean(search || marked || categories.size || ranges.size);
+  }
+
+  /** @param {number} marked */
+  show(marked) {
+    const { count, loaded, order } = this.data;
+    const shown = order.length.toLocaleString("en");
+    const all = count.toLocaleString("en");
+    const parts = [this.narrowed ? `${shown} of ${all} rows` : `${all} rows`];
+    if (loaded < count) parts.push("still loading");
+    if (marked) parts.push(`${marked.toLocaleString("en")} marked`);
+    const said = parts.join(" · ");
+    if (this.status && this.status.textContent !== said) this.status.textContent = said;
+    if (this.clear) this.clear.hidden = !this.narrowed;
+    const { categories, ranges } = this.view;
+    if (this.filter) {
+      const used = categories.size + ranges.size;
+      this.filter.button.textContent = used ? `Filter · ${used}` : "Filter";
+    }
+  }
+
+  fill() {
+    if (this.filter && !this.filter.panel.hidden) this.fillFilter(this.filter.panel);
+    if (this.layout && !this.layout.panel.hidden) this.fillLayout(this.layout.panel);
+  }
+
+  /** @param {HTMLElement} panel */
+  fillFilter(panel) {
+    panel.replaceChildren();
+    for (const column of this.data.columns) {
+      if (column.kind === "category") this.fillCategories(panel, column.name);
+      if (column.kind === "number") this.fillRange(panel, column);
+    }
+    if (!panel.children.length) make(panel, "p", "sl-none", "No column has categories or numbers.");
+  }
+
+  /** @param {HTMLElement} panel @param {string} name */
+  fillCategories(panel, name) {
+    const counts = this.data.categories(name);
+    if (counts.length < 2) return;
+    const group = make(panel, "fieldset", "sl-facet");
+    make(group, "legend", "", name);
+    for (const [value, count] of counts.slice(0, MAX_CATEGORIES)) {
+      const label = make(group, "label", "sl-choice");
+      const box = make(label, "input");
+      box.type = "checkbox";
+      box.checked = this.view.categories.get(name)?.has(value) ?? false;
+      make(label, "span", "sl-name", value === "" ? "(none)" : value).dir = "auto";
+      make(label, "span", "sl-count", count.toLocaleString("en"));
+      box.addEventListener("change", () => {
+        const chosen = this.view.categories.get(name) ?? new Set();
+        if (box.checked) chosen.add(value);
+        else chosen.delete(value);
+        if (chosen.size) this.view.categories.set(name, chosen);
+        else this.view.categories.delete(name);
+        this.table.changed();
+      });
+    }
+    if (counts.length > MAX_CATEGORIES) make(group, "span", "sl-none", `and ${counts.length - MAX_CATEGORIES} more: search for them`);
+  }
+
+  /** @param {HTMLElement} panel @param {import("./data.js").Column} column */
+  fillRange(panel, column) {
+    const extent = this.data.extent(column.name);
+    if (!extent || extent[0] === extent[1]) return;
+    new RangeFilter(panel, this.data, column, extent, this.view.ranges.get(column.name), (range) => {
+      if (range) this.view.ranges.set(column.name, range);
+      else this.view.ranges.delete(column.name);
+      this.table.changed();
+    });
+  }
+
+  /** @param {HTMLElement} panel */
+  fillLayout(panel) {
+    panel.replaceChildren();
+    const group = make(panel, "fieldset", "sl-facet sl-wide");
+    make(group, "legend", "", "Columns");
+    for (const column of this.data.columns) {
+      const label = make(group, "label", "sl-choice");
+      const box = make(label, "input");
+      box.type = "checkbox";
+      box.checked = column.shown;
+      make(label, "span", "sl-name", column.name).dir = "auto";
+      box.addEventListener("change", () => {
+        column.shown = box.checked;
+        this.table.laidOut();
+      });
+    }
+    const texts = this.data.columns.filter((column) => column.kind === "text");
+    if (texts.length < 2 || !this.table.editable) return;
+    const compare = make(panel, "fieldset", "sl-facet");
+    make(compare, "legend", "", "Differences");
+    const label = make(compare, "label", "sl-against", "from ");
+    const choice = make(label, "select");
+    for (const name of ["", ...texts.map((column) => column.name)]) {
+      const option = make(choice, "option", "", name || "(nothing)");
+      option.value = name;
+      option.selected = name === this.table.reference();
+    }
+    choice.addEventListener("change", () => this.table.compare(choice.value));
+    for (const column of texts) {
+      const line = make(compare, "label", "sl-choice");
+      const box = make(line, "input");
+      box.type = "checkbox";
+      box.checked = column.compared;
+      make(line, "span", "sl-name", `show in ${column.name}`);
+      box.addEventListener("change", () => {
+        column.compared = box.checked;
+        this.table.laidOut();
+      });
+    }
+  }
+}
+
+/** A histogram to brush, and the same as two numbers to type. */
+class RangeFilter {
+  /**
+   * @param {HTMLElement} panel
+   * @param {import("./data.js").TableData} data
+   * @param {import("./data.js").Column} column
+   * @param {[number, number]} extent
+   * @param {[number, number] | undefined} range
+   * @param {(range: [number, number] | null) => void} changed
+   */
+  constructor(panel, data, column, extent, range, changed) {
+    this.extent = extent;
+    this.range = range ?? extent;
+    this.changed = changed;
+    this.decimals = column.decimals;
+    const group = make(panel, "fieldset", "sl-facet");
+    make(group, "legend", "", column.name);
+    this.picture = make(group, "div", "sl-histogram");
+    this.picture.title = "Drag to choose a range";
+    this.bars = this.count(data.cells.get(column.name) ?? []);
+    const most = Math.max(...this.bars, 1);
+    this.nodes = this.bars.map((count) => {
+      const bar = make(/** @type {HTMLElement} */ (this.picture), "span", "sl-bar");
+      // the root of a small count is still seen beside a large one
+      bar.style.height = `${count ? Math.max(100 * Math.sqrt(count / most), 4) : 0}%`;
+      return bar;
+    });
+    const ends = make(group, "div", "sl-ends");
+    this.inputs = ["Least", "Greatest"].map((name, end) => {
+      const input = make(ends, "input");
+      input.type = "number";
+      input.step = "any";
+      input.setAttribute("aria-label", `${name} ${column.name}`);
+      input.addEventListener("change", () => {
+        const typed = input.value === "" ? this.extent[end] : Number(input.value);
+        this.set(end ? [this.range[0], typed] : [typed, this.range[1]]);
+      });
+      return input;
+    });
+    let start = 0;
+    this.picture.addEventListener("pointerdown", (event) => {
+      start = this.at(event);
+      this.picture.setPointerCapture(event.pointerId);
+      this.set([start, start]);
+    });
+    this.picture.addEventListener("pointermove", (event) => {
+      if (event.buttons & 1) this.set([Math.min(start, this.at(event)), Math.max(start, this.at(event))]);
+    });
+    this.picture.addEventListener("dblclick", () => this.set(this.extent));
+    this.show();
+  }
+
+  /** @param {any[]} values */
+  count(values) {
+    const bars = new Array(BINS).fill(0);
+    const [low, high] = this.extent;
+    for (const value of values) {
+      if (value !== null) bars[Math.min(Math.floor(((value - low) / (high - low)) * BINS), BINS - 1)] += 1;
+    }
+    return bars;
+  }
+
+  /** The number under the pointer, at an edge between bars. @param {PointerEvent} event */
+  at(event) {
+    const box = this.picture.getBoundingClientRect();
+    const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+    const [low, high] = this.extent;
+    return low + (Math.round(share * BINS) / BINS) * (high - low);
+  }
+
+  /** @param {[number, number]} range */
+  set(range) {
+    this.range = range[0] <= range[1] ? range : [range[1], range[0]];
+    // a click alone, without a way, is no range
+    const all = this.range[0] === this.range[1] || (this.range[0] <= this.extent[0] && this.range[1] >= this.extent[1]);
+    this.show();
+    this.changed(all ? null : this.range);
+  }
+
+  show() {
+    const [low, high] = this.extent;
+    this.inputs.forEach((input, end) => (input.value = this.range[end].toFixed(this.decimals)));
+    this.nodes.forEach((bar, index) => {
+      const from = low + (index / BINS) * (high - low);
+      const to = low + ((index + 1) / BINS) * (high - low);
+      bar.classList.toggle("sl-out", to <= this.range[0] || from >= this.range[1]);
+    });
+  }
+}

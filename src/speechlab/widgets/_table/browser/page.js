@@ -1,0 +1,55 @@
+// A page of its own: the model that a kernel would stand behind answers from what the page holds.
+
+const held = JSON.parse(document.getElementById("data").textContent);
+
+function bytesOf(text) {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let one = 0; one < characters.length; one += 1) bytes[one] = characters.charCodeAt(one);
+  return new DataView(bytes.buffer);
+}
+
+const answers = {
+  rows: ({ revision }) => {
+    const piece = new TextEncoder().encode(JSON.stringify(held.rows));
+    answer({ type: "rows", start: 0, end: held.state.count, revision }, [new DataView(piece.buffer)]);
+  },
+  sound: ({ row, revision }) => {
+    const [data, note] = held.sounds[row];
+    if (!data) answer({ type: "sound", row, revision, error: note });
+    else answer({ type: "sound", row, revision, content_type: "audio/ogg", note, piece: 0, pieces: 1 }, [bytesOf(data)]);
+  },
+  outlines: ({ rows, bins, revision }) => {
+    for (const row of rows) {
+      const [peaks, seconds, error] = held.outlines[row];
+      answer({ type: "outline", row, bins, seconds, error, revision }, [bytesOf(peaks)]);
+    }
+  },
+  differences: ({ rows, reference, columns, revision }) => {
+    const found = rows.flatMap((row) =>
+      columns.map((column) => ({ row, column, pieces: held.differences[column]?.[row] ?? null })),
+    );
+    const data = new TextEncoder().encode(JSON.stringify(found));
+    answer({ type: "differences", reference, revision }, [new DataView(data.buffer)]);
+  },
+  noted: () => {},
+};
+
+const state = { ...held.state, revision: 0, editable: false, chosen: -1, max_rating: held.max_rating };
+const listeners = [];
+function answer(message, buffers = []) {
+  queueMicrotask(() => {
+    for (const [name, listener] of listeners) if (name === "msg:custom") listener(message, buffers);
+  });
+}
+const model = {
+  get: (name) => state[name],
+  set: (name, value) => {
+    state[name] = value;
+  },
+  save_changes: () => {},
+  on: (name, listener) => listeners.push([name, listener]),
+  off: () => {},
+  send: (message) => answers[message.type](message),
+};
+widget.render({ model, el: document.getElementById("table") });

@@ -1,0 +1,154 @@
+// A list of thousands of rows of different heights, of which only those exist that are seen.
+
+import { make } from "../../_shared/dom.js";
+
+const AROUND = 4;
+
+export class VirtualRows {
+  /**
+   * @param {HTMLElement} scroller What scrolls.
+   * @param {(position: number) => HTMLElement} build Makes the row at a position.
+   * @param {(rows: number[]) => void} seen Told which positions are seen.
+   */
+  constructor(scroller, build, seen) {
+    this.scroller = scroller;
+    this.build = build;
+    this.seen = seen;
+    this.body = make(scroller, "div", "sl-body");
+    this.body.setAttribute("role", "rowgroup");
+    /** @type {Map<number, HTMLElement>} */
+    this.there = new Map();
+    this.height = 48;
+    this.frame = 0;
+    /** Position that exists wherever the list is scrolled to, since it has the focus. */
+    this.kept = -1;
+    this.setCount(0);
+    this.onScroll = () => this.later();
+    scroller.addEventListener("scroll", this.onScroll, { passive: true });
+    this.sized = new ResizeObserver(() => this.remeasure());
+    this.sized.observe(scroller);
+  }
+
+  /** @param {number} count */
+  setCount(count) {
+    for (const row of this.there.values()) row.remove();
+    this.there.clear();
+    this.count = count;
+    this.heights = new Float32Array(count).fill(this.height);
+    this.measured = new Uint8Array(count);
+    this.tops = new Float64Array(count + 1);
+    this.stack();
+  }
+
+  stack() {
+    for (let one = 0; one < this.count; one += 1) this.tops[one + 1] = this.tops[one] + this.heights[one];
+    this.body.style.height = `${this.tops[this.count]}px`;
+  }
+
+  later() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  /** The position at a distance from the top. @param {number} y */
+  at(y) {
+    let low = 0;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.tops[middle + 1] <= y) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  get head() {
+    return this.body.offsetTop;
+  }
+
+  paint() {
+    const top = Math.max(this.scroller.scrollTop, 0);
+    const first = this.at(top);
+    const last = this.at(top + this.scroller.clientHeight);
+    const wanted = new Set();
+    for (let one = Math.max(first - AROUND, 0); one <= Math.min(last + AROUND, this.count - 1); one += 1) wanted.add(one);
+    if (this.kept >= 0 && this.kept < this.count) wanted.add(this.kept);
+    for (const [position, row] of this.there) {
+      if (wanted.has(position)) continue;
+      row.remove();
+      this.there.delete(position);
+    }
+    for (const position of [...wanted].sort((one, other) => one - other)) {
+      if (this.there.has(position)) continue;
+      const row = this.build(position);
+      const next = [...this.there].filter(([other]) => other > position).sort((one, other) => one[0] - other[0])[0];
+      this.body.insertBefore(row, next ? next[1] : null);
+      this.there.set(position, row);
+    }
+    this.measure(first);
+    this.seen([...wanted]);
+  }
+
+  /** Learns how high the rows are that exist, and keeps what is seen where it is. @param {number} first */
+  measure(first) {
+    let changed = false;
+    let shift = 0;
+    for (const [position, row] of this.there) {
+      const height = row.offsetHeight;
+      if (!height) continue;
+      this.measured[position] = 1;
+      if (Math.abs(height - this.heights[position]) < 0.5) continue;
+      if (position < first) shift += height - this.heights[position];
+      this.heights[position] = height;
+      changed = true;
+    }
+    if (changed) this.stack();
+    for (const [position, row] of this.there) row.style.transform = `translateY(${this.tops[position]}px)`;
+    if (shift) this.scroller.scrollTop += shift;
+  }
+
+  /** Rows have another height in another width. */
+  remeasure() {
+    const rows = [...this.there.values()];
+    if (rows.length) this.height = rows.reduce((sum, row) => sum + row.offsetHeight, 0) / rows.length || this.height;
+    for (let one = 0; one < this.count; one += 1) if (!this.there.has(one)) this.heights[one] = this.height;
+    this.stack();
+    this.paint();
+  }
+
+  /** Rows that exist have changed in height. */
+  settle() {
+    this.measure(this.at(this.scroller.scrollTop));
+  }
+
+  rebuild() {
+    for (const [position, old] of this.there) {
+      const row = this.build(position);
+      old.replaceWith(row);
+      this.there.set(position, row);
+    }
+    this.settle();
+  }
+
+  /** Scrolls as little as it takes to see a row. @param {number} position */
+  reveal(position) {
+    if (position < 0 || position >= this.count) return;
+    this.kept = position;
+    this.paint();
+    const room = this.scroller.clientHeight - this.head;
+    const top = this.tops[position];
+    const bottom = this.tops[position + 1];
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (bottom > this.scroller.scrollTop + room) this.scroller.scrollTop = Math.min(bottom - room, top);
+    this.paint();
+  }
+
+  dispose() {
+    cancelAnimationFrame(this.frame);
+    this.sized.disconnect();
+    this.scroller.removeEventListener("scroll", this.onScroll);
+  }
+}

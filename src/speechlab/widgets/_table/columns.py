@@ -1,0 +1,246 @@
+"""Columns of a table of sound: which holds the sound, and what kind each of the others is."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from speechlab._arguments import column_names, is_missing, is_number, plain_number, require_columns
+from speechlab.audio import AudioClip, sniff
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.text import language_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pandas as pd
+
+Kind: TypeAlias = Literal["text", "label", "category", "number"]
+
+_AUDIO_FILE = re.compile(r"\.(wav|wave|mp3|ogg|oga|opus|flac)$", re.IGNORECASE)
+_HYPOTHESIS = re.compile(r"(hyp|transcript|recogni[sz]ed|heard|asr)", re.IGNORECASE)
+_HYPOTHESIS_TEXT = re.compile(r"hyp(othesis)?\d?|transcript|translation.*", re.IGNORECASE)
+_REFERENCES = ("reference", "text", "sentence")
+_LANGUAGE_SUFFIX = re.compile(r"_([a-z]{2})$")
+# What a batch notes beside its results, and what tells a file from another: there, but not looked at first.
+_FOLDED = re.compile(
+    r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
+    r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|licence)$"
+)
+_MAX_CATEGORIES = 24
+_MAX_CATEGORY_CHARACTERS = 40
+_MAX_LABEL_CHARACTERS = 24
+_MAX_CHARACTERS = 5_000
+# Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
+_GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
+_LOOKED_AT = 50
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that is shown.
+
+    Attributes:
+        name: Its name in the table.
+        title: The name as text.
+        kind: How it is sorted, filtered and drawn.
+        shown: Whether it is seen at first.
+        lang: Language code of all its texts; empty where rows tell their own, or none does.
+        compared: Whether its texts are shown as differences from those of the reference.
+        decimals: Decimals of a number.
+    """
+
+    name: Any
+    title: str
+    kind: Kind
+    shown: bool = True
+    lang: str = ""
+    compared: bool = False
+    decimals: int = 0
+
+    def described(self) -> dict[str, Any]:
+        """Return what the browser's side knows of it."""
+        described = {name: getattr(self, name) for name in ("kind", "shown", "lang", "compared", "decimals")}
+        return {"name": self.title, **described}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of a table, sorted by what they are for.
+
+    Attributes:
+        audio: Name of the column of sound.
+        columns: The others, in order.
+        reference: Title of the text column that others are compared with; empty for none.
+        language: Name of the column with the language of each row, or None.
+        lang: Language code of all rows, where it was given.
+    """
+
+    audio: Any
+    columns: tuple[Column, ...]
+    reference: str = ""
+    language: Any = None
+    lang: str = ""
+    by_title: Mapping[str, Column] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_title", {column.title: column for column in self.columns})
+
+
+def layout_of(
+    frame: pd.DataFrame,
+    *,
+    audio: Any = None,
+    columns: Iterable[Any] | None = None,
+    reference: Any = None,
+    hypotheses: Any = None,
+    language: Any = None,
+    aside: Iterable[str] = (),
+) -> Layout:
+    """Look at a table.
+
+    Args:
+        frame: The table.
+        audio: Name of the column of sound; None to find it.
+        columns: Names of the columns that are seen at first, in order; None to choose.
+        reference: Name of the text column that others are compared with; None to choose where some look like
+            hypotheses.
+        hypotheses: Name or names of the columns that are compared; None to choose by name.
+        language: Name of a column with languages, or the language of all rows; None for a column ``language``.
+        aside: Names of columns that are shown otherwise.
+
+    Raises:
+        InvalidRequestError: A column is missing, or no column holds sound.
+    """
+    sound = _audio_column(frame, audio)
+    wanted = None if columns is None else column_names(columns, "columns")
+    compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")
+    texts = [*(compared or ()), *(() if reference is None else (reference,))]
+    require_columns(frame, *(wanted or ()), *texts)
+    spoken, lang = _language(frame, language)
+    rest = [name for name in frame.columns if name != sound and name not in set(aside)]
+    if wanted is not None:
+        rest = [*(name for name in wanted if name in rest), *(name for name in rest if name not in wanted)]
+    made = [_column(frame[name], name, wanted, compared, text=name in texts) for name in rest]
+    return Layout(sound, tuple(made), _reference(made, reference), spoken, lang)
+
+
+def _column(
+    series: pd.Series[Any], name: Any, wanted: list[Any] | None, compared: list[Any] | None, *, text: bool
+) -> Column:
+    title = str(name)
+    kind, decimals = _kind(series)
+    # a few sentences that many voices say are texts all the same
+    if kind != "number" and (text or title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
+        kind = "text"
+    chosen = not _FOLDED.match(title) and not series.isna().all()
+    named = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
+    return Column(
+        name,
+        title,
+        kind,
+        shown=chosen if wanted is None else name in wanted,
+        lang=_lang_of(name) if kind == "text" else "",
+        compared=kind == "text" and named,
+        decimals=decimals,
+    )
+
+
+def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
+    """Name of the column with the language of each row, and the language of all rows; one of them, or neither."""
+    if given is None:
+        return ("language" if "language" in frame.columns else None), ""
+    if given in frame.columns:
+        return given, ""
+    return None, language_code(given)
+
+
+def cell_value(value: Any, kind: Kind) -> Any:
+    """Return a cell as plain JSON: text, a number, or None."""
+    if is_missing(value):
+        return None
+    if kind == "number":
+        number = plain_number(value)
+        return number if math.isfinite(number) else None
+    text = value if isinstance(value, str) else str(value)
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
+
+def _audio_column(frame: pd.DataFrame, given: Any) -> Any:
+    if given is not None:
+        require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
+        return given
+    named = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
+    for name in [*named, *frame.columns]:
+        if _holds_sound(frame[name]):
+            return name
+    have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
+    message = f"no column holds sound (clips, paths or bytes); name it as in audio='path'. Columns: {have}"
+    raise InvalidRequestError(message, parameter="audio")
+
+
+def _holds_sound(series: Any) -> bool:
+    if not hasattr(series, "dropna"):
+        return False
+    values = [value for value in series.head(_LOOKED_AT) if not is_missing(value)]
+    return bool(values) and all(_is_sound(value) for value in values)
+
+
+def _is_sound(value: Any) -> bool:
+    if isinstance(value, AudioClip):
+        return True
+    if isinstance(value, bytes | bytearray | memoryview):
+        try:
+            return bool(sniff(bytes(value[:4096])))
+        except AudioError:
+            return False
+    if isinstance(value, PurePath) or (isinstance(value, str) and len(value) < 4_096):
+        return bool(_AUDIO_FILE.search(os.fspath(value)))
+    return False
+
+
+def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
+    values = [value for value in series if not is_missing(value)]
+    if values and all(is_number(value) for value in values):
+        numbers = [plain_number(value) for value in values]
+        return "number", _decimals(numbers)
+    if str(series.dtype) in {"category", "bool", "boolean"}:
+        return "category", 0
+    texts = [value if isinstance(value, str) else str(value) for value in values]
+    kinds = set(texts)
+    few = len(kinds) <= min(_MAX_CATEGORIES, max(len(texts) // 2, 1))
+    short = all(len(text) <= _MAX_CATEGORY_CHARACTERS for text in kinds)
+    if few and short and len(texts) > 2:
+        return "category", 0
+    name = bool(kinds) and all(len(text) <= _MAX_LABEL_CHARACTERS and not _GAP.search(text) for text in kinds)
+    return ("label" if name else "text"), 0
+
+
+def _decimals(numbers: list[float]) -> int:
+    if all(float(number).is_integer() for number in numbers):
+        return 0
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0) or 1.0
+    return min(max(2 - math.floor(math.log10(largest)), 0), 4)
+
+
+def _lang_of(name: Any) -> str:
+    found = _LANGUAGE_SUFFIX.search(str(name))
+    try:
+        return language_code(found[1]) if found else ""
+    except InvalidRequestError:
+        return ""
+
+
+def _reference(columns: list[Column], given: Any) -> str:
+    texts = [column for column in columns if column.kind == "text"]
+    if given is not None:
+        return str(given)
+    if not any(column.compared for column in texts):
+        return ""
+    named = {column.title.lower(): column.title for column in texts if not column.compared}
+    return next((named[name] for name in _REFERENCES if name in named), "")

@@ -1,0 +1,109 @@
+"""Differences between the texts of two columns, in the spelling in which they were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.metrics import compare_chinese, compare_japanese, error_rate
+from speechlab.text import language_code, writes_without_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
+"""Kind, text, and the class of the difference where it is known: notation, homophone, tone or recognition."""
+
+
+def differences(said: str, heard: str, lang: str) -> list[Piece]:
+    """Return the hypothesis in pieces: what agrees, what was added, and what is missing, where it is missing.
+
+    Args:
+        said: The reference.
+        heard: The hypothesis.
+        lang: Language code of both; empty if unknown.
+    """
+    try:
+        language = language_code(lang) if lang else None
+    except InvalidRequestError:
+        language = None
+    by_characters = writes_without_spaces(language) if language else _unspaced(said + heard)
+    unit = "char" if by_characters else "word"
+    compared = error_rate([said], [heard], unit=unit, language=language)  # type: ignore[arg-type]
+    (alignment,) = compared.alignments
+    if alignment.reference == alignment.hypothesis:
+        return [("equal", heard, "")] if heard else []
+    steps = compared.edits(equal=True)
+    places = zip(
+        steps["operation"],
+        _whole(steps["reference_start"]),
+        _whole(steps["reference_end"]),
+        _whole(steps["hypothesis_start"]),
+        _whole(steps["hypothesis_end"]),
+        (edit.reference_index for edit in alignment),
+        strict=True,
+    )
+    spans = _class_spans(said, heard, language)
+    return list(_pieces(said, heard, list(places), spans))
+
+
+def _pieces(
+    said: str, heard: str, steps: Sequence[tuple[Any, ...]], spans: list[tuple[int, int, str]]
+) -> Iterator[Piece]:
+    gone: list[tuple[int, int]] = []
+    come: list[tuple[int, int]] = []
+    kind = ""
+    done = 0  # how much of the hypothesis was given
+
+    def changed() -> Iterator[Piece]:
+        if gone:
+            yield "delete", said[gone[0][0] : gone[-1][1]], kind
+        if come:
+            yield "insert", heard[come[0][0] : come[-1][1]], kind
+        gone.clear()
+        come.clear()
+
+    for step, (operation, i0, i1, j0, j1, index) in enumerate(steps):
+        if operation == "equal":
+            if gone or come:
+                end = come[-1][1] if come else done
+                yield from changed()
+                done = end
+            continue
+        if not (gone or come):
+            # what agreed until here; what is missing stands before the next token of the hypothesis
+            until = next((start for *_, start, _, _ in steps[step:] if start is not None), len(heard))
+            if until > done:
+                yield "equal", heard[done:until], ""
+                done = until
+            kind = next((name for first, last, name in spans if first <= index <= last), "")
+        if i0 is not None:
+            gone.append((i0, i1))
+        if j0 is not None:
+            come.append((j0, j1))
+            done = j1
+    yield from changed()
+    if done < len(heard):
+        yield "equal", heard[done:], ""
+
+
+def _whole(column: pd.Series[Any]) -> list[int | None]:
+    return [int(value) if there else None for value, there in zip(column, column.notna(), strict=True)]
+
+
+def _unspaced(text: str) -> bool:
+    return any("\u3040" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff" for character in text)
+
+
+def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int, int, str]]:
+    """First and last token of the normalised reference that a difference covers, and its class."""
+    compare: Any = {"ja": compare_japanese, "zh": compare_chinese}.get(language or "")
+    if compare is None:
+        return []
+    try:
+        found = compare(said, heard).differences
+    except MissingDependencyError:
+        return []
+    return [(one.start, one.start + max(len(one.reference) - 1, 0), one.kind) for one in found]

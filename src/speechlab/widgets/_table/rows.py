@@ -1,0 +1,106 @@
+"""The rows behind a table of sound: its frame, its sounds, and what people noted of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing, is_number, plain_number
+from speechlab.errors import InvalidRequestError
+from speechlab.text import language_code
+from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.sounds import Sounds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.widgets._table.columns import Layout
+
+NOTED = ("mark", "rating", "note")
+"""Columns that are filled in the browser."""
+
+
+class Rows:
+    """A frame, seen by positions.
+
+    Args:
+        frame: The table; what it has in the columns ``mark``, ``rating`` and ``note`` is taken over.
+        layout: What its columns are.
+        max_rating: The best rating; 0 for none.
+    """
+
+    def __init__(self, frame: pd.DataFrame, layout: Layout, max_rating: int) -> None:
+        self.frame = frame
+        self.layout = layout
+        self.max_rating = max_rating
+        self.sounds = Sounds(frame[layout.audio].tolist())
+        self._langs = [] if layout.language is None else frame[layout.language].tolist()
+        self.noted: dict[str, list[Any]] = {
+            name: [self.checked(name, value) for value in frame[name].tolist()]
+            if name in frame.columns
+            else [_NOTHING[name]] * len(frame)
+            for name in NOTED
+        }
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def lang_of(self, row: int) -> str:
+        """Return the language code of a row; empty if it is unknown."""
+        if self.layout.lang or not self._langs:
+            return self.layout.lang
+        try:
+            return language_code(self._langs[row])
+        except InvalidRequestError:
+            return ""
+
+    def piece(self, start: int, end: int) -> dict[str, list[Any]]:
+        """Return the cells of some rows, by column, as plain JSON."""
+        part = self.frame.iloc[start:end]
+        cells = {
+            f"c:{column.title}": [cell_value(value, column.kind) for value in part[column.name].tolist()]
+            for column in self.layout.columns
+        }
+        noted = {f"n:{name}": values[start:end] for name, values in self.noted.items()}
+        return {**cells, **noted, "lang": [self.lang_of(row) for row in range(start, min(end, len(self)))]}
+
+    def text(self, row: int, title: str) -> str | None:
+        """Return the text of a cell, or None if it has none or there is no such column."""
+        column = self.layout.by_title.get(title)
+        value = None if column is None else cell_value(self.frame[column.name].iloc[row], "text")
+        return value if value is None else str(value)
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return what was noted in the form in which it is kept.
+
+        Args:
+            name: ``mark``, ``rating`` or ``note``.
+            value: A bool, a whole number from 1, or a text; missing or nothing for none.
+
+        Raises:
+            InvalidRequestError: It is something else.
+        """
+        if is_missing(value):
+            return _NOTHING[name]
+        if name == "mark":
+            return bool(value)
+        if name == "note":
+            return str(value)
+        if not is_number(value) or plain_number(value) != int(value) or not 0 <= value <= self.max_rating:
+            message = f"rating {value!r} must be a whole number from 1 to {self.max_rating}, or None"
+            raise InvalidRequestError(message, parameter="rating")
+        return int(value) or None
+
+    def with_notes(self) -> pd.DataFrame:
+        """Return the table with the columns ``mark``, ``rating`` and ``note``."""
+        import pandas as pd
+
+        kept = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
+        text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+        return kept.assign(
+            mark=pd.Series(self.noted["mark"], index=kept.index, dtype="bool"),
+            rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=kept.index),
+            note=pd.Series([note or None for note in self.noted["note"]], index=kept.index, dtype=text),
+        )
+
+
+_NOTHING: dict[str, Any] = {"mark": False, "rating": None, "note": ""}

@@ -1,0 +1,157 @@
+"""The sound of a cell: bytes that a browser plays, outlines that it draws, and what is wrong where there is none."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab._arguments import is_missing
+from speechlab.audio import AudioClip, DecodeLimits, sniff, sound_preview
+from speechlab.contract import CONTENT_TYPES, AudioFormat
+from speechlab.errors import AudioError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MAX_EXACT_BYTES = 8_000_000
+"""Sound up to this size travels as it is; what is larger, as a preview."""
+_DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
+"""Longer recordings are played but not drawn, since drawing needs all of their samples."""
+_MAX_FILE_BYTES = 200_000_000
+_MAX_KEPT = 20_000
+
+
+class Sound(NamedTuple):
+    """Sound for a browser.
+
+    Attributes:
+        data: The bytes of a file.
+        content_type: Their media type.
+        note: What a listener should know of it; empty if it is the sound itself.
+    """
+
+    data: bytes
+    content_type: str
+    note: str = ""
+
+
+class Outline(NamedTuple):
+    """A waveform in few numbers.
+
+    Attributes:
+        peaks: int8, lowest and highest sample of each stretch in turn.
+        seconds: Length; 0 if it is unknown.
+        error: Why there is none; empty if there is one.
+    """
+
+    peaks: bytes
+    seconds: float
+    error: str = ""
+
+
+class Sounds:
+    """The sounds of a column, read when they are asked for."""
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._cells = cells
+        self._outlines: OrderedDict[tuple[int, int], Outline] = OrderedDict()
+
+    def sound(self, row: int, *, preview: bool = False) -> Sound:
+        """Return the sound of a row.
+
+        Args:
+            row: Position of the row.
+            preview: Send the small form, whatever its size.
+
+        Raises:
+            AudioError: There is none, or it is no sound.
+            OSError: The file cannot be read.
+        """
+        cell = self._cells[row]
+        if not preview:
+            exact = _exact(cell)
+            if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
+                return exact
+        clip = self.clip(row)
+        made = sound_preview(clip, max_bytes=_MAX_EXACT_BYTES)
+        note = "preview"
+        if made.seconds < clip.duration_s:
+            note = f"preview of the first {made.seconds:.0f} s of {clip.duration_s:.0f} s"
+        return Sound(made.data, CONTENT_TYPES[AudioFormat.OGG], note)
+
+    def clip(self, row: int, limits: DecodeLimits | None = None) -> AudioClip:
+        """Return the sound of a row as a clip.
+
+        Raises:
+            AudioError: There is none, or it is no sound.
+            OSError: The file cannot be read.
+        """
+        cell = self._cells[row]
+        if isinstance(cell, AudioClip):
+            clip = cell
+        elif isinstance(cell, bytes | bytearray | memoryview):
+            clip = AudioClip.from_bytes(cell, limits)
+        elif is_missing(cell):
+            raise AudioError("no sound")
+        else:
+            clip = AudioClip.from_file(_path(cell), limits=limits)
+        if not clip.frames:
+            raise AudioError("the clip is empty")
+        return clip
+
+    def outline(self, row: int, bins: int) -> Outline:
+        """Return the waveform of a row, or why there is none."""
+        key = row, bins
+        if key not in self._outlines:
+            self._outlines[key] = self._draw(row, bins)
+            if len(self._outlines) > _MAX_KEPT:
+                self._outlines.popitem(last=False)
+        return self._outlines[key]
+
+    def _draw(self, row: int, bins: int) -> Outline:
+        try:
+            clip = self.clip(row, _DRAWN)
+        except (AudioError, OSError) as error:
+            return Outline(b"", 0.0, reason(error))
+        peaks = np.zeros((bins, 2), np.float32)
+        found = clip.peaks(min(bins, clip.frames))
+        peaks[: len(found)] = found
+        return Outline(np.rint(peaks * 127).astype(np.int8).tobytes(), clip.duration_s)
+
+
+def reason(error: Exception) -> str:
+    """Return what is wrong in a few words, for people who look at a table."""
+    if isinstance(error, FileNotFoundError):
+        return "the file is gone"
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror or error}"
+    return str(error)
+
+
+def _path(cell: Any) -> Path:
+    if not isinstance(cell, str | os.PathLike):
+        raise AudioError(f"a {type(cell).__name__} is no sound; give a clip, a path or bytes")
+    return Path(cell)
+
+
+def _exact(cell: Any) -> Sound | None:
+    """The sound as it is, where a browser can play that."""
+    if isinstance(cell, AudioClip):
+        if not cell.frames or 4 * cell.samples.size > 4 * _MAX_EXACT_BYTES:
+            return None
+        sound = cell if cell.channels <= 2 else cell.to_mono()
+        return Sound(sound.encode(AudioFormat.WAV), CONTENT_TYPES[AudioFormat.WAV])
+    if is_missing(cell):
+        raise AudioError("no sound")
+    if isinstance(cell, bytes | bytearray | memoryview):
+        data = bytes(cell)
+    else:
+        path = _path(cell)
+        if path.stat().st_size > _MAX_EXACT_BYTES:
+            return None
+        data = path.read_bytes()
+    return Sound(data, CONTENT_TYPES[AudioFormat(sniff(data))])

@@ -1,0 +1,323 @@
+"""The table widget: its traits, and what its browser's side asks for."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import traitlets
+
+from speechlab._arguments import is_frame, is_whole_number
+from speechlab._files import whole_file
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.module import module_source, style_sheet
+from speechlab.widgets._table.columns import layout_of
+from speechlab.widgets._table.differences import differences
+from speechlab.widgets._table.page import page_of
+from speechlab.widgets._table.rows import NOTED, Rows
+from speechlab.widgets._table.sounds import reason
+from speechlab.widgets._table.static import static_table
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    import pandas as pd
+
+    from speechlab.display import Html
+
+_BROWSER = Path(__file__).parent / "browser"
+_MAX_ROWS = 200_000
+_MAX_STATIC_ROWS = 50
+_MAX_RATING = 10
+_PIECE_BYTES = 4_000_000
+"""Most bytes of a message: connections drop without a word above ten million."""
+_FIRST_ROWS = 200
+_MAX_ASKED = 400
+_MAX_BINS = 2_000
+
+
+class AudioTable(LiveWidget):
+    """A table with sound: heard, searched, sorted, compared, marked and rated in the notebook.
+
+    Any DataFrame with a column of clips, paths or bytes::
+
+        table = sl.show(frame)
+        table  # shows it
+        table.selected  # index label of the row that was chosen last
+        table.marked  # those of the marked rows
+        table.frame  # the frame with what was marked, rated and noted
+
+    Sound, waveforms and differences come when they are looked at, so thousands of rows are there at once. In the
+    saved notebook stand the first rows as plain HTML with their sound. What is set here shows at once there.
+
+    Texts of columns that look like hypotheses (``hypothesis``, ``transcript…``, ``asr…``) are shown as differences
+    from the reference: by words, in Japanese and Chinese by characters, with the class of the difference where the
+    language's extra is installed.
+
+    Keys, while a row has the focus: arrows or j and k choose a row, Space plays and pauses, a plays again, left and
+    right seek, m marks, digits rate, n writes a note, / searches.
+
+    Args:
+        frame: The table. What it has in the columns ``mark``, ``rating`` and ``note`` is taken over.
+        audio: Name of the column with the sound; None to find it.
+        columns: Names of the columns that are seen at first, in order; None to choose. The others are one click away.
+        reference: Name of the text column that others are compared with; None to choose.
+        hypotheses: Name or names of the columns that are compared with it; None to choose by name.
+        language: Name of the column with the language of each row, or the language of all; None for ``language``.
+        max_rating: The best rating, 2 to 10; 0 for no ratings.
+        static_rows: How many rows stand in the saved notebook, 0 to 50.
+
+    Raises:
+        InvalidRequestError: What is given does not fit, such as a table without sound.
+    """
+
+    _esm = module_source(_BROWSER / "table.js")
+    _css = style_sheet(_BROWSER / "table.css")
+
+    columns = traitlets.List(traitlets.Dict()).tag(sync=True)
+    count = traitlets.Int(0).tag(sync=True)
+    revision = traitlets.Int(0).tag(sync=True)
+    reference = traitlets.Unicode("").tag(sync=True)
+    max_rating = traitlets.Int(5).tag(sync=True)
+    editable = traitlets.Bool(default_value=True).tag(sync=True)
+    chosen = traitlets.Int(-1).tag(sync=True)
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        *,
+        audio: Any = None,
+        columns: Iterable[Any] | None = None,
+        reference: Any = None,
+        hypotheses: Any = None,
+        language: Any = None,
+        max_rating: int = 5,
+        static_rows: int = 8,
+    ) -> None:
+        for name, value, allowed in (
+            ("max_rating", max_rating, {0, *range(2, _MAX_RATING + 1)}),
+            ("static_rows", static_rows, range(_MAX_STATIC_ROWS + 1)),
+        ):
+            if not is_whole_number(value) or value not in allowed:
+                message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
+                raise InvalidRequestError(message, parameter=name)
+        self._chosen_by = {
+            "audio": audio,
+            "columns": None if columns is None else list(columns),
+            "reference": reference,
+            "hypotheses": hypotheses,
+            "language": language,
+        }
+        self._static = static_rows
+        self._lock = threading.Lock()
+        self._rows = self._looked_at(frame, max_rating)
+        super().__init__(max_rating=max_rating, **self._described())
+        self.on_msg(self._asked)
+
+    def __repr__(self) -> str:
+        marked = sum(self._rows.noted["mark"])
+        return f"AudioTable({len(self._rows):,} rows, {marked:,} marked)"
+
+    def static_html(self) -> Html:
+        """Return the first rows as plain HTML."""
+        return static_table(self._rows, self._static)
+
+    # -- what people chose and noted
+
+    @property
+    def selected(self) -> Any:
+        """Index label of the row that was chosen last, or None; setting it shows the row. See :attr:`frame`."""
+        return self._label(self.chosen) if 0 <= self.chosen < len(self._rows) else None
+
+    @selected.setter
+    def selected(self, label: Any) -> None:
+        self.chosen = -1 if label is None else self._position(label)
+
+    @property
+    def marked(self) -> list[Any]:
+        """Index labels of the marked rows, in the order of the table; setting it shows the marks."""
+        return [self._label(row) for row, mark in enumerate(self._rows.noted["mark"]) if mark]
+
+    @marked.setter
+    def marked(self, labels: Iterable[Any]) -> None:
+        positions = {self._position(label) for label in labels}
+        with self._lock:
+            for row, mark in enumerate(self._rows.noted["mark"]):
+                if mark != (row in positions):
+                    self._note(row, "mark", not mark)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A copy of the table with the columns ``mark``, ``rating`` and ``note``; setting one shows another table.
+
+        Where an index has a label twice, rows are called by their positions instead of their labels.
+        """
+        with self._lock:
+            return self._rows.with_notes()
+
+    @frame.setter
+    def frame(self, frame: pd.DataFrame) -> None:
+        with self._lock:
+            self._rows = self._looked_at(frame, self.max_rating)
+        with self.hold_sync():
+            for name, value in self._described().items():
+                setattr(self, name, value)
+            self.chosen = -1
+            self.revision += 1
+
+    def rate(self, label: Any, rating: int | None) -> None:
+        """Rate a row, as a click does; None takes the rating away.
+
+        Raises:
+            InvalidRequestError: No such row, or no such rating.
+        """
+        with self._lock:
+            self._note(self._position(label), "rating", rating)
+
+    def note(self, label: Any, text: str) -> None:
+        """Write the note of a row.
+
+        Raises:
+            InvalidRequestError: No such row.
+        """
+        with self._lock:
+            self._note(self._position(label), "note", text)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page that holds the table and its sounds, and needs no kernel and no network.
+
+        The sounds are previews (Opus, 2 kB a second). The page's own policy lets nothing in and nothing out.
+
+        Args:
+            path: The file; an existing one is replaced.
+
+        Raises:
+            InvalidRequestError: The table is larger than a page can hold.
+            OSError: The file cannot be written.
+        """
+        file = Path(path)
+        page = page_of(self._rows, self._described(), self._esm, self._css)
+        with whole_file(file) as draft:
+            draft.write_text(page, encoding="utf-8")
+        return file
+
+    # -- from and to the browser
+
+    def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:
+        if not is_frame(frame):
+            message = f"a {type(frame).__name__} is no table; give a pandas DataFrame"
+            raise InvalidRequestError(message, parameter="frame")
+        if len(frame) > _MAX_ROWS:
+            message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
+            raise InvalidRequestError(message, parameter="frame")
+        return Rows(frame.copy(deep=False), layout_of(frame, aside=NOTED, **self._chosen_by), max_rating)
+
+    def _described(self) -> dict[str, Any]:
+        layout = self._rows.layout
+        described = [column.described() for column in layout.columns]
+        return {"columns": described, "count": len(self._rows), "reference": layout.reference}
+
+    def _label(self, row: int) -> Any:
+        index = self._rows.frame.index
+        return index[row] if index.is_unique else row
+
+    def _position(self, label: Any) -> int:
+        index = self._rows.frame.index
+        try:
+            found: Any = index.get_loc(label) if index.is_unique else range(len(index))[label]
+        except (KeyError, IndexError, TypeError):
+            message = f"there is no row {label!r}; give a label of the table's index"
+            raise InvalidRequestError(message, parameter="label") from None
+        return int(found)
+
+    def _note(self, row: int, name: str, value: Any) -> None:
+        """Keep what was noted here, and show it in the browser."""
+        kept = self._rows.checked(name, value)
+        self._rows.noted[name][row] = kept
+        self.send({"type": "noted", "row": row, "name": name, "value": kept})
+
+    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
+        """Answer the browser; what cannot be answered says why, and a request that makes no sense is dropped."""
+        answers: dict[Any, Callable[[dict[str, Any]], None]] = {
+            "rows": self._send_rows,
+            "sound": self._send_sound,
+            "outlines": self._send_outlines,
+            "differences": self._send_differences,
+            "noted": self._keep_noted,
+        }
+        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
+        if answer is not None and content.get("revision") == self.revision:
+            answer(content)
+
+    def _send_rows(self, asked: dict[str, Any]) -> None:
+        start = int(asked["start"])
+        end = min(start + (_FIRST_ROWS if start == 0 else 5_000), len(self._rows))
+        while True:
+            data = orjson.dumps(self._rows.piece(start, end))
+            if len(data) <= _PIECE_BYTES or end - start <= 1:
+                break
+            end = start + (end - start) // 2
+        self.send({"type": "rows", "start": start, "end": end, "revision": self.revision}, [data])
+
+    def _send_sound(self, asked: dict[str, Any]) -> None:
+        row = int(asked["row"])
+        told = {"type": "sound", "row": row, "revision": self.revision}
+        try:
+            sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
+        except (AudioError, OSError) as error:
+            self.send({**told, "error": reason(error)})
+            return
+        pieces = range(0, len(sound.data), _PIECE_BYTES)
+        for number, first in enumerate(pieces):
+            part = sound.data[first : first + _PIECE_BYTES]
+            facts = {
+                "content_type": sound.content_type,
+                "note": sound.note,
+                "piece": number,
+                "pieces": len(pieces),
+            }
+            self.send({**told, **facts}, [part])
+
+    def _send_outlines(self, asked: dict[str, Any]) -> None:
+        bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
+        for row in asked["rows"][:_MAX_ASKED]:
+            outline = self._rows.sounds.outline(int(row), bins)
+            facts = {"row": row, "bins": bins, "seconds": outline.seconds, "error": outline.error}
+            self.send({"type": "outline", "revision": self.revision, **facts}, [outline.peaks])
+
+    def _send_differences(self, asked: dict[str, Any]) -> None:
+        found = [
+            {"row": row, "column": title, "pieces": self._difference(int(row), asked["reference"], title)}
+            for row in asked["rows"][:_MAX_ASKED]
+            for title in asked["columns"]
+        ]
+        told = {"type": "differences", "reference": asked["reference"], "revision": self.revision}
+        self.send(told, [orjson.dumps(found)])
+
+    def _difference(self, row: int, reference: str, title: str) -> list[Any] | None:
+        said, heard = self._rows.text(row, reference), self._rows.text(row, title)
+        if said is None or heard is None:
+            return None
+        return list(
+            differences(said, heard, self._rows.layout.by_title[title].lang or self._rows.lang_of(row))
+        )
+
+    def _keep_noted(self, noted: dict[str, Any]) -> None:
+        name, row = noted["name"], int(noted["row"])
+        if name in NOTED and 0 <= row < len(self._rows):
+            with self._lock:
+                self._rows.noted[name][row] = self._rows.checked(name, noted["value"])
+
+
+def show(frame: pd.DataFrame, **options: Any) -> AudioTable:
+    """Hear a table: any DataFrame with a column of sound, as an :class:`AudioTable`.
+
+    Args:
+        frame: The table.
+        **options: As for :class:`AudioTable`.
+    """
+    return AudioTable(frame, **options)

@@ -1,0 +1,270 @@
+"""The table of sound as Python sees it: what it takes, what it answers, what it keeps and what it leaves behind."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import orjson
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import widgets
+from speechlab.audio import AudioClip, decode
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets import AudioTable
+
+HOSTILE = "<img src=x onerror=alert(1)></script><!-- $5 and $6 \u2028 \u202e"
+
+
+def tone(seconds=0.5, hz=440):
+    t = np.arange(round(seconds * 16_000)) / 16_000
+    return AudioClip((0.4 * np.sin(2 * np.pi * hz * t)).astype(np.float32), 16_000)
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "id": [f"utt-{one}" for one in range(6)],
+            "audio": [tone(0.3 + 0.1 * one) for one in range(6)],
+            "language": ["en", "ja", "en", "ja", "en", "en"],
+            "text": ["this is a test", "明日の精度", HOSTILE, "会議は三時です", None, "the same text"],
+            "hypothesis": ["this was test", "あすの制度", "another", "会議は四時です", "x", "the same text"],
+            "rate": [0.5, 0.25, 1.0, float("nan"), 0.0, 0.125],
+        },
+        index=list("abcdef"),
+    )
+
+
+def answers_of(table, **asked):
+    sent = []
+    table.send = lambda content, buffers=(): sent.append((content, list(buffers)))
+    table._asked(table, {"revision": table.revision, **asked}, [])
+    return sent
+
+
+def test_any_of_three_ways_shows_a_table(frame):
+    for table in (AudioTable(frame), sl.show(frame), frame.speech.show()):
+        assert repr(table) == "AudioTable(6 rows, 0 marked)"
+    assert sl.show is widgets.show
+
+
+def test_columns_are_told_apart_by_what_they_hold(frame):
+    table = AudioTable(frame)
+    kinds = {column["name"]: column["kind"] for column in table.columns}
+    assert kinds == {
+        "id": "label",
+        "language": "category",
+        "text": "text",
+        "hypothesis": "text",
+        "rate": "number",
+    }
+    assert table.reference == "text"
+    assert [column["name"] for column in table.columns if column["compared"]] == ["hypothesis"]
+    chosen = AudioTable(frame, columns=["text", "rate"], reference="hypothesis", hypotheses="text")
+    assert [column["name"] for column in chosen.columns if column["shown"]] == ["text", "rate"]
+    assert chosen.reference == "hypothesis"
+
+
+@pytest.mark.parametrize("way", ["clip", "path", "str", "bytes"])
+def test_sound_comes_as_clips_paths_and_bytes(frame, tmp_path, way):
+    clip = tone()
+    path = clip.save(tmp_path / "a.flac")
+    cell = {"clip": clip, "path": path, "str": str(path), "bytes": path.read_bytes()}[way]
+    table = AudioTable(pd.DataFrame({"what": [cell, cell], "n": [1, 2]}))
+    ((told, (data,)),) = answers_of(table, type="sound", row=1)
+    assert (told["pieces"], told["note"]) == (1, "")
+    assert np.abs(decode(data).samples - clip.samples).max() <= 1 / 32_767
+    ((told, (peaks,)),) = answers_of(table, type="outlines", rows=[0], bins=10)
+    assert (told["seconds"], len(peaks)) == (0.5, 20)
+
+
+def test_sound_beyond_some_megabytes_comes_as_a_preview_that_says_so(monkeypatch, frame):
+    monkeypatch.setattr("speechlab.widgets._table.sounds._MAX_EXACT_BYTES", 4_000)
+    ((told, (data,)),) = answers_of(AudioTable(frame), type="sound", row=0)
+    assert told["note"] == "preview"
+    assert told["content_type"] == "audio/ogg"
+    assert len(data) < 4_000
+
+
+def test_sound_travels_in_pieces_that_no_connection_drops(monkeypatch, frame):
+    monkeypatch.setattr("speechlab.widgets._table.table._PIECE_BYTES", 5_000)
+    sent = answers_of(AudioTable(frame), type="sound", row=5)
+    assert [told["piece"] for told, _ in sent] == list(range(sent[0][0]["pieces"]))
+    assert decode(b"".join(part for _, (part,) in sent)) is not None
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (None, "no sound"),
+        ("gone.wav", "the file is gone"),
+        (b"RIFF", "unsupported audio"),
+        (AudioClip(np.zeros(0), 16_000), "empty"),
+    ],
+)
+def test_a_row_without_sound_says_why(cell, said):
+    table = AudioTable(pd.DataFrame({"audio": [tone(), cell]}), audio="audio")
+    ((told, _),) = answers_of(table, type="sound", row=1)
+    assert re.search(said, told["error"])
+    ((told, _),) = answers_of(table, type="outlines", rows=[1], bins=10)
+    assert re.search(said, told["error"])
+    assert re.search(said, table.static_html())
+
+
+def test_one_sample_and_silence_are_sound():
+    table = AudioTable(pd.DataFrame({"audio": [AudioClip([0.0], 8_000), AudioClip(np.zeros(8_000), 8_000)]}))
+    for row in (0, 1):
+        ((told, _),) = answers_of(table, type="sound", row=row)
+        assert "error" not in told
+    assert table.static_html().count("<audio") == 2
+
+
+def test_rows_come_in_pieces_and_hold_no_sound(frame):
+    table = AudioTable(pd.concat([frame] * 100, ignore_index=True))
+    ((told, (data,)),) = answers_of(table, type="rows", start=0)
+    assert (told["start"], told["end"]) == (0, 200)
+    piece = orjson.loads(data)
+    assert set(piece) == {
+        *(f"c:{name}" for name in ("id", "language", "text", "hypothesis", "rate")),
+        *("n:mark", "n:rating", "n:note", "lang"),
+    }
+    assert piece["c:rate"][3] is None
+    assert piece["lang"][:2] == ["en", "ja"]
+    ((told, _),) = answers_of(table, type="rows", start=200)
+    assert told["end"] == 600
+    state = table.get_state()
+    assert len(json.dumps({name: str(state[name]) for name in table.keys if name[0] != "_"})) < 3_000
+
+
+def pieces_of(table, row, column="hypothesis"):
+    ((_, (data,)),) = answers_of(
+        table, type="differences", rows=[row], reference=table.reference, columns=[column]
+    )
+    return orjson.loads(data)[0]["pieces"]
+
+
+def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
+    table = AudioTable(frame)
+    assert pieces_of(table, 0) == [
+        ["equal", "this ", ""], ["delete", "is a", ""], ["insert", "was", ""], ["equal", " test", ""],
+    ]  # fmt: skip
+    kinds = {(kind, text): name for kind, text, name in pieces_of(table, 3)}
+    assert kinds["delete", "三"] == kinds["insert", "四"] == "recognition"
+    assert {name for *_, name in pieces_of(table, 1)} == {"", "notation", "homophone"}
+    assert pieces_of(table, 4) is None
+    assert pieces_of(table, 5) == [["equal", "the same text", ""]]
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "expected"),
+    [
+        ("a b c", "b c", "-a|=b c"),
+        ("a b c", "a b", "=a b|-c"),
+        ("a b c", "a c", "=a |-b|=c"),
+        ("", "hello", "+hello"),
+        ("hello", "", "-hello"),
+        ("Hello, world.", "hello world", "=hello world"),
+        ("costs $5", "costs $6!", "=costs |-$5|+$6|=!"),
+    ],
+)
+def test_differences_give_back_the_whole_hypothesis(said, heard, expected):
+    table = AudioTable(pd.DataFrame({"audio": [tone()], "text": [said], "hyp": [heard]}), hypotheses=["hyp"])
+    table = AudioTable(table.frame, reference="text", hypotheses=["hyp"], language="en")
+    pieces = pieces_of(table, 0, "hyp")
+    signs = {"equal": "=", "delete": "-", "insert": "+"}
+    assert "|".join(signs[kind] + text for kind, text, _ in pieces) == expected
+    assert "".join(text for kind, text, _ in pieces if kind != "delete") == heard
+
+
+def test_what_the_browser_notes_lands_in_columns(frame):
+    table = AudioTable(frame)
+    for row, name, value in (
+        (1, "mark", True),
+        (1, "rating", 4),
+        (2, "note", HOSTILE),
+        (9, "mark", True),
+        (0, "id", 1),
+    ):
+        answers_of(table, type="noted", row=row, name=name, value=value)
+    noted = table.frame
+    assert table.marked == ["b"]
+    assert noted["mark"].tolist() == [False, True, False, False, False, False]
+    assert noted["rating"].dropna().to_dict() == {"b": 4}
+    assert noted["note"].dropna().to_dict() == {"c": HOSTILE}
+    assert noted.drop(columns=["mark", "rating", "note"]).equals(frame)
+    again = AudioTable(noted)
+    assert (again.marked, again.frame.loc["b", "rating"]) == (["b"], 4)
+
+
+def test_what_python_changes_is_told_to_the_browser(frame):
+    table = AudioTable(frame)
+    sent = []
+    table.send = lambda content, buffers=(): sent.append(content)
+    table.marked = ["a", "c"]
+    table.rate("a", 5)
+    table.note("c", "why")
+    table.selected = "d"
+    assert [(told["row"], told["name"], told["value"]) for told in sent] == [
+        (0, "mark", True), (2, "mark", True), (0, "rating", 5), (2, "note", "why"),
+    ]  # fmt: skip
+    assert (table.chosen, table.selected) == (3, "d")
+    table.frame = frame.head(2)
+    assert (table.count, table.revision, table.selected, table.marked) == (2, 1, None, [])
+    assert answers_of(table, type="rows", start=0, revision=0) == []
+
+
+def test_an_index_that_repeats_is_called_by_position(frame):
+    table = AudioTable(pd.concat([frame, frame]))
+    table.marked = [7]
+    table.selected = 11
+    assert (table.marked, table.selected) == ([7], 11)
+
+
+@pytest.mark.parametrize(
+    ("act", "parameter"),
+    [
+        (lambda frame: AudioTable([1]), "frame"),
+        (lambda frame: AudioTable(frame.drop(columns="audio")), "audio"),
+        (lambda frame: AudioTable(frame, audio="nothing"), None),
+        (lambda frame: AudioTable(frame, columns=["nothing"]), None),
+        (lambda frame: AudioTable(frame, max_rating=1), "max_rating"),
+        (lambda frame: AudioTable(frame, static_rows=51), "static_rows"),
+        (lambda frame: AudioTable(frame, language="Klingonese"), None),
+        (lambda frame: AudioTable(frame).rate("a", 6), "rating"),
+        (lambda frame: AudioTable(frame).rate("z", 1), "label"),
+        (lambda frame: setattr(AudioTable(frame), "marked", ["z"]), "label"),
+    ],
+)
+def test_what_does_not_fit_is_named(frame, act, parameter):
+    with pytest.raises(InvalidRequestError) as caught:
+        act(frame)
+    assert parameter in (None, caught.value.parameter)
+
+
+def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):
+    html = AudioTable(frame, static_rows=3)._repr_mimebundle_()["text/html"]
+    assert html.count("<audio") == 3
+    assert "the first 3 of them here" in html
+    assert html.count("<del") >= 3
+    assert "<img" not in html
+    assert "<script" not in html
+    many = AudioTable(pd.concat([frame] * 200, ignore_index=True))._repr_mimebundle_()["text/html"]
+    assert len(many) < 100_000
+
+
+def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame, tmp_path):
+    page = AudioTable(frame).save(tmp_path / "page.html").read_text("utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    assert "unsafe" not in policy
+    script = re.search(r'<script type="module">(.*?)</script>', page, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["rows"]["c:text"][2] == HOSTILE
+    assert decode(base64.b64decode(data["sounds"][0][0])).duration_s == pytest.approx(0.3, abs=0.05)

@@ -1,0 +1,255 @@
+"""The table of sound in a real browser, driven by real clicks and keys, and answered by the real table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.widgets import AudioTable
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp"
+TEXTS = ["this is a test", "明日の精度", HOSTILE, "会議は三時です"]
+HEARD = ["this was test", "あすの制度", "<script>window.fired=1</script>", "会議は四時です"]
+
+
+def clip(seconds):
+    t = np.arange(round(seconds * 16_000)) / 16_000
+    return AudioClip((0.4 * np.sin(2 * np.pi * 300 * t)).astype(np.float32), 16_000)
+
+
+def made(count=40, **options):
+    clips = [clip(0.4), clip(0.8)]
+    frame = pd.DataFrame(
+        {
+            "audio": [clips[one % 2] for one in range(count)],
+            "language": [("en", "ja")[one % 2] for one in range(count)],
+            "text": [TEXTS[one % 4] for one in range(count)],
+            "hypothesis": [HEARD[one % 4] for one in range(count)],
+            "rate": [((one * 7) % count) / count for one in range(count)],
+        }
+    )
+    return AudioTable(frame, **options)
+
+
+def heard(page):
+    """Wait until something plays, and say which row."""
+    page.wait_for_function("document.querySelector('.sl-row.sl-playing')")
+    return int(page.locator(".sl-row.sl-playing").get_attribute("data-row"))
+
+
+def shown_rows(page):
+    return page.eval_on_selector_all(".sl-row", "rows => rows.map(row => Number(row.dataset.row))")
+
+
+def test_rows_have_waveforms_and_differences(show_table):
+    page = show_table(made())
+    page.wait_for_selector(".sl-row svg")
+    page.wait_for_selector(".sl-row del")
+    first = page.locator(".sl-row").first
+    assert first.locator("del").all_inner_texts() == ["is a"]
+    assert first.locator("ins").all_inner_texts() == ["was"]
+    second = page.locator(".sl-row").nth(1)
+    assert second.locator("ins.sl-homophone").all_inner_texts() == ["制"]
+    assert second.locator(".sl-words[lang=ja]").count() == 2
+
+
+def test_hostile_text_stays_text(show_table):
+    page = show_table(made())
+    page.wait_for_selector(".sl-row del")
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.fired") is None
+    assert page.locator("#cell img, #cell script, #cell iframe").count() == 0
+    root = page.locator(".speechlab-table")
+    assert "mathjax_ignore" in root.get_attribute("class")
+
+
+def test_a_click_plays_a_row_and_another_click_pauses(show_table):
+    page = show_table(made())
+    page.get_by_role("button", name="Play row 2", exact=True).click()
+    assert heard(page) == 1
+    page.get_by_role("button", name="Pause row 2").click()
+    page.wait_for_function("!document.querySelector('.sl-row.sl-playing')")
+    assert page.evaluate("model.get('chosen')") == 1
+
+
+def test_the_sound_of_the_next_row_is_there_before_it_is_asked_for(show_table):
+    page = show_table(made())
+    page.get_by_role("button", name="Play row 1", exact=True).click()
+    heard(page)
+    page.wait_for_function("sent.filter(one => one.type === 'sound').length === 2")
+    assert page.evaluate("sent.filter(one => one.type === 'sound').map(one => one.row)") == [0, 1]
+
+
+def test_keys_choose_play_mark_rate_and_write_and_none_of_them_leaves(show_table):
+    table = made()
+    page = show_table(table)
+    page.locator(".sl-grid").focus()
+    for key in ("ArrowDown", "j", "k", "m", "4", " "):
+        page.keyboard.press(key)
+    assert heard(page) == 1
+    page.keyboard.press("j")  # what plays goes on with the row that was chosen
+    page.wait_for_function("document.querySelector('.sl-row.sl-playing')?.dataset.row === '2'")
+    for key in ("Escape", "n", "x", "y", "Enter", "a"):
+        page.keyboard.press(key)
+    assert heard(page) == 2
+    page.keyboard.press("/")
+    page.keyboard.type("jmx")
+    page.wait_for_timeout(50)
+    assert page.evaluate("leaked") == []
+    assert table.marked == [1]
+    assert table.frame.loc[1, "rating"] == 4
+    assert table.frame.loc[2, "note"] == "xy"
+    assert page.locator(".sl-search").input_value() == "jmx"
+
+
+def test_tab_goes_into_the_row_that_was_chosen_and_out_again(show_table):
+    page = show_table(made())
+    page.locator(".sl-row").nth(1).locator(".sl-text").first.click()
+    names = []
+    for _ in range(17):
+        page.keyboard.press("Tab")
+        names.append(
+            page.evaluate(
+                "document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName"
+            )
+        )
+    # names of columns to sort by, then what is in the row: two buttons, five ratings, the note; then what follows
+    first = names.index("Play row 2")
+    assert names[:first] == ["BUTTON"] * first
+    assert names[first + 1] == "Mark row 2"
+    assert names[first + 7 : first + 9] == ["Note on row 2", "SUMMARY"]
+
+
+def test_search_categories_marks_and_ranges_narrow_the_table(show_table):
+    page = show_table(made())
+    status = page.get_by_role("status")
+    page.get_by_role("searchbox").fill("TEST this")
+    page.wait_for_function("document.querySelector('.sl-status').textContent.startsWith('10 of 40')")
+    page.get_by_role("button", name="Show all").click()
+    assert status.inner_text() == "40 rows"
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("checkbox", name="ja 20").check()
+    assert status.inner_text() == "20 of 40 rows"
+    box = page.locator(".sl-histogram").bounding_box()
+    page.mouse.move(box["x"] + 1, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    page.mouse.up()
+    seen = shown_rows(page)
+    assert 0 < len(seen) < 20
+    assert all(row % 2 == 1 and (row * 7 % 40) / 40 <= 0.5 for row in seen)
+    assert page.get_by_role("button", name="Filter").inner_text() == "Filter · 2"
+    page.get_by_label("Greatest rate").fill("0.1")
+    page.keyboard.press("Enter")
+    page.get_by_label("Greatest rate").blur()
+    assert all((row * 7 % 40) / 40 <= 0.1 for row in shown_rows(page))
+    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name="Marked").click()
+    assert page.get_by_text("No row fits.").is_visible()
+
+
+def test_a_column_sorts_up_down_and_not_at_all(show_table):
+    page = show_table(made())
+    rate = page.get_by_role("columnheader", name="rate")
+    orders = []
+    for _ in range(3):
+        rate.get_by_role("button").click()
+        orders.append((rate.get_attribute("aria-sort"), shown_rows(page)[:2]))
+    assert orders == [("ascending", [0, 23]), ("descending", [17, 34]), ("none", [0, 1])]
+
+
+def test_what_python_changes_shows(show_table):
+    table = made()
+    page = show_table(table)
+    told = []
+    table.send = lambda content, buffers=(): told.append(content)
+    table.marked = [0]
+    table.note(0, "from Python")
+    for content in told:
+        page.evaluate("message => model.emit('msg:custom', message, [])", content)
+    assert page.get_by_role("button", name="Mark row 1", exact=True).get_attribute("aria-pressed") == "true"
+    assert page.get_by_label("Note on row 1", exact=True).input_value() == "from Python"
+    page.evaluate("model.set('chosen', 30)")
+    assert page.locator(".sl-row.sl-on").get_attribute("data-row") == "30"
+    assert page.locator(".sl-row.sl-on").evaluate(
+        "row => { const box = row.getBoundingClientRect(), grid = row.closest('.sl-grid').getBoundingClientRect();"
+        " return box.top >= grid.top && box.bottom <= grid.bottom + 1; }"
+    )
+
+
+def test_another_reference_makes_other_differences(show_table):
+    table = made(hypotheses=[])
+    page = show_table(table)
+    assert page.locator("del").count() == 0
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_label("show in text").check()
+    page.get_by_role("combobox", name="from").select_option("hypothesis")
+    page.wait_for_selector(".sl-row del")
+    assert page.locator(".sl-row").first.locator("del").all_inner_texts() == ["was"]
+
+
+def test_of_ten_thousand_rows_only_those_exist_that_are_seen(show_table):
+    page = show_table(made(10_000))
+    page.wait_for_function(
+        "document.querySelector('.sl-status').textContent === '10,000 rows'", timeout=20_000
+    )
+    assert page.locator(".sl-row").count() < 40
+    page.locator(".sl-grid").focus()
+    page.keyboard.press("End")
+    page.wait_for_selector(".sl-row[data-row='9999']")
+    assert page.locator(".sl-row").count() < 60
+    assert page.locator(".sl-grid").get_attribute("aria-rowcount") == "10001"
+
+
+def test_roles_names_and_states_are_told(show_table):
+    page = show_table(made())
+    grid = page.get_by_role("grid", name="Sounds")
+    page.keyboard.press("Tab")
+    grid.focus()
+    chosen = page.locator(f"[id='{grid.get_attribute('aria-activedescendant')}']")
+    assert chosen.get_attribute("aria-selected") == "true"
+    assert chosen.get_attribute("role") == "row"
+    assert page.get_by_role("slider", name="Position").get_attribute("aria-valuetext").endswith("seconds")
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select")].filter((node) =>
+          !(node.getAttribute("aria-label") || node.textContent.trim() || node.closest("label"))).length"""
+    )
+    assert unnamed == 0
+    assert page.locator("[role=row] > :not([role=gridcell], [role=columnheader])").count() == 0
+
+
+def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_table):
+    table = made(4)
+    table.frame = table.frame.assign(audio=[clip(0.4), "gone.wav", None, clip(0.4)])
+    page = show_table(table)
+    page.get_by_text("the file is gone").first.wait_for()
+    page.get_by_role("button", name="Play row 3").click()
+    page.locator(".sl-heard.sl-failed", has_text="no sound").wait_for()
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_a_narrow_cell_cuts_nothing_off(show_table, request):
+    page = show_table(made(), "margin:0;width:380px")
+    page.wait_for_selector(".sl-narrow .sl-row del")
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll(".sl-row *, .sl-tools *")].filter((node) =>
+          node.getBoundingClientRect().right > 380.5 && !node.closest("svg")).length"""
+    )
+    assert wide == 0
+    paper = page.evaluate("getComputedStyle(document.querySelector('.speechlab-table')).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") is (request.node.callspec.params["shown"] == "light")
+
+
+def test_the_saved_page_plays_under_its_own_policy(shown, tmp_path):
+    text = made(6).save(tmp_path / "page.html").read_text("utf-8")
+    page = shown.show(text)
+    page.locator(".sl-row del").first.wait_for()
+    page.get_by_role("button", name="Play row 2").click()
+    page.locator(".sl-row.sl-playing").wait_for()
+    assert page.locator(".sl-row.sl-playing").get_attribute("data-row") == "1"
+    assert page.evaluate("window.fired") is None
+    assert page.locator(".sl-star").count() == 0
