@@ -25,6 +25,7 @@ from speechlab.display import (
 )
 
 SAFE = {
+    "div",
     "a",
     "audio",
     "caption",

@@ -172,3 +172,66 @@ def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(jup
         output.get_by_text("1 of 2 calls · 1 error · 0 cached · 1.0 calls/s · stopped after 1 s").wait_for()
         assert output.get_by_text("<img src=x onerror=alert(1)>").count() == 1
         assert output.locator("img").count() == 0
+
+
+TABLE = """
+import numpy as np
+import pandas as pd
+import speechlab as sl
+t = np.arange(12000) / 24000
+clip = sl.AudioClip((np.sin(2 * np.pi * 440 * t) * 0.2).astype("float32"), 24000)
+text = "costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>"
+table = sl.show(pd.DataFrame({"audio": [clip] * 300, "text": text, "hypothesis": text.replace("6", "7")}))
+table
+"""
+
+
+def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_opened_again(
+    jupyterlab, lab_page
+):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(TABLE)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "table.ipynb")
+    open_notebook(lab_page, url, "table.ipynb")
+    lab_page.evaluate(READY)
+    lab_page.evaluate(RUN)
+    table = lab_page.locator(".speechlab-table")
+    table.get_by_role("button", name="Play row 2", exact=True).click()
+    lab_page.wait_for_selector(".sl-row.sl-playing")
+    table.locator(".sl-row del").first.wait_for()
+    # none of these keys reaches the notebook, where "x" would cut the cell
+    for key in ("x", "m", "3", "a", "d", "d"):
+        lab_page.keyboard.press(key)
+    asked = "table.selected, table.marked, int(table.frame.rating[1])"
+    deadline = time.monotonic() + 20
+    while lab_page.evaluate(ASK, asked) != "(1, [1], 3)" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab_page.evaluate(ASK, asked) == "(1, [1], 3)"
+    assert lab_page.locator(".jp-CodeCell").count() == 1
+    lab_page.evaluate(ASK, "setattr(table, 'selected', 250)")
+    lab_page.wait_for_selector(".sl-row.sl-on[data-row='250']")
+    for theme, scheme in (("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")):
+        change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+        lab_page.evaluate(change, theme)
+        lab_page.wait_for_function(
+            f"getComputedStyle(document.querySelector('.sl-search')).colorScheme === '{scheme}'"
+        )
+    lab_page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    lab_page.goto("about:blank")
+    saved = (folder / "table.ipynb").read_text()
+    assert "widget-view" not in saved
+    assert len(saved) < 120_000
+    (folder / "stranger3.ipynb").write_text(saved)  # nobody trusts this one
+    for name in ("table.ipynb", "stranger3.ipynb"):
+        open_notebook(lab_page, url, name)
+        lab_page.evaluate(READY)
+        output = lab_page.locator(".jp-OutputArea-output")
+        output.get_by_text("the first 8 of them here").wait_for()
+        assert output.get_by_text("model not found").count() == 0
+        assert output.locator("audio").filter(visible=True).count() == 8
+        assert output.locator("img, mjx-container").count() == 0
+        assert (
+            output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").count() == 8
+        )

@@ -164,9 +164,9 @@ def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
 @pytest.mark.parametrize(
     ("said", "heard", "expected"),
     [
-        ("a b c", "b c", "-a|=b c"),
-        ("a b c", "a b", "=a b|-c"),
-        ("a b c", "a c", "=a |-b|=c"),
+        ("a b c", "b c", "-a |=b c"),
+        ("a b c", "a b", "=a b|- c"),
+        ("a b c", "a c", "=a |-b |=c"),
         ("", "hello", "+hello"),
         ("hello", "", "-hello"),
         ("Hello, world.", "hello world", "=hello world"),

@@ -26,9 +26,8 @@ _WAVEFORM = (
 )
 _PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0"
 _TEXT = "margin:8px 0 0"
-_CELL = (
-    f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;overflow-wrap:anywhere;"
-)
+_CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
+_MAX_WORD = 16
 # Notebooks typeset what stands between two dollar signs as mathematics, except below these classes, which they keep
 # in an output that nobody trusts.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
@@ -121,16 +120,17 @@ def table(
         for name, kind in zip(columns, kinds, strict=True)
     )
     body = (element("tr", *map(_Column.cell, kinds, line, tags, map(str, columns))) for line in lines)
-    return element(
+    made = element(
         "table",
         element("caption", caption, style="text-align:left;padding:4px 10px;font-weight:600")
         if caption
         else None,
         element("thead", element("tr", *heads)),
         element("tbody", *body),
-        class_=_NO_MATHEMATICS,
         style="border-collapse:collapse;margin:8px 0",
     )
+    # What is wider than the cell of a notebook is scrolled to, not cut off.
+    return element("div", made, class_=_NO_MATHEMATICS, style="max-width:100%;overflow-x:auto")
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:
@@ -182,6 +182,9 @@ class _Column:
         numbers = [value for value in values if is_number(value)]
         given = sum(value is not None for value in values)
         self.numeric = right or (bool(numbers) and len(numbers) == given)
+        # A column is as wide as its longest word, unless that would push the others out of a narrow cell.
+        texts = [value for value in values if isinstance(value, str) and not isinstance(value, Html)]
+        self.endless = any(len(word) > _MAX_WORD for text in texts for word in text.split())
         sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
         # Four significant digits for the largest: what the others have beyond that is noise beside it.
         largest = max(sizes, default=0.0) or 1.0
@@ -197,6 +200,7 @@ class _Column:
         return element("td", text, style=self.style(), data_label=label)
 
     def style(self, *, head: bool = False) -> str:
+        wrap = "overflow-wrap:anywhere;" if self.endless and not head else "overflow-wrap:break-word;"
         weight = "font-weight:600;" if head else ""
         numeric = "text-align:right;font-variant-numeric:tabular-nums"
-        return _CELL + weight + (numeric if self.numeric else "text-align:left")
+        return _CELL + wrap + weight + (numeric if self.numeric else "text-align:left")

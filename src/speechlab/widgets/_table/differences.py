@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
@@ -13,17 +14,21 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_ENDS = re.compile(r"[^\W\u3040-\u30ff\u4e00-\u9fff][^\w\s]*$")
+_BEGINS = re.compile(r"[^\w\s]*[^\W\u3040-\u30ff\u4e00-\u9fff]")
+
 Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
 """Kind, text, and the class of the difference where it is known: notation, homophone, tone or recognition."""
 
 
-def differences(said: str, heard: str, lang: str) -> list[Piece]:
+def differences(said: str, heard: str, lang: str, *, classes: bool = True) -> list[Piece]:
     """Return the hypothesis in pieces: what agrees, what was added, and what is missing, where it is missing.
 
     Args:
         said: The reference.
         heard: The hypothesis.
         lang: Language code of both; empty if unknown.
+        classes: Also tell the class of each difference, for which dictionaries are loaded.
     """
     try:
         language = language_code(lang) if lang else None
@@ -45,8 +50,22 @@ def differences(said: str, heard: str, lang: str) -> list[Piece]:
         (edit.reference_index for edit in alignment),
         strict=True,
     )
-    spans = _class_spans(said, heard, language)
-    return list(_pieces(said, heard, list(places), spans))
+    spans = _class_spans(said, heard, language) if classes else []
+    return _spaced(list(_pieces(said, heard, list(places), spans)))
+
+
+def _spaced(pieces: list[Piece]) -> list[Piece]:
+    """Put a space to a missing word that would touch the words beside it, since its own spaces are missing too."""
+    spaced: list[Piece] = []
+    for number, (kind, text, name) in enumerate(pieces):
+        before = pieces[number - 1][1] if number else ""
+        after = pieces[number + 1] if number + 1 < len(pieces) else ("equal", "", "")
+        if kind == "delete" and after[0] != "insert":
+            left = " " if _ENDS.search(before) and _BEGINS.match(text) else ""
+            right = " " if _ENDS.search(text) and _BEGINS.match(after[1]) else ""
+            text = left + text + right  # noqa: PLW2901
+        spaced.append((kind, text, name))
+    return spaced
 
 
 def _pieces(

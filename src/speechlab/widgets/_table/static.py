@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab.audio import sound_preview
-from speechlab.display import Html, diff, element, join, table
+from speechlab.display import Html, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._table.columns import cell_value
 from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
-    from speechlab.widgets._table.columns import Column, Layout
+    from speechlab.widgets._table.columns import Column
+    from speechlab.widgets._table.differences import Piece
     from speechlab.widgets._table.rows import Rows
 
 _MAX_BYTES = 600_000
 _MAX_CLIP_BYTES = 60_000
-_MAX_COLUMNS = 8
-_PLAYER = "display:block;width:220px;max-width:100%;height:32px"
+_MAX_COLUMNS = 12
+_ROW = "display:flex;flex-wrap:wrap;gap:2px 14px;padding:6px 0;border-top:1px solid rgba(128,128,128,.32)"
+_SOUND = "flex:0 0 230px;min-height:32px"
+_TEXTS = "flex:1 1 300px;min-width:0;overflow-wrap:anywhere"
+_PLAYER = "display:block;width:100%;height:32px"
 _SOFT = "opacity:.74"
+_NAME = "opacity:.74;font-size:.88em"
 
 
 def static_table(rows: Rows, count: int) -> Html:
     """Return the first rows, with sound as long as it takes no more than half a megabyte.
+
+    A row is a line that breaks where there is no room, since a table in a narrow cell would be cut off.
 
     Args:
         rows: The table.
@@ -31,18 +38,20 @@ def static_table(rows: Rows, count: int) -> Html:
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = _MAX_BYTES
-    lines: list[list[object]] = []
+    lines = []
     for row in range(min(count, len(rows))):
         sound, taken = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
         room -= taken
-        lines.append([sound, *(_cell(rows, row, column) for column in shown)])
-    right = [1 + index for index, column in enumerate(shown) if column.kind == "number"]
+        lines.append(
+            element("div", element("div", sound, style=_SOUND), _texts(rows, row, shown), style=_ROW)
+        )
     facts = [f"{len(rows):,} rows"]
     if len(lines) < len(rows):
-        facts.append(f"the first {len(lines)} of them here")
-    facts.append("lossy previews (Opus)")
-    caption = join("", [element("strong", "Sounds"), element("span", " · ", " · ".join(facts), style=_SOFT)])
-    return table(["sound", *(column.title for column in shown)], lines, caption=caption, right=right)
+        facts.append(f"the first {len(lines)} of them here" if lines else "none of them here")
+    if lines:
+        facts.append("lossy previews (Opus)")
+    head = element("div", element("strong", "Sounds"), element("span", " · ", " · ".join(facts), style=_SOFT))
+    return element("div", head, *lines, style="font-size:13px;line-height:1.45;max-width:1100px")
 
 
 def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
@@ -56,20 +65,38 @@ def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     return element("audio", src=url, controls=True, preload="none", style=_PLAYER), len(url)
 
 
+def _texts(rows: Rows, row: int, columns: list[Column]) -> Html:
+    """The cells of a row: what is short in one line, and each text in a line of its own."""
+    short = [_named(rows, row, column) for column in columns if column.kind != "text"]
+    texts = [_named(rows, row, column) for column in columns if column.kind == "text"]
+    line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
+    below = [element("div", cell) for cell in texts if cell is not None]
+    return element("div", element("div", line) if line else None, *below, style=_TEXTS)
+
+
+def _named(rows: Rows, row: int, column: Column) -> Html | None:
+    cell = _cell(rows, row, column)
+    return None if cell is None else element("span", element("span", column.title, " ", style=_NAME), cell)
+
+
 def _cell(rows: Rows, row: int, column: Column) -> object:
-    layout: Layout = rows.layout
     value: Any = cell_value(rows.frame[column.name].iloc[row], column.kind)
     if value is None:
         return None
     if column.kind == "number":
         return f"{value:.{column.decimals}f}"
     lang = column.lang or rows.lang_of(row)
-    if column.compared and layout.reference:
-        said = cell_value(rows.frame[layout.by_title[layout.reference].name].iloc[row], "text")
-        if said is not None:
-            return _difference(differences(said, value, lang), lang)
+    said = rows.text(row, rows.layout.reference) if column.compared else None
+    if said is not None and column.title != rows.layout.reference:
+        return _difference(differences(said, value, lang, classes=False), lang)
     return element("span", value, lang=lang or None, dir="auto")
 
 
-def _difference(pieces: list[Any], lang: str) -> Html:
-    return diff([(kind, text, text) for kind, text, _ in pieces], lang=lang or None, separator="")
+def _difference(pieces: list[Piece], lang: str) -> Html:
+    steps: list[tuple[Literal["equal", "substitute", "delete", "insert"], str, str]] = []
+    for kind, text, _ in pieces:
+        if kind == "insert" and steps and steps[-1][0] == "delete":
+            steps[-1] = ("substitute", steps[-1][1], text)
+        else:
+            steps.append((kind, text, text))
+    return diff(steps, lang=lang or None, separator="")

@@ -331,7 +331,6 @@ class AudioTableView {
     this.showStatus();
   }
 
-  /** Columns where there is room for them, and else a card for each row. */
   fit() {
     const room = this.grid.clientWidth;
     if (!room) return;
@@ -340,16 +339,18 @@ class AudioTableView {
     const columns = this.shownColumns.map((column) => this.widthOf(column));
     const widths = [sound, ...columns, ...(this.editable ? [110] : [])];
     const least = widths.reduce((sum, width) => sum + width + 12, 4);
-    const narrow = room < Math.min(least, 640);
+    // columns, where they all have room; else what is short in a line below the texts; else the texts below each other
+    const form = room >= least ? "columns" : room >= 560 ? "lines" : "narrow";
     const shares = this.shownColumns.map((column, index) =>
       column.kind === "text" ? `minmax(${columns[index]}px, 3fr)` : `minmax(${columns[index]}px, .4fr)`,
     );
     if (this.editable) shares.push("minmax(110px, 1.2fr)");
     this.grid.style.setProperty("--sl-columns", [`${sound}px`, ...shares].join(" "));
-    this.grid.style.setProperty("--sl-least", narrow ? "0px" : `${least}px`);
-    if (narrow === this.wasNarrow) return;
-    this.wasNarrow = narrow;
-    this.root.classList.toggle("sl-narrow", narrow);
+    this.grid.style.setProperty("--sl-sound", `${sound}px`);
+    if (form === this.form) return;
+    this.form = form;
+    this.root.classList.toggle("sl-cards", form !== "columns");
+    this.root.classList.toggle("sl-narrow", form === "narrow");
     this.rows.remeasure();
   }
 
@@ -428,10 +429,8 @@ class AudioTableView {
       return;
     }
     pieces.forEach(([kind, piece, name], index) => {
-      const before = pieces[index - 1];
-      // a space where a missing word stands beside others, and a hair of it between two words of which one became the other
-      if (before?.[0] === "delete" && kind === "insert") words.append("\u200a");
-      else if (before && (kind === "delete" || before[0] === "delete") && /\w$/.test(before[1]) && /^\w/.test(piece)) words.append(" ");
+      // a hair of space between what was said and what was heard for it
+      if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
       const part = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
       if (name) part.title = name;
     });
@@ -455,6 +454,7 @@ class AudioTableView {
     const note = make(this.addCell(node, "note", "Note"), "input", "sl-noted");
     note.type = "text";
     note.dir = "auto";
+    note.placeholder = "note";
     note.setAttribute("aria-label", `Note on row ${row + 1}`);
     note.addEventListener("input", () => {
       clearTimeout(this.noteTimers.get(row));
