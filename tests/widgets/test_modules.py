@@ -54,3 +54,14 @@ def test_a_module_is_understood_by_another_engine_too(widget):
     )
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == ["function", "function"], done.stderr
+
+
+TSC = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / ".bin" / "tsc"
+
+
+@pytest.mark.skipif(not TSC.exists(), reason="needs TypeScript: npm ci --prefix tools/javascript")
+def test_the_types_of_the_modules_agree():
+    done = subprocess.run(
+        [str(TSC), "-p", str(TSC.parents[2])], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == ""

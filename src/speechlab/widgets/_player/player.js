@@ -229,8 +229,8 @@ function render({ model, el }) {
     if (range) ui.part.textContent = `Play ${clock(range[0])} – ${clock(range[1])}`;
     const heard = sound.playing ? segmentAt(position) : model.get("selected");
     [...ui.list.children].forEach((item, index) => {
-      item.firstChild.toggleAttribute("aria-current", index === heard);
-      if (index === heard) item.firstChild.setAttribute("aria-current", "true");
+      item.firstElementChild?.toggleAttribute("aria-current", index === heard);
+      if (index === heard) item.firstElementChild?.setAttribute("aria-current", "true");
     });
     if (sound.playing) {
       report(false);

@@ -41,7 +41,7 @@ _LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     """A column that is shown.
 
     Attributes:
@@ -81,11 +81,11 @@ class Layout:
     """
 
     audio: Any
-    columns: tuple[Column, ...]
+    columns: tuple[ShownColumn, ...]
     reference: str = ""
     language: Any = None
     lang: str = ""
-    by_title: Mapping[str, Column] = field(init=False)
+    by_title: Mapping[str, ShownColumn] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_title", {column.title: column for column in self.columns})
@@ -131,7 +131,7 @@ def layout_of(
 
 def _column(
     series: pd.Series[Any], name: Any, wanted: list[Any] | None, compared: list[Any] | None, *, text: bool
-) -> Column:
+) -> ShownColumn:
     title = str(name)
     kind, decimals = _kind(series)
     # a few sentences that many voices say are texts all the same
@@ -139,7 +139,7 @@ def _column(
         kind = "text"
     chosen = not _FOLDED.match(title) and not series.isna().all()
     named = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
-    return Column(
+    return ShownColumn(
         name,
         title,
         kind,
@@ -236,7 +236,7 @@ def _lang_of(name: Any) -> str:
         return ""
 
 
-def _reference(columns: list[Column], given: Any) -> str:
+def _reference(columns: list[ShownColumn], given: Any) -> str:
     texts = [column for column in columns if column.kind == "text"]
     if given is not None:
         return str(given)

@@ -12,7 +12,7 @@ from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
-    from speechlab.widgets._table.columns import Column
+    from speechlab.widgets._table.columns import ShownColumn
     from speechlab.widgets._table.differences import Piece
     from speechlab.widgets._table.rows import Rows
 
@@ -65,7 +65,7 @@ def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     return element("audio", src=url, controls=True, preload="none", style=_PLAYER), len(url)
 
 
-def _texts(rows: Rows, row: int, columns: list[Column]) -> Html:
+def _texts(rows: Rows, row: int, columns: list[ShownColumn]) -> Html:
     """The cells of a row: what is short in one line, and each text in a line of its own."""
     short = [_named(rows, row, column) for column in columns if column.kind != "text"]
     texts = [_named(rows, row, column) for column in columns if column.kind == "text"]
@@ -74,12 +74,12 @@ def _texts(rows: Rows, row: int, columns: list[Column]) -> Html:
     return element("div", element("div", line) if line else None, *below, style=_TEXTS)
 
 
-def _named(rows: Rows, row: int, column: Column) -> Html | None:
+def _named(rows: Rows, row: int, column: ShownColumn) -> Html | None:
     cell = _cell(rows, row, column)
     return None if cell is None else element("span", element("span", column.title, " ", style=_NAME), cell)
 
 
-def _cell(rows: Rows, row: int, column: Column) -> object:
+def _cell(rows: Rows, row: int, column: ShownColumn) -> object:
     value: Any = cell_value(rows.frame[column.name].iloc[row], column.kind)
     if value is None:
         return None

@@ -10,6 +10,16 @@
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 export class TableData {
+  /** @type {Column[]} */ columns;
+  /** @type {number} */ count;
+  /** @type {number} */ revision;
+  /** @type {number} */ loaded;
+  /** @type {Map<string, any[]>} */ cells;
+  /** @type {string[]} */ langs;
+  /** @type {Record<string, any[]>} */ noted;
+  /** @type {string[] | null} */ haystack;
+  /** Rows that are seen, in their order. @type {Int32Array} */ order;
+
   /** @param {any} model */
   constructor(model) {
     this.model = model;
@@ -17,19 +27,13 @@ export class TableData {
   }
 
   reset() {
-    /** @type {Column[]} */
     this.columns = this.model.get("columns");
-    /** @type {number} */
     this.count = this.model.get("count");
     this.revision = this.model.get("revision");
     this.loaded = 0;
-    /** @type {Map<string, any[]>} */
     this.cells = new Map();
-    /** @type {string[]} */
     this.langs = [];
-    /** @type {Record<string, any[]>} */
     this.noted = { mark: [], rating: [], note: [] };
-    /** @type {string[] | null} */
     this.haystack = null;
     this.order = new Int32Array(0);
   }

@@ -30,6 +30,13 @@ export function waveform(peaks) {
 }
 
 export class Listening {
+  /** @type {HTMLElement} */ toggle;
+  /** @type {HTMLElement} */ slider;
+  /** @type {HTMLElement} */ time;
+  /** @type {HTMLElement} */ caption;
+  /** @type {HTMLInputElement} */ onwards;
+  /** @type {{seconds: number, error: string} | undefined} */ outline;
+
   /**
    * @param {any} model
    * @param {{title: (row: number) => string, neighbour: (row: number, step: number) => number,
@@ -58,7 +65,7 @@ export class Listening {
     }
     this.audio.addEventListener("ended", () => {
       const next = this.table.neighbour(this.row, 1);
-      if (this.onwards?.checked && next >= 0) {
+      if (this.onwards.checked && next >= 0) {
         this.table.go(next);
         this.play(next);
       }
@@ -240,7 +247,7 @@ export class Listening {
 
   /** @param {{row: number, seconds: number, error: string}} message @param {Int8Array} peaks */
   draw(message, peaks) {
-    if (message.row !== this.row || !this.slider) return;
+    if (message.row !== this.row) return;
     this.outline = message;
     this.slider.replaceChildren();
     if (peaks.length) this.slider.append(waveform(peaks));
@@ -249,7 +256,7 @@ export class Listening {
 
   /** @param {PointerEvent} event */
   seekTo(event) {
-    if (event.button > 0 || !this.slider || this.row < 0) return;
+    if (event.button > 0 || this.row < 0) return;
     const box = this.slider.getBoundingClientRect();
     const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
     if (event.type === "pointerdown" && !this.sounds.has(this.row)) this.play(this.row, share * this.seconds);
@@ -288,7 +295,6 @@ export class Listening {
   }
 
   show() {
-    if (!this.slider || !this.toggle || !this.time || !this.caption) return;
     const label = this.playing ? "Pause" : "Play";
     if (this.toggle.title !== label) {
       this.toggle.title = label;
@@ -325,7 +331,7 @@ export class Listening {
     this.outline = undefined;
     this.asked.clear();
     this.previews.clear();
-    this.slider?.replaceChildren();
+    this.slider.replaceChildren();
     this.show();
   }
 }

@@ -7,6 +7,13 @@ const MAX_CATEGORIES = 16;
 const BINS = 32;
 
 export class Narrowing {
+  /** @type {HTMLInputElement} */ search;
+  /** @type {{button: HTMLElement, panel: HTMLElement}} */ filter;
+  /** @type {{button: HTMLElement, panel: HTMLElement}} */ layout;
+  /** @type {HTMLElement | undefined} */ marks;
+  /** @type {HTMLElement} */ clear;
+  /** @type {HTMLElement} */ status;
+
   /**
    * @param {import("./data.js").TableData} data
    * @param {{changed: () => void, laidOut: () => void, compare: (name: string) => void, reference: () => string,
@@ -30,7 +37,7 @@ export class Narrowing {
     this.search.addEventListener("input", () => {
       clearTimeout(timer);
       timer = window.setTimeout(() => {
-        this.view.search = this.search?.value ?? "";
+        this.view.search = this.search.value;
         this.table.changed();
       }, SEARCH_MS);
     });
@@ -70,7 +77,7 @@ export class Narrowing {
   /** Forgets what it knew of the table before. */
   reset() {
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
-    if (this.search) this.search.value = "";
+    this.search.value = "";
     this.marks?.setAttribute("aria-pressed", "false");
     this.fill();
   }
@@ -96,18 +103,16 @@ export class Narrowing {
     if (loaded < count) parts.push("still loading");
     if (marked) parts.push(`${marked.toLocaleString("en")} marked`);
     const said = parts.join(" · ");
-    if (this.status && this.status.textContent !== said) this.status.textContent = said;
-    if (this.clear) this.clear.hidden = !this.narrowed;
+    if (this.status.textContent !== said) this.status.textContent = said;
+    this.clear.hidden = !this.narrowed;
     const { categories, ranges } = this.view;
-    if (this.filter) {
-      const used = categories.size + ranges.size;
-      this.filter.button.textContent = used ? `Filter · ${used}` : "Filter";
-    }
+    const used = categories.size + ranges.size;
+    this.filter.button.textContent = used ? `Filter · ${used}` : "Filter";
   }
 
   fill() {
-    if (this.filter && !this.filter.panel.hidden) this.fillFilter(this.filter.panel);
-    if (this.layout && !this.layout.panel.hidden) this.fillLayout(this.layout.panel);
+    if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
+    if (!this.layout.panel.hidden) this.fillLayout(this.layout.panel);
   }
 
   /** @param {HTMLElement} panel */
@@ -220,7 +225,7 @@ class RangeFilter {
     this.bars = this.count(data.cells.get(column.name) ?? []);
     const most = Math.max(...this.bars, 1);
     this.nodes = this.bars.map((count) => {
-      const bar = make(/** @type {HTMLElement} */ (this.picture), "span", "sl-bar");
+      const bar = make(this.picture, "span", "sl-bar");
       // the root of a small count is still seen beside a large one
       bar.style.height = `${count ? Math.max(100 * Math.sqrt(count / most), 4) : 0}%`;
       return bar;
@@ -270,7 +275,7 @@ class RangeFilter {
 
   /** @param {[number, number]} range */
   set(range) {
-    this.range = range[0] <= range[1] ? range : [range[1], range[0]];
+    this.range = /** @type {[number, number]} */ (range[0] <= range[1] ? range : [range[1], range[0]]);
     // a click alone, without a way, is no range
     const all = this.range[0] === this.range[1] || (this.range[0] <= this.extent[0] && this.range[1] >= this.extent[1]);
     this.show();

@@ -1,6 +1,9 @@
 // A page of its own: the model that a kernel would stand behind answers from what the page holds.
 
-const held = JSON.parse(document.getElementById("data").textContent);
+/** @type {any} */
+// @ts-expect-error The module of the table stands before this one, with its default export under this name.
+const table = widget;
+const held = JSON.parse(document.getElementById("data")?.textContent ?? "");
 
 function bytesOf(text) {
   const characters = atob(text);
@@ -52,4 +55,4 @@ const model = {
   off: () => {},
   send: (message) => answers[message.type](message),
 };
-widget.render({ model, el: document.getElementById("table") });
+table.render({ model, el: document.getElementById("table") });

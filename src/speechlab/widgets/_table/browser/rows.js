@@ -5,6 +5,10 @@ import { make } from "../../_shared/dom.js";
 const AROUND = 4;
 
 export class VirtualRows {
+  /** @type {number} */ count;
+  /** @type {Float32Array} */ heights;
+  /** Where rows begin, and where the last one ends. @type {Float64Array} */ tops;
+
   /**
    * @param {HTMLElement} scroller What scrolls.
    * @param {(position: number) => HTMLElement} build Makes the row at a position.
@@ -35,7 +39,6 @@ export class VirtualRows {
     this.there.clear();
     this.count = count;
     this.heights = new Float32Array(count).fill(this.height);
-    this.measured = new Uint8Array(count);
     this.tops = new Float64Array(count + 1);
     this.stack();
   }
@@ -99,7 +102,6 @@ export class VirtualRows {
     for (const [position, row] of this.there) {
       const height = row.offsetHeight;
       if (!height) continue;
-      this.measured[position] = 1;
       if (Math.abs(height - this.heights[position]) < 0.5) continue;
       if (position < first) shift += height - this.heights[position];
       this.heights[position] = height;

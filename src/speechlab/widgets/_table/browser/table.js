@@ -19,6 +19,17 @@ const KEYS = [
 let tables = 0;
 
 class AudioTableView {
+  /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ grid;
+  /** @type {HTMLElement} */ header;
+  /** @type {HTMLElement} */ empty;
+  /** @type {Listening} */ listening;
+  /** @type {Narrowing} */ narrowing;
+  /** @type {VirtualRows} */ rows;
+  /** @type {ResizeObserver} */ sized;
+  /** @type {Record<string, (...values: any[]) => void>} */ heard;
+  /** @type {string} */ form;
+
   /** @param {any} model @param {HTMLElement} el */
   constructor(model, el) {
     this.model = model;
@@ -102,7 +113,7 @@ class AudioTableView {
   }
 
   dispose() {
-    for (const [name, listener] of Object.entries(this.heard ?? {})) this.model.off(name, listener);
+    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
     clearTimeout(this.askTimer);
     this.sized.disconnect();
     this.rows.dispose();
@@ -588,7 +599,7 @@ class AudioTableView {
       ArrowRight: () => listening.seek(listening.audio.currentTime + 1),
       m: () => this.note(row, "mark", !this.data.noted.mark[row]),
       n: () => this.rows.there.get(this.active)?.querySelector("input")?.focus(),
-      "/": () => this.narrowing.search?.focus(),
+      "/": () => this.narrowing.search.focus(),
       Escape: () => listening.audio.pause(),
     }[key];
   }
