@@ -28,6 +28,7 @@ SEGMENT_FIELDS = (
 
 _SESSION_ID_MAX_CHARS = 128
 _HOTWORDS_MAX = 1_000
+_LANGUAGES = frozenset(Language)
 _VAD = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
     mode.value: mode for mode in VadMode
 }
@@ -112,7 +113,7 @@ def _language(value: object) -> Language | None:
         return None
     if isinstance(value, str):
         code = value.replace("_", "-").partition("-")[0].lower()
-        if code in set(Language):
+        if code in _LANGUAGES:
             return Language(code)
     message = (
         f"language {str(value)[:20]!r} is not supported; it must be one of {', '.join(Language)}, or left out"

@@ -16,6 +16,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.contract._voices import Voice
 
+_FORMATS = frozenset(AudioFormat)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -75,7 +76,7 @@ class SpeechRequest(RequestModel):
             message = f"voice_id {request.voice_id[:60]!r} is not a UUID; take one from GET /tts/voices"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
         check_text(request.text, limit=text_limit)
-        return request.model_copy(update={"voice_id": voice_id})
+        return request if voice_id == request.voice_id else request.model_copy(update={"voice_id": voice_id})
 
     def body(self) -> dict[str, Any]:
         """Return the JSON body: required fields, and those options that were set."""
@@ -88,7 +89,7 @@ class SpeechRequest(RequestModel):
 
 
 def _check_format_name(value: object) -> None:
-    if value is None or not isinstance(value, str) or value in set(AudioFormat):
+    if value is None or not isinstance(value, str) or value in _FORMATS:
         return
     message = f"format {value[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
     raise InvalidRequestError(message, parameter="format", rule="2.2", code="unsupported_audio_format")

@@ -51,9 +51,7 @@ class TranslationRequest(RequestModel):
             InvalidRequestError: A field is missing or breaks its rule.
         """
         request = super().parse(fields)
-        if not request.text.strip():
-            raise _refused("text", "text is empty; it must hold something to translate")
-        _at_most("text", len(request.text), limits.translation_text_chars, "characters")
+        cls.check_text(request.text, limits=limits)
         for name in ("source_lang", "target_lang"):
             if not getattr(request, name).strip():
                 raise _refused(name, f"{name} is required, for example 'ja' or 'en'")
@@ -65,6 +63,17 @@ class TranslationRequest(RequestModel):
         if request.context is not None:
             _at_most("context", len(request.context), limits.translation_context_chars, "characters")
         return request
+
+    @staticmethod
+    def check_text(text: str, *, limits: Any = LIMITS) -> None:
+        """Refuse a text that cannot be translated.
+
+        Raises:
+            InvalidRequestError: It is empty, only white space, or too long.
+        """
+        if not text.strip():
+            raise _refused("text", "text is empty; it must hold something to translate")
+        _at_most("text", len(text), limits.translation_text_chars, "characters")
 
     @classmethod
     def from_form(cls, pairs: Iterable[tuple[str, str]], *, limits: Any = LIMITS) -> Self:
