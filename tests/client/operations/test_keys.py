@@ -176,3 +176,28 @@ def test_an_operation_is_performed_as_the_method_would(lab, http, wav):
     assert lab.with_raw_response.perform(Transcribe(wav)).parse().text == lab.transcribe(wav).text == "あ"
     with pytest.raises(InvalidRequestError, match="empty"):
         lab.perform(Translate(" ", **LANGUAGES))
+
+
+def test_words_that_can_be_read_once_are_not_lost(wav):
+    terms = ["a", "b"]
+    translate = Translate("x", keywords=iter(terms), **LANGUAGES)
+    assert translate.key(SERVICE) == Translate("x", keywords=terms, **LANGUAGES).key(SERVICE)
+    assert translate.request.keywords == ("a", "b")
+    transcribe = Transcribe(wav, hotwords=iter(terms))
+    assert transcribe.key(SERVICE) == Transcribe(wav, hotwords=terms).key(SERVICE)
+    assert transcribe.options.hotwords == terms
+
+
+@pytest.mark.parametrize("text", [None, 5, "", " ", "a" * 10_001, "\ud83d"], ids=repr)
+def test_a_text_alone_is_checked_as_with_its_options(text):
+    for whole in (
+        Synthesize(text, voice="00000000-0000-0000-0000-000000000000"),
+        Translate(text, **LANGUAGES),
+    ):
+        with pytest.raises(InvalidRequestError) as together:
+            _ = whole.parameters
+        with pytest.raises(InvalidRequestError) as alone:
+            _ = whole.content
+        assert alone.value.parameter == together.value.parameter == "text"
+        if isinstance(text, str):
+            assert str(alone.value) == str(together.value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import orjson
 
-from speechlab._arguments import plain_number
+from speechlab._arguments import check_text, plain_number
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError
@@ -41,7 +41,8 @@ class Operation(ABC, Generic[R]):
     """A call to be made, independent of any client or service.
 
     Subclasses are frozen dataclasses whose fields are the arguments as the user gave them. Nothing is checked when
-    one is made; asking for ``request``, ``parameters`` or ``call`` checks, once.
+    one is made; asking for ``request``, ``parameters`` or ``call`` checks. What is quickly made again is not held,
+    so that a long table of operations takes little more than its arguments.
 
     Attributes:
         name: Its name in keys, events and the store.
@@ -49,6 +50,7 @@ class Operation(ABC, Generic[R]):
         effort: Bytes to be read, hashed or encoded before sending; where they are many, a thread does it.
     """
 
+    __slots__ = ()
     name: ClassVar[str]
     stream: ClassVar[bool] = False
     effort: int = 0
@@ -60,6 +62,18 @@ class Operation(ABC, Generic[R]):
 
         Raises:
             InvalidRequestError: An argument breaks a rule of the contract.
+            OSError: A recording cannot be read.
+        """
+
+    @property
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """The parameters that are worked on, checked by themselves; the others are the options.
+
+        Operations with the same options, of which one is known to be allowed, need not have them checked again.
+
+        Raises:
+            InvalidRequestError: It breaks a rule of the contract.
             OSError: A recording cannot be read.
         """
 
@@ -152,15 +166,45 @@ def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequestError: A text holds half of a surrogate pair, as damaged files and cut strings do.
     """
-    plain = {name: plain_number(value) for name, value in fields.items()}
-    for name, value in plain.items():
-        for text in value if isinstance(value, (list, tuple)) else [value]:
-            try:
-                _ = text.encode() if isinstance(text, str) else b""
-            except UnicodeEncodeError as error:
-                message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
-                raise InvalidRequestError(message, parameter=name, rule="2") from None
+    plain = dict(fields)
+    for name, value in fields.items():
+        if isinstance(value, str):
+            _check_encodable(name, value)
+        elif isinstance(value, (list, tuple)):
+            for term in value:
+                _check_encodable(name, term)
+        elif value is not None:
+            plain[name] = plain_number(value)
     return plain
+
+
+def _check_encodable(name: str, text: object) -> None:
+    try:
+        _ = text.encode() if isinstance(text, str) else b""
+    except UnicodeEncodeError as error:
+        message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
+        raise InvalidRequestError(message, parameter=name, rule="2") from None
+
+
+def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
+    """The content of an operation over a text.
+
+    Args:
+        text: The text.
+        check: Refuses one that breaks a rule of the contract.
+
+    Raises:
+        InvalidRequestError: It breaks one, is no text, or cannot be written as UTF-8.
+    """
+    check_text(text)
+    _check_encodable("text", text)
+    check(text)
+    return {"text": text}
+
+
+def read_once(value: object) -> bool:
+    """Whether a second reading would find nothing, as of a generator."""
+    return hasattr(value, "__next__")
 
 
 def words(name: str, value: object, *, rule: str) -> list[Any]:
@@ -176,6 +220,8 @@ def words(name: str, value: object, *, rule: str) -> list[Any]:
     """
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
+    if isinstance(value, (list, tuple)):
+        return list(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
         return list(value)
     message = f"{name} is a {type(value).__name__}; give a list of texts"

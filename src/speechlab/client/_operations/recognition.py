@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.operation import Operation, sendable, timeouts, words
+from speechlab.client._operations.operation import Operation, read_once, sendable, timeouts, words
 from speechlab.client._operations.recording import (
     AudioInput,
     Recording,
@@ -141,6 +141,10 @@ class Transcribe(Operation[Transcript]):
     repetition_penalty: float | None = None
     session_id: str | None = None
 
+    def __post_init__(self) -> None:
+        if read_once(self.hotwords):
+            object.__setattr__(self, "hotwords", list(self.hotwords or ()))
+
     @cached_property
     def recording(self) -> Recording:
         """The recording, known by its size and kind; opened for each reading.
@@ -152,24 +156,31 @@ class Transcribe(Operation[Transcript]):
         return read_recording(self.audio)
 
     @cached_property
+    def _digest(self) -> str:
+        return digest_of(self.recording)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {"audio": self._digest}
+
+    @property
     def options(self) -> RecognitionRequest:
         """The checked request; short bytes stand for the recording, which is encoded while it is sent.
 
         Raises:
             InvalidRequestError: An option breaks a rule of the contract.
         """
-        given = {name: getattr(self, name) for name in _OPTIONS}
+        given = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
         if self.hotwords is not None:
             given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
             del given["vad"]  # what is the default anyway is not sent
         return RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
 
-    @cached_property
+    @property
     def parameters(self) -> dict[str, Any]:
-        recording = self.recording
-        asked = self.options.model_dump(mode="json", exclude={"audio", "session_id"})
-        return {**asked, "audio": digest_of(recording)}
+        content = self.content
+        return {**self.options.model_dump(mode="json", exclude={"audio", "session_id"}), **content}
 
     @property
     def effort(self) -> int:  # type: ignore[override]

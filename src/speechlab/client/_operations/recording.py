@@ -40,7 +40,7 @@ _SLOWEST_BYTES_PER_S = 4_000
 _DATA = bytes | bytearray | memoryview
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recording:
     """A recording that can be read again and again.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab.audio import AudioClip, clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, json_body
-from speechlab.client._operations.operation import Operation, sendable, timeouts
+from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts
 from speechlab.contract import (
     CONTENT_TYPES,
     DEFAULT_SAMPLE_RATE,
@@ -18,6 +17,7 @@ from speechlab.contract import (
     SpeechRequest,
     Voice,
     VoiceRules,
+    check_text,
 )
 from speechlab.errors import AudioError, ContractError
 from speechlab.text import languages_in
@@ -123,7 +123,7 @@ class ExpectedSpeech:
         raise ContractError(message)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class SpeechOptions:
     """Options of speech, the same for texts spoken whole, streamed and in a realtime session.
 
@@ -152,10 +152,14 @@ class SpeechOptions:
         Raises:
             InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
         """
-        given = {name: getattr(self, name) for name in _OPTIONS}
-        voice = given.pop("voice")
-        known = voice if isinstance(voice, Voice) else None
-        given |= {"voice_id": voice if known is None else known.id, "text": text}
+        known = self.voice if isinstance(self.voice, Voice) else None
+        given = {
+            "voice_id": self.voice if known is None else known.id,
+            "text": text,
+            "format": self.format,
+            "sample_rate": self.sample_rate,
+            "temperature": self.temperature,
+        }
         request = SpeechRequest.parse({**sendable(given), "stream": stream})
         rate = request.sample_rate or DEFAULT_SAMPLE_RATE
         if known is not None and known.formats:
@@ -164,10 +168,7 @@ class SpeechOptions:
         return request, rate
 
 
-_OPTIONS = tuple(option.name for option in fields(SpeechOptions))
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Synthesize(SpeechOptions, Operation[SpeechClip]):
     """Speak a text (section 4.1 of the contract).
 
@@ -178,16 +179,20 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     name = "synthesize"
     text: str = field(kw_only=False)
 
-    @cached_property
+    @property
     def _checked(self) -> tuple[SpeechRequest, int]:
         return self.checked(self.text, stream=self.stream)
 
-    @cached_property
+    @property
     def parameters(self) -> dict[str, Any]:
         request, rate = self._checked
         # What was not given is left out, so that keys outlive new fields; the temperature was kept before this rule.
         asked = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
         return {**asked, "sample_rate": rate, "temperature": request.temperature}
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return text_content(self.text, check_text)
 
     @property
     def expected(self) -> ExpectedSpeech:
@@ -221,7 +226,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         }
 
     def files(self, result: SpeechClip) -> dict[str, tuple[bytes, str]]:
-        return {"audio": (result.encoded, f".{self.parameters['format']}")}
+        return {"audio": (result.encoded, f".{AudioFormat(self.format)}")}
 
     def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
         kind = CONTENT_TYPES[AudioFormat(stored.request["format"])]
@@ -232,6 +237,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 class StreamSpeech(Synthesize):
     """Speak a text, and give the audio as it is made."""
 
+    __slots__ = ()
     name = "stream_speech"
     stream = True
 

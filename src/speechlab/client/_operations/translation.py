@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, form_body
-from speechlab.client._operations.operation import Operation, sendable, timeouts, words
+from speechlab.client._operations.operation import (
+    Operation,
+    read_once,
+    sendable,
+    text_content,
+    timeouts,
+    words,
+)
 from speechlab.contract import (
     TRANSLATION_PATH,
     Balance,
@@ -118,7 +124,7 @@ def read_chunk(value: object) -> TranslationChunk:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Translate(Operation[Translation]):
     """Translate a text (section 4.5 of the contract).
 
@@ -140,25 +146,40 @@ class Translate(Operation[Translation]):
     context: str | None = None
     model: str | None = None
 
-    @cached_property
+    def __post_init__(self) -> None:
+        if read_once(self.keywords):
+            object.__setattr__(self, "keywords", tuple(self.keywords))
+
+    @property
     def request(self) -> TranslationRequest:
         """The checked request.
 
         Raises:
             InvalidRequestError: A field breaks its rule.
         """
-        given = {name: getattr(self, name) for name in _FIELDS}
-        given["keywords"] = tuple(words("keywords", self.keywords, rule="2.5"))
+        given = {
+            "text": self.text,
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+            "keywords": tuple(words("keywords", self.keywords, rule="2.5")),
+            "context": self.context,
+            "model": self.model,
+        }
         return TranslationRequest.parse({**sendable(given), "stream": self.stream})
 
-    @cached_property
+    @property
     def parameters(self) -> dict[str, Any]:
         return self.request.model_dump(mode="json", exclude={"stream"})
 
+    @property
+    def content(self) -> dict[str, Any]:
+        return text_content(self.text, TranslationRequest.check_text)
+
     def call(self, timeout: float | None) -> HttpCall:
-        limits = timeouts(timeout, _S_PER_CHAR * len(self.request.text), stream=self.stream)
+        request = self.request
+        limits = timeouts(timeout, _S_PER_CHAR * len(request.text), stream=self.stream)
         accept = "text/event-stream" if self.stream else "application/json"
-        body = form_body(self.request.form())
+        body = form_body(request.form())
         return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
 
     def read(self, reply: RawResponse) -> Translation:
@@ -209,11 +230,9 @@ class Translate(Operation[Translation]):
         return {**body, "usage": {**usage, "total_tokens": sum(usage.values())}} if usage else body
 
 
-_FIELDS = tuple(one.name for one in fields(Translate))
-
-
 class StreamTranslation(Translate):
     """Translate a text, and give the translation as it is made."""
 
+    __slots__ = ()
     name = "stream_translation"
     stream = True

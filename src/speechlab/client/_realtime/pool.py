@@ -74,7 +74,7 @@ class AsyncRealtimePool(AsyncClosable):
             APIConnectionError: No answer came.
         """
         options = request.options
-        voice, audio_format, *others = vars(options).values()
+        voice, audio_format, *others = (getattr(options, one.name) for one in fields(options))
         key = (getattr(voice, "id", voice), str(audio_format), *others)
         async with self._places:
             if self._closed:
