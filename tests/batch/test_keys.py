@@ -10,7 +10,7 @@ import pytest
 
 from speechlab import batch
 from speechlab.audio import AudioClip
-from speechlab.client import Synthesize, Transcribe
+from speechlab.client import Synthesize, Transcribe, Translate
 from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest, Voice
 from speechlab.errors import InvalidRequestError
 from support.plans import CHANGES, MADE, SEGMENTS, VOICES, key_of, planning
@@ -104,3 +104,39 @@ def test_a_recording_has_one_key_however_it_is_given(lab, tmp_path):
     cells = pd.Series([clip, data, path, str(path)], dtype=object)
     rows = batch.plan_transcription(pd.DataFrame({"audio": cells}), lab).rows
     assert set(rows) == {Transcribe(clip).key("service/1")}
+
+
+def test_rows_that_share_options_are_each_checked_for_their_own(lab):
+    voice = Voice.parse(VOICES[0])
+    cells = [1, True, 1.0, "1", None, 1]
+    texts = ["hello", "hello", "again", "hello", "hello", " "]
+    frame = pd.DataFrame({"text": texts, "mine": pd.Series(cells, dtype=object)})
+    one, word, float_one, text, none, empty = batch.plan_synthesis(
+        frame, lab, voice=voice, temperature="mine"
+    ).rows
+    assert one == Synthesize("hello", voice=voice, format="flac", temperature=1).key("service/1")
+    assert float_one == Synthesize("again", voice=voice, format="flac", temperature=1).key("service/1")
+    assert none == Synthesize("hello", voice=voice, format="flac").key("service/1")
+    assert [error.parameter for error in (word, text, empty)] == ["temperature", "temperature", "text"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [(["hello", " "], "empty"), (["hello", "a" * 10_001], "at most"), (["hello", "\ud83d"], "surrogate")],
+)
+def test_a_text_is_refused_however_many_were_allowed(lab, texts, what):
+    frame = pd.DataFrame({"text": pd.Series(texts, dtype=object)})
+    first, second = batch.plan_translation(frame, lab, source_lang="en", target_lang="ja").rows
+    assert first == Translate("hello", source_lang="en", target_lang="ja").key("service/1")
+    with pytest.raises(InvalidRequestError, match=what) as whole:
+        Translate(texts[1], source_lang="en", target_lang="ja").key("service/1")
+    assert str(second) == str(whole.value)
+
+
+def test_many_combinations_of_options_are_not_kept_for_ever(lab):
+    count = 2_500
+    frame = pd.DataFrame({"text": "hello", "context": [f"number {n}" for n in range(count)]})
+    plan = batch.plan_translation(frame, lab, context="context", source_lang="en", target_lang="ja")
+    assert len(set(plan.rows)) == count
+    last = Translate("hello", source_lang="en", target_lang="ja", context=f"number {count - 1}")
+    assert plan.rows[-1] == last.key("service/1")

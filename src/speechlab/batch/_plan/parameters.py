@@ -109,8 +109,11 @@ class Parameters:
         Raises:
             InvalidRequestError: A cell is empty where there must be something, or holds no text where it must.
         """
-        cells = {name: _cell(name, row[at], at) for name, at in self.columns.items()}
-        return {**self._given, **{name: value for name, value in cells.items() if value is not None}}
+        given = dict(self._given)
+        for name, at in self.columns.items():
+            if (value := _cell(name, row[at], at)) is not None:
+                given[name] = value
+        return given
 
     @cached_property
     def _given(self) -> dict[str, Any]:

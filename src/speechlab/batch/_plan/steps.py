@@ -21,7 +21,7 @@ from speechlab.batch._plan.parameters import (
 )
 from speechlab.batch._plan.recordings import is_path, recording_of, seconds_of
 from speechlab.client import Synthesize, Transcribe, Translate
-from speechlab.contract import AudioFormat, VadMode, Voice
+from speechlab.contract import AudioFormat, VadMode, Voice, request_key
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
+_MAX_ALLOWED = 1_000
+"""Combinations of options that are remembered as allowed."""
 _NUMBER = re.compile(r"\b(int|float)\b")
 
 
@@ -52,16 +54,19 @@ class PlannedCall:
     Attributes:
         key: Key of the result.
         operation: What is asked; a recording is named by its path, and not held.
-        parameters: All that can change the result; kept with it.
         characters: Length of the text, in code points.
         audio_s: Length of the recording in seconds, as far as its header tells.
     """
 
     key: str
     operation: Operation[Any] = field(repr=False)
-    parameters: dict[str, Any]
     characters: int = 0
     audio_s: float = 0.0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All that can change the result."""
+        return self.operation.parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class CallResult:
     """The result of a call, as the store keeps it.
 
     Attributes:
+        request: All that could change them; kept with them.
         response: Values for the store.
         timing: How the call went.
         files: By role: bytes, and the suffix of their file.
@@ -76,6 +82,7 @@ class CallResult:
         tokens: Tokens read and written.
     """
 
+    request: dict[str, Any]
     response: dict[str, Any]
     timing: Timing
     files: dict[str, tuple[bytes, str]]
@@ -127,6 +134,7 @@ class RowStep(ABC):
         self._column = _column(values.pop(self.works_on), self.works_on)
         self._repeat = int(values.pop("repeat"))
         self._parameters = read_parameters(values, have)
+        self._allowed: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())
         types = types_of(self.parameters)
         texts = (at for name, at in self._parameters.columns.items() if not _NUMBER.search(types[name]))
@@ -145,16 +153,32 @@ class RowStep(ABC):
         Raises:
             SpeechLabError: The row cannot be asked.
         """
-        return self._call(row[self._column], self._parameters.of(row))
+        given = self._parameters.of(row)
+        options = repr([given.get(name) for name in self._parameters.columns])
+        return self._call(row[self._column], given, options)
 
     @abstractmethod
-    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
-        """The call for a text or recording with these parameters."""
+    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
+        """The call for a text or recording.
 
-    def _planned(self, operation: Operation[Any], **amounts: Any) -> PlannedCall:
-        """The call for an operation, which is checked by asking for its key."""
-        key = operation.key(self._service, self._repeat)
-        return PlannedCall(key, operation, operation.parameters, **amounts)
+        Args:
+            cell: The text or recording.
+            given: The parameters of the row.
+            options: Those from columns as a text, the same for rows that have them in common.
+        """
+
+    def _key(self, operation: Operation[Any], options: str) -> str:
+        """The key of an operation, which is checked by this; options that rows have in common are checked once."""
+        allowed = self._allowed.get(options)
+        if allowed is None:
+            if len(self._allowed) >= _MAX_ALLOWED:
+                self._allowed.clear()
+            allowed = self._allowed[options] = operation.parameters
+        parameters = {**allowed, **operation.content}
+        return request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_allowed": {}}  # workers plan nothing
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call.
@@ -165,7 +189,8 @@ class RowStep(ABC):
         operation = await self._ready(call)
         result = await lab.perform(operation)
         amounts = self._amounts(call, result)
-        return CallResult(operation.kept(result), result.timing, operation.files(result), **amounts)
+        kept, files = operation.kept(result), operation.files(result)
+        return CallResult(operation.parameters, kept, result.timing, files, **amounts)
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
         """The operation of a call, ready to be sent."""
@@ -218,11 +243,11 @@ class SynthesisStep(RowStep):
             self._find(same.pop("voice"), for_all=True)
         _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
 
-    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
         text = text_cell(cell, self._column)
         voice = self._find(given.pop("voice"))
         operation = self._operation(text, voice, **{"format": "flac", **given})
-        return self._planned(operation, characters=len(text))
+        return PlannedCall(self._key(operation, options), operation, characters=len(text))
 
     @staticmethod
     def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
@@ -242,15 +267,15 @@ class SynthesisStep(RowStep):
             message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
             raise InvalidRequestError(message, parameter="voice")
         assert self._voices is not None
-        shown = no_column(self._have, value)
         if for_all and value == "voice":  # a column was meant, whatever a description may say
-            raise InvalidRequestError(shown, parameter="voice")
+            raise InvalidRequestError(no_column(self._have, value), parameter="voice")
         try:
             return self._voices[value]
         except InvalidRequestError as error:
             if not for_all:
                 raise
-            raise InvalidRequestError(f"{shown}; and {error}", parameter="voice") from None
+            message = f"{no_column(self._have, value)}; and {error}"
+            raise InvalidRequestError(message, parameter="voice") from None
 
     @staticmethod
     def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004
@@ -285,27 +310,27 @@ class TranscriptionStep(RowStep):
         for options in ({**same, "vad": VadMode.SEGMENTS}, same):
             _ = Transcribe(b"", **options).options
 
-    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
         audio = recording_of(cell, self._column)
-        call = self._planned(Transcribe(audio, **given), audio_s=seconds_of(audio))
-        if isinstance(cell, bytes):
-            return call
-        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
-        return replace(call, operation=Transcribe(cell, **given))
+        operation = Transcribe(audio, **given)
+        key = self._key(operation, options)
+        if not isinstance(cell, bytes):
+            # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
+            operation = Transcribe(cell, **given)
+        return PlannedCall(key, operation, audio_s=seconds_of(audio))
 
     async def _ready(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
-        if not is_path(operation.audio):
+        if isinstance(operation.audio, bytes):
             return operation
-        return await asyncio.to_thread(self._read_again, operation, operation.audio, call)
+        return await asyncio.to_thread(self._read_again, operation, call)
 
-    def _read_again(
-        self, operation: Transcribe, path: str | os.PathLike[str], call: PlannedCall
-    ) -> Transcribe:
-        again = replace(operation, audio=recording_of(path, self._column))
-        if again.parameters != call.parameters:
-            message = f"{os.fspath(path)} was changed since the batch was planned; plan it again"
-            raise AudioDecodeError(message)
+    def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
+        audio = operation.audio
+        again = replace(operation, audio=recording_of(audio, self._column))
+        if again.key(self._service, self._repeat) != call.key:
+            name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
+            raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
         return again
 
     @staticmethod
@@ -345,9 +370,10 @@ class TranslationStep(RowStep):
     def _check(self, same: dict[str, Any]) -> None:
         _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
 
-    def _call(self, cell: Any, given: dict[str, Any]) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
         text = text_cell(cell, self._column)
-        return self._planned(Translate(text, **given), characters=len(text))
+        operation = Translate(text, **given)
+        return PlannedCall(self._key(operation, options), operation, characters=len(text))
 
     @staticmethod
     def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004

@@ -65,7 +65,7 @@ class Writer:
                     self._store.put(
                         call.key,
                         operation=self._operation,
-                        request=call.parameters,
+                        request=result.request,
                         response=result.response,
                         files=result.files,
                         attempt=attempt,
