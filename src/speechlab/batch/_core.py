@@ -23,7 +23,7 @@ from speechlab.batch._run.progress import Display
 from speechlab.batch._run.window import lend_places
 from speechlab.batch._table.assemble import join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
-from speechlab.client import AsyncClient, Client, begin, remember_service, replaying_from, telling
+from speechlab.client import AsyncClient, Client, begin, remember_service, replaying_from, with_listener
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ async def _perform(execution: Execution, lab: AsyncClient) -> None:
             async with workers(options["executor"], step, lab, options) as send:
                 await execution.run(store, send)
             return
-        told = telling(lab, lend_places)
+        told = with_listener(lab, lend_places)
         await execution.run(store, paced(lambda call: step.send(call, told), options["rate"]))
 
 

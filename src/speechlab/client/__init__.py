@@ -88,10 +88,7 @@ __all__ = [
     "remember_key",
     "remember_service",
     "replaying_from",
-    "telling",
     "with_listener",
 ]
-
-telling = with_listener  # its name before; batch still uses it
 
 name_after(__name__, globals(), __all__)

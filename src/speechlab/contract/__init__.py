@@ -37,7 +37,7 @@ from speechlab.contract._formats import (
 )
 from speechlab.contract._keys import (
     CONTRACT_VERSION,
-    Operation,
+    OperationName,
     audio_digest,
     request_key,
 )
@@ -182,7 +182,7 @@ __all__ = [
     "HandshakeCode",
     "Language",
     "Limits",
-    "Operation",
+    "OperationName",
     "RealtimeCode",
     "RealtimeProtocol",
     "RecognitionReply",

@@ -10,7 +10,7 @@ import orjson
 CONTRACT_VERSION = "1"
 """Goes up when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
 
-Operation = Literal["synthesize", "transcribe", "translate"]
+OperationName = Literal["synthesize", "transcribe", "translate"]
 
 
 def audio_digest(data: bytes) -> str:
@@ -18,7 +18,9 @@ def audio_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def request_key(operation: Operation, parameters: dict[str, Any], *, service: str, repeat: int = 0) -> str:
+def request_key(
+    operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
+) -> str:
     """Return the key of a request: a SHA-256 in hexadecimal.
 
     Args:

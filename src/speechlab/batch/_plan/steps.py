@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Translation,
         VoiceCatalogue,
     )
-    from speechlab.contract import Operation as OperationName
+    from speechlab.contract import OperationName
     from speechlab.store import Stored
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}

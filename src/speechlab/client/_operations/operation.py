@@ -23,7 +23,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from speechlab.contract import Operation as OperationName
+    from speechlab.contract import OperationName
     from speechlab.store import Stored
 
 P = ParamSpec("P")
