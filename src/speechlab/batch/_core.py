@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.plan import Plan
+    from speechlab.batch._plan.rows import RowStep
     from speechlab.batch._plan.source import Table
-    from speechlab.batch._plan.steps import RowStep
     from speechlab.client import VoiceCatalogue
 
 P = ParamSpec("P")

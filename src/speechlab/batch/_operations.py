@@ -15,7 +15,7 @@ from speechlab.batch._arguments import (
     face_of,
 )
 from speechlab.batch._core import make_table, plan_table, run_awaiting, run_blocking, run_plan
-from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.rows import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
 
 if TYPE_CHECKING:

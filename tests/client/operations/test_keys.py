@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import speechlab as sl
 from speechlab.client import Client, Synthesize, Transcribe, Translate
-from speechlab.contract import AudioFormat, Language, VadMode, Voice, audio_digest, request_key
+from speechlab.contract import (
+    AudioFormat,
+    Language,
+    SessionSettings,
+    SpeechRequest,
+    VadMode,
+    Voice,
+    audio_digest,
+    request_key,
+)
 from speechlab.errors import InvalidRequestError
 
 SERVICE = "service-1"
@@ -201,3 +212,21 @@ def test_a_text_alone_is_checked_as_with_its_options(text):
         assert alone.value.parameter == together.value.parameter == "text"
         if isinstance(text, str):
             assert str(alone.value) == str(together.value)
+
+
+@pytest.mark.parametrize("wire", [SpeechRequest, SessionSettings])
+def test_what_can_be_asked_of_a_voice_is_a_field_wherever_it_goes(wire):
+    # models ignore what they do not know, so an option that is missing here would be dropped without a word
+    options = {name.replace("voice", "voice_id") for name in inspect.signature(Synthesize).parameters} - {
+        "text"
+    }
+    assert options <= set(wire.model_fields)
+
+
+def test_a_batch_takes_every_parameter_of_the_operations():
+    for operation, batch in (
+        (Synthesize, sl.batch.synthesize),
+        (Transcribe, sl.batch.transcribe),
+        (Translate, sl.batch.translate),
+    ):
+        assert set(inspect.signature(operation).parameters) <= set(inspect.signature(batch).parameters)

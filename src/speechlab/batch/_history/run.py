@@ -13,7 +13,7 @@ from speechlab._files import whole_file
 from speechlab.batch._history.verify import Verification, verify
 from speechlab.batch._keeping import opened, opened_if_there
 from speechlab.batch._plan.columns import make_column
-from speechlab.batch._plan.steps import STEPS
+from speechlab.batch._plan.rows import STEPS
 from speechlab.batch._table.assemble import join_frames
 from speechlab.batch._table.export import common_schema, fitted
 from speechlab.batch._table.record import RUN_ATTRIBUTE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._plan.steps import STEPS
+from speechlab.batch._plan.rows import STEPS
 from speechlab.store import PART_SUFFIX
 
 if TYPE_CHECKING:

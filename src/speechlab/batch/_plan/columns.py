@@ -9,7 +9,7 @@ from speechlab._arguments import is_missing
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._plan.steps import RowStep
+    from speechlab.batch._plan.rows import RowStep
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """How a row can end: asked now; known before; failed; failed before and not asked again; not asked, for the run

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from speechlab.batch._plan.rows import PlannedCall, RowStep
     from speechlab.batch._plan.source import TableSource
-    from speechlab.batch._plan.steps import PlannedCall, RowStep
     from speechlab.store import Stored
 
 

@@ -23,7 +23,7 @@ from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.batch._plan.steps import CallResult, PlannedCall, RowStep
+    from speechlab.batch._plan.rows import CallResult, PlannedCall, RowStep
     from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Send
     from speechlab.client import AsyncClient

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from speechlab.batch._plan.steps import CallResult, PlannedCall
+    from speechlab.batch._plan.rows import CallResult, PlannedCall
     from speechlab.batch._run.window import Send
 
 

@@ -11,7 +11,7 @@ from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.steps import PlannedCall
+    from speechlab.batch._plan.rows import PlannedCall
 
 _FEW = 20
 """Calls before which a share of errors means nothing."""

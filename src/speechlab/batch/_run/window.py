@@ -16,7 +16,7 @@ from speechlab.store import Attempt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from speechlab.batch._plan.steps import CallResult, PlannedCall
+    from speechlab.batch._plan.rows import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
     from speechlab.client import CallEvent

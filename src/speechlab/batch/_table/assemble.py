@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.batch._plan.plan import Chunk, Plan
-    from speechlab.batch._plan.steps import RowStep
+    from speechlab.batch._plan.rows import RowStep
     from speechlab.store import Store
 
 

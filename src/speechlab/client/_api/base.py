@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._events import CallTotals, RunningTotals
-from speechlab.client._memory.memory import Memory
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
 from speechlab.client._settings.settings import changed
+from speechlab.client._store.memory import Memory
 from speechlab.client._transport.sender import ConnectionPool, Sender
 from speechlab.errors import ConfigurationError
 

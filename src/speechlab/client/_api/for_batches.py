@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
-from speechlab.client._memory.memory import Memory
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import open_store
+from speechlab.client._store.memory import Memory
 
 if TYPE_CHECKING:
     import os

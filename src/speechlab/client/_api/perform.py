@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import orjson
 
 from speechlab.client._api.base import ClientBase
-from speechlab.client._memory.memory import StoredCall
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent
+from speechlab.client._store.memory import StoredCall
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import InvalidRequestError, NotFoundError
 

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._memory.memory import Memory, StoredCall, timing_from
-from speechlab.client._memory.tape import wait_until
 from speechlab.client._realtime.synthesis import Synthesis
+from speechlab.client._store.memory import Memory, StoredCall, timing_from
+from speechlab.client._store.tape import wait_until
 from speechlab.contract import SessionInfo
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ class RealtimeTape:
     async def _call(self, operation: str, config: RealtimeConfig, **more: Any) -> StoredCall | None:
         if self._memory is None:
             return None
-        asked = config.settings.model_dump(mode="json")
-        asked["sample_rate"] = config.sample_rate
-        return StoredCall(self._memory, operation, {**asked, **more}, await self._identity())
+        # As for texts spoken over HTTP: what was not given is left out, but for the temperature.
+        asked = config.settings.model_dump(mode="json", exclude_none=True)
+        asked |= {"sample_rate": config.sample_rate, "temperature": config.settings.temperature}
+        return StoredCall(self._memory, operation, asked | more, await self._identity())
 
     async def session(self, config: RealtimeConfig) -> SessionInfo | None:
         """The kept description of a session with these settings; None if one has to be opened.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
-from speechlab.client._memory.tape import Tape, TapedBody
+from speechlab.client._store.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
 from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.errors import ConfigurationError
@@ -22,9 +22,9 @@ from speechlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from speechlab.client._memory.memory import StoredCall
-    from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.operation import Operation
+    from speechlab.client._store.memory import StoredCall
+    from speechlab.client._store.tape import StreamBody
     from speechlab.client._transport.sender import ReplyStream, Sender
 
     StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]

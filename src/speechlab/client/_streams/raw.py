@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from speechlab.client._events import Timing
-    from speechlab.client._memory.tape import StreamBody
+    from speechlab.client._store.tape import StreamBody
     from speechlab.client._streams.base import Stream
 
 S = TypeVar("S")

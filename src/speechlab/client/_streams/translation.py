@@ -25,8 +25,8 @@ from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.client._memory.tape import StreamBody
     from speechlab.client._operations.translation import StreamTranslation
+    from speechlab.client._store.tape import StreamBody
     from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from speechlab.client._memory.memory import StoredCall, timing_from
+from speechlab.client._store.memory import StoredCall, timing_from
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

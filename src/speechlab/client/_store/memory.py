@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._events import Timing
-from speechlab.client._memory.misses import miss
 from speechlab.client._operations.operation import key_of
+from speechlab.client._store.misses import miss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
