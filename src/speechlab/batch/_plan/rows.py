@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
-_MAX_ALLOWED = 1_000
-"""Combinations of options that are remembered as allowed."""
+_MAX_OPTIONS = 1_000
+"""Combinations of options that are remembered."""
 _NUMBER = re.compile(r"\b(int|float)\b")
 
 
@@ -54,19 +54,21 @@ class PlannedCall:
     Attributes:
         key: Key of the result.
         operation: What is asked; a recording is named by its path, and not held.
+        options: Its parameters but for the text or recording, shared with the calls that have the same.
         characters: Length of the text, in code points.
         audio_s: Length of the recording in seconds, as far as its header tells.
     """
 
     key: str
     operation: Operation[Any] = field(repr=False)
+    options: dict[str, Any]
     characters: int = 0
     audio_s: float = 0.0
 
     @property
     def parameters(self) -> dict[str, Any]:
         """All that can change the result."""
-        return self.operation.parameters
+        return {**self.options, **self.operation.content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class RowStep(ABC):
         self._column = _column(values.pop(self.works_on), self.works_on)
         self._repeat = int(values.pop("repeat"))
         self._parameters = read_parameters(values, have)
-        self._allowed: dict[str, dict[str, Any]] = {}
+        self._options: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())
         types = types_of(self.parameters)
         texts = (at for name, at in self._parameters.columns.items() if not _NUMBER.search(types[name]))
@@ -154,31 +156,34 @@ class RowStep(ABC):
             SpeechLabError: The row cannot be asked.
         """
         given = self._parameters.of(row)
-        options = repr([given.get(name) for name in self._parameters.columns])
-        return self._call(row[self._column], given, options)
+        alike = repr([given.get(name) for name in self._parameters.columns])
+        return self._call(row[self._column], given, alike)
 
     @abstractmethod
-    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         """The call for a text or recording.
 
         Args:
             cell: The text or recording.
             given: The parameters of the row.
-            options: Those from columns as a text, the same for rows that have them in common.
+            alike: Those from columns as a text, the same for rows that have the same options.
         """
 
-    def _key(self, operation: Operation[Any], options: str) -> str:
-        """The key of an operation, which is checked by this; options that rows have in common are checked once."""
-        allowed = self._allowed.get(options)
-        if allowed is None:
-            if len(self._allowed) >= _MAX_ALLOWED:
-                self._allowed.clear()
-            allowed = self._allowed[options] = operation.parameters
-        parameters = {**allowed, **operation.content}
-        return request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
+    def _planned(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
+        """The call for an operation, which is checked by this; options of rows that are alike are checked once."""
+        options = self._options.get(alike)
+        if options is None:
+            options = operation.parameters
+            del options[self.works_on]
+            if len(self._options) >= _MAX_OPTIONS:
+                self._options.clear()
+            self._options[alike] = options
+        parameters = {**options, **operation.content}
+        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
+        return PlannedCall(key, operation, options, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_allowed": {}}  # workers plan nothing
+        return {**vars(self), "_options": {}}  # workers plan nothing
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call.
@@ -190,7 +195,7 @@ class RowStep(ABC):
         result = await lab.perform(operation)
         amounts = self._amounts(call, result)
         kept, files = operation.kept(result), operation.files(result)
-        return CallResult(operation.parameters, kept, result.timing, files, **amounts)
+        return CallResult({**call.options, **operation.content}, kept, result.timing, files, **amounts)
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
         """The operation of a call, ready to be sent."""
@@ -243,11 +248,11 @@ class SynthesisStep(RowStep):
             self._find(same.pop("voice"), for_all=True)
         _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
 
-    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = text_cell(cell, self._column)
         voice = self._find(given.pop("voice"))
         operation = self._operation(text, voice, **{"format": "flac", **given})
-        return PlannedCall(self._key(operation, options), operation, characters=len(text))
+        return self._planned(operation, alike, characters=len(text))
 
     @staticmethod
     def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
@@ -310,14 +315,13 @@ class TranscriptionStep(RowStep):
         for options in ({**same, "vad": VadMode.SEGMENTS}, same):
             _ = Transcribe(b"", **options).options
 
-    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         audio = recording_of(cell, self._column)
-        operation = Transcribe(audio, **given)
-        key = self._key(operation, options)
-        if not isinstance(cell, bytes):
-            # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
-            operation = Transcribe(cell, **given)
-        return PlannedCall(key, operation, audio_s=seconds_of(audio))
+        call = self._planned(Transcribe(audio, **given), alike, audio_s=seconds_of(audio))
+        if isinstance(cell, bytes):
+            return call
+        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
+        return replace(call, operation=Transcribe(cell, **given))
 
     async def _ready(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
@@ -370,10 +374,9 @@ class TranslationStep(RowStep):
     def _check(self, same: dict[str, Any]) -> None:
         _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
 
-    def _call(self, cell: Any, given: dict[str, Any], options: str) -> PlannedCall:
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = text_cell(cell, self._column)
-        operation = Translate(text, **given)
-        return PlannedCall(self._key(operation, options), operation, characters=len(text))
+        return self._planned(Translate(text, **given), alike, characters=len(text))
 
     @staticmethod
     def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004
