@@ -212,3 +212,8 @@ def test_no_root_lets_its_text_be_taken_for_mathematics(part):
 
 def test_a_native_player_follows_the_theme_around_it():
     assert "color-scheme" not in display.audio_figure("data:audio/ogg;base64,AA==")
+
+
+def test_markup_that_a_cell_ends_with_is_shown_as_markup():
+    shown = display.diff([("substitute", "<i>", "b")])
+    assert shown._repr_html_() == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from speechlab.widgets import AudioTable
 
 pytestmark = pytest.mark.browser
 
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp"
 TEXTS = ["this is a test", "明日の精度", HOSTILE, "会議は三時です"]
 HEARD = ["this was test", "あすの制度", "<script>window.fired=1</script>", "会議は四時です"]
@@ -119,7 +122,7 @@ def test_tab_goes_into_the_row_that_was_chosen_and_out_again(show_table):
         )
     # names of columns to sort by, then what is in the row: two buttons, five ratings, the note; then what follows
     first = names.index("Play row 2")
-    assert names[:first] == ["BUTTON"] * first
+    assert names[:3] == ["Sort by Mark", "Sort by Rating", "BUTTON"]
     assert names[first + 1] == "Mark row 2"
     assert names[first + 7 : first + 9] == ["Note on row 2", "SUMMARY"]
 
@@ -229,6 +232,26 @@ def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_ta
     page.get_by_text("the file is gone").first.wait_for()
     page.get_by_role("button", name="Play row 3").click()
     page.locator(".sl-heard.sl-failed", has_text="no sound").wait_for()
+    page.evaluate("() => { model.send = () => { throw new Error('Kernel is dead'); }; }")
+    page.get_by_role("button", name="Play row 4").click()
+    page.locator(".sl-heard.sl-failed", has_text="the kernel is gone").wait_for()
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+@pytest.mark.parametrize("width", [1300, 780, 380])
+def test_axe_finds_nothing_serious(show_table, shown, width):
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_table(made())
+    page.wait_for_selector(".sl-row del")
+    page.locator(".sl-row").nth(1).click()
+    for name in ("Filter", "Columns"):
+        page.get_by_role("button", name=name).click()
+    page.get_by_text("Keys").click()
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)

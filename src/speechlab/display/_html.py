@@ -47,6 +47,9 @@ class Html(str):
     def __html__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        return str(self)
+
 
 def escape(value: object) -> Html:
     """Make markup of anything: text is escaped, quotes included, and :class:`Html` stays as it is.

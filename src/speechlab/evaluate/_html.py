@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEW = 10
+_PLAYER = "width:100%;min-width:150px;max-width:230px"
 _UNITS = {"word": "words", "char": "characters", "reading": "readings"}
 
 
@@ -105,7 +106,11 @@ def _player(path: str) -> Html:
     except (AudioError, OSError):
         return element("span", "the file is gone")
     return element(
-        "audio", src=data_url(preview, "audio/mpeg"), controls=True, preload="metadata", style="width:230px"
+        "audio",
+        src=data_url(preview, "audio/mpeg"),
+        controls=True,
+        preload="metadata",
+        style=_PLAYER,
     )
 
 

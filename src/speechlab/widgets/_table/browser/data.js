@@ -7,6 +7,16 @@
  *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View
  */
 
+/** Sends to the kernel; says whether there still is one. @param {any} model @param {Record<string, any>} message */
+export function tell(model, message) {
+  try {
+    model.send(message);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 export class TableData {
@@ -40,7 +50,7 @@ export class TableData {
 
   /** Asks for the rows that are not here yet. */
   ask() {
-    if (this.loaded < this.count) this.model.send({ type: "rows", start: this.loaded, revision: this.revision });
+    if (this.loaded < this.count) tell(this.model, { type: "rows", start: this.loaded, revision: this.revision });
   }
 
   /**

@@ -1,9 +1,10 @@
 // One player for all rows. Sound comes when it is asked for, and that of the next row a moment before.
 
 import { make, shortClock, spoken } from "../../_shared/dom.js";
+import { tell } from "./data.js";
 
 const KEPT_SOUNDS = 24;
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 6_000;
 const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
@@ -145,7 +146,8 @@ export class Listening {
     this.wanted = -1;
     this.error = "";
     this.outline = undefined;
-    this.model.send({ type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
+    this.prepare(row);
+    tell(this.model, { type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
     this.show();
   }
 
@@ -175,9 +177,13 @@ export class Listening {
     this.audio.play().catch((error) => {
       if (error.name === "NotAllowedError") this.fail("The browser wants a click on Play first");
     });
-    const next = this.table.neighbour(this.row, 1);
-    if (next >= 0 && !this.sounds.has(next)) this.ask(next);
+    this.prepare(this.table.neighbour(this.row, 1));
     this.table.changed();
+  }
+
+  /** Has the sound of a row ready before it is asked for. @param {number} row */
+  prepare(row) {
+    if (row >= 0 && !this.sounds.has(row)) this.ask(row);
   }
 
   /** @param {number} row @param {boolean} [preview] */
@@ -185,9 +191,13 @@ export class Listening {
     const now = performance.now();
     if (now - (this.asked.get(row) ?? -Infinity) < PATIENCE_MS && !preview) return;
     this.asked.set(row, now);
-    this.model.send({ type: "sound", row, preview, revision: this.model.get("revision") });
+    if (!tell(this.model, { type: "sound", row, preview, revision: this.model.get("revision") })) {
+      this.asked.delete(row);
+      if (this.wanted === row) this.fail("No answer: the kernel is gone");
+      return;
+    }
     setTimeout(() => {
-      if (this.wanted === row) this.fail("No answer: the kernel is busy or gone");
+      if (this.wanted === row) this.fail("No answer: the kernel is busy, or gone");
     }, PATIENCE_MS);
   }
 

@@ -120,9 +120,10 @@ export class Narrowing {
     panel.replaceChildren();
     for (const column of this.data.columns) {
       if (column.kind === "category") this.fillCategories(panel, column.name);
-      if (column.kind === "number") this.fillRange(panel, column);
+      // of the many numbers that a scored table has, those that are looked at
+      if (column.kind === "number" && (column.shown || this.view.ranges.has(column.name))) this.fillRange(panel, column);
     }
-    if (!panel.children.length) make(panel, "p", "sl-none", "No column has categories or numbers.");
+    if (!panel.children.length) make(panel, "p", "sl-none", "No column that is seen has categories or numbers.");
   }
 
   /** @param {HTMLElement} panel @param {string} name */
@@ -175,6 +176,7 @@ export class Narrowing {
       box.addEventListener("change", () => {
         column.shown = box.checked;
         this.table.laidOut();
+        if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
       });
     }
     const texts = this.data.columns.filter((column) => column.kind === "text");

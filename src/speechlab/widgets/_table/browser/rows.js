@@ -100,9 +100,9 @@ export class VirtualRows {
     let changed = false;
     let shift = 0;
     for (const [position, row] of this.there) {
-      const height = row.offsetHeight;
+      const { height } = row.getBoundingClientRect();
       if (!height) continue;
-      if (Math.abs(height - this.heights[position]) < 0.5) continue;
+      if (Math.abs(height - this.heights[position]) < 0.05) continue;
       if (position < first) shift += height - this.heights[position];
       this.heights[position] = height;
       changed = true;

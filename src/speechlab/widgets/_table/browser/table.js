@@ -3,7 +3,7 @@
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { TableData } from "./data.js";
+import { TableData, tell } from "./data.js";
 import { Listening, waveform } from "./listening.js";
 import { Narrowing } from "./narrowing.js";
 import { VirtualRows } from "./rows.js";
@@ -89,6 +89,11 @@ class AudioTableView {
     this.empty = make(this.root, "p", "sl-none", "No row fits.");
     this.grid.addEventListener("keydown", (event) => this.key(event));
     this.grid.addEventListener("click", (event) => this.click(event));
+    this.grid.addEventListener("pointerover", (event) => {
+      // who points at a sound is about to hear it
+      const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
+      if (node?.dataset.row) this.listening.prepare(Number(node.dataset.row));
+    });
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     const help = make(this.root, "details", "sl-keys");
     make(help, "summary", "", "Keys");
@@ -210,10 +215,10 @@ class AudioTableView {
         return !this.askedFor.has(key) && this.askedFor.add(key);
       });
       const outlines = fresh("outline");
-      if (outlines.length) this.model.send({ type: "outlines", rows: outlines, bins: THUMB_BINS, revision });
+      if (outlines.length) tell(this.model, { type: "outlines", rows: outlines, bins: THUMB_BINS, revision });
       const columns = this.data.compared(this.reference);
       const differences = columns.length ? fresh(`differences:${columns}`) : [];
-      if (differences.length) this.model.send({ type: "differences", rows: differences, reference: this.reference, columns, revision });
+      if (differences.length) tell(this.model, { type: "differences", rows: differences, reference: this.reference, columns, revision });
     }, 60);
   }
 
@@ -320,11 +325,13 @@ class AudioTableView {
     const sorter = (/** @type {HTMLElement} */ cell, /** @type {string} */ title, /** @type {string} */ sort) => {
       const { sort: sorted } = this.narrowing.view;
       const down = sorted?.name === sort ? sorted.down : null;
-      cell.setAttribute("aria-sort", down === null ? "none" : down ? "descending" : "ascending");
+      const state = down === null ? "none" : down ? "descending" : "ascending";
+      if (cell.getAttribute("role") === "columnheader") cell.setAttribute("aria-sort", state);
       // names of columns may break behind an underscore
       const button = make(cell, "button", "sl-sort", title.replaceAll("_", "_\u200b"));
       button.title = title;
       button.dataset.sort = sort;
+      if (sort.startsWith("noted:")) button.setAttribute("aria-label", down === null ? `Sort by ${title}` : `${title}, ${state}`);
       make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
       button.addEventListener("click", () => this.sortBy(sort));
     };
@@ -528,7 +535,7 @@ class AudioTableView {
     if (!this.editable || row < 0 || this.data.noted[name][row] === value) return;
     this.data.noted[name][row] = value;
     this.data.haystack = null;
-    this.model.send({ type: "noted", row, name, value, revision: this.data.revision });
+    tell(this.model, { type: "noted", row, name, value, revision: this.data.revision });
     this.showNoted(row);
   }
 

@@ -1,0 +1,107 @@
+"""The guide of the widgets runs, and its pictures are what a browser shows; ``poe pictures`` writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from speechlab import datasets, metrics
+from speechlab.audio import AudioClip
+from speechlab.batch import Counts, Outcome
+from speechlab.widgets import AudioTable, BatchPreview, Player
+
+pytestmark = pytest.mark.browser
+
+DOCS = Path(__file__).parents[2] / "docs"
+ERRORS = {"的": "地", "三": "山", "天": "田", "很": "", "今": "金", "在": "再"}
+
+
+def test_the_guide_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / "widgets.md").read_text("utf-8"), re.DOTALL):
+        exec(compile(block, "widgets.md", "exec"), names)
+    assert (tmp_path / "recordings.html").stat().st_size > 10_000
+    assert names["noted"]["note"].notna().sum() == 1
+
+
+@pytest.fixture
+def save_picture(tmp_path):
+    """Takes a picture of a widget in few colours, into the folder of the guide's pictures where that is asked for."""
+    folder = Path(os.environ.get("WIDGET_PICTURES") or tmp_path)
+
+    def save(page, selector, name):
+        path = folder / f"{name}.png"
+        page.wait_for_timeout(200)
+        page.locator(selector).first.screenshot(path=str(path))
+        Image.open(path).convert("RGB").quantize(200).save(path, optimize=True)
+        assert 4_000 < path.stat().st_size < 120_000
+        assert (DOCS / "images" / path.name).exists()
+
+    return save
+
+
+@pytest.fixture
+def table():
+    frame = datasets.zh_speech()
+    heard = frame["text"].tolist()
+    for one, other in ERRORS.items():
+        heard = [text.replace(one, other, 1) for text in heard]
+    frame = metrics.score(frame.assign(hypothesis=heard), reference="text")
+    shown = ["id", "text", "hypothesis", "error_rate", "duration_s"]
+    return AudioTable(frame, columns=shown, reference="text", hypotheses="hypothesis")
+
+
+def settled(page):
+    for part in ("svg", "del"):
+        page.locator(f".sl-row {part}").first.wait_for()
+    page.locator(".sl-row").nth(1).locator(".sl-play").click()
+    page.wait_for_selector(".sl-row.sl-playing")
+    page.keyboard.press("m")
+    page.keyboard.press("4")
+    page.wait_for_timeout(600)
+    page.keyboard.press("Escape")
+    page.mouse.move(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("shown", "width", "name"),
+    [("light", 1020, "table-light"), ("dark", 1020, "table-dark"), ("dark", 380, "table-narrow-dark")],
+    indirect=["shown"],
+)
+def test_a_picture_of_the_table(shown, show_table, table, save_picture, width, name):
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_table(table, "margin:0")
+    settled(page)
+    if name == "table-dark":
+        page.get_by_role("button", name="Filter").click()
+    save_picture(page, ".speechlab-table", name)
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview, save_picture, request):
+    scheme = request.node.callspec.params["shown"]
+    clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0])
+    page = show_player(Player(clip.named("zh-023"), [(0.2, 1.1, "今天天气"), (1.1, 2.3, "很好")], lang="zh"))
+    save_picture(page, ".speechlab-player", f"player-{scheme}")
+    preview = BatchPreview()
+    preview.begin("synthesize")
+    preview.update([Outcome("ok", latency_s=0.4)], Counts(40, 40, 0, 2, 9.0))
+    preview.end()
+    preview.begin("transcribe")
+    rows = [
+        Outcome("error", error_text="ServerError: 502", latency_s=1.2, attempts=3),
+        Outcome("ok", latency_s=0.61),
+    ]
+    preview.update(rows, Counts(12, 40, 1, 0, 6.0))
+    save_picture(show_preview(preview), ".speechlab-preview", f"preview-{scheme}")
+
+
+def test_pictures_are_not_blank():
+    for path in (DOCS / "images").glob("*-*.png"):
+        assert np.asarray(Image.open(path).convert("L")).std() > 4
