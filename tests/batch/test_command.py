@@ -13,6 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from speechlab import segments
+
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
 
 
@@ -121,6 +123,20 @@ def test_there_and_back_on_the_real_service(live_service, tmp_path):
         subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
     heard = pd.read_parquet(tmp_path / "heard" / "results.parquet")
     assert "fox" in heard["asr_hypothesis"].iloc[0].lower()
+    job = [*jobs[1], "--segments", "heard/{file}.srt"]
+    subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
+    subtitles = [segments.read(path) for path in sorted((tmp_path / "heard").glob("*.srt"))]
+    job[-1] = "heard/all.csv.gz"
+    subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
+    job[-1] = "heard/all.srt"
+    refused = subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=False, timeout=120)
+    assert refused.returncode not in {0, 1, 3}
     pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
+    table = segments.read(tmp_path / "heard" / "all.csv.gz")
+    assert segments.equal(table[["file", "start", "end", "text"]], pieces[["file", "start", "end", "text"]])
+    assert len(subtitles) == 2
+    assert sorted(" ".join(one["text"]) for one in subtitles) == sorted(
+        pieces.groupby("file")["text"].agg(" ".join)
+    )
     assert set(pieces["position"]) == {0, 1}
     assert (pieces["end"] > pieces["start"]).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from speechlab import datasets, evaluate
+from speechlab import datasets, evaluate, segments
 from speechlab.audio import AudioClip
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, StoreError
@@ -166,6 +166,27 @@ def test_translations(lab, store):
     assert report.summary["n"].tolist() == [1, 1]
     assert "nrefs:1" in report.summary["signature"].iloc[0]
     assert "<table" in report.to_html()
+
+
+def test_segments_of_a_study(lab, store, report, tmp_path):
+    said = report.table[["audio", "text", "language"]].iloc[::-1].reset_index(drop=True)
+    said.loc[0, "language"] = None
+    heard = evaluate.recognition(lab, said, voice=None, store=store, progress=False, vad="segments")
+    found = heard.segments
+    assert list(found) == ["file", "start", "end", "text", "position", "row", "segment"]
+    assert segments.equal(found, segments.frame(found))
+    assert len(found) >= 2
+    for row in found.to_dict("records"):
+        of = heard.table.iloc[row["position"]]
+        assert of["audio"] == row["file"]
+        assert row["text"] in of["hypothesis"]
+    saved = heard.save(tmp_path / "study")
+    again = segments.read(saved / "segments.parquet")
+    assert all((saved / file).is_file() for file in again["file"])
+    both = evaluate.SpeechReport.joined("both", [report, heard])
+    assert both.table["audio"].iloc[both.segments["position"]].tolist() == found["file"].tolist()
+    assert report.segments.columns.tolist() == ["file", "start", "end", "text", "position", "row", "segment"]
+    assert len(report.segments) == 0
 
 
 def test_what_cannot_be_studied(lab, store):

@@ -114,6 +114,50 @@ def test_no_segments(name, tmp_path):
     assert len(segments.read(path, name)) == 0
 
 
+@pytest.mark.parametrize("name", KNOWN.index)
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_pieces_make_the_file_that_the_whole_makes(name, packed, tmp_path):
+    rows = [
+        {
+            "file": f"f{number % 3}",
+            "start": number,
+            "end": number + 0.5,
+            "text": f"a  {number}",
+            "speaker": "ann",
+        }
+        for number in range(9)
+    ]
+    table = segments.frame(rows)
+    if KNOWN["recordings"][name] == "one":
+        table["file"] = "f"
+    if name in {"rttm", "ctm"}:
+        table["text"] = "" if name == "rttm" else "a"
+    whole, parts = tmp_path / f"whole{suffix(name)}{packed}", tmp_path / f"parts{suffix(name)}{packed}"
+    one = segments.write(table, whole, name)
+    other = segments.write((table.iloc[at : at + 2] for at in range(0, 9, 2)), parts, name)
+    assert (one.rows, one.dropped, one.notes) == (other.rows, other.dropped, other.notes)
+    assert segments.read(whole, name, file="f").equals(segments.read(parts, name, file="f"))
+    if name not in {"parquet", "elan"}:  # groups of rows; a date
+        assert whole.read_bytes() == parts.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_pieces_that_differ_are_refused_and_nothing_is_written(name, tmp_path):
+    table = segments.frame([(0.0, 1.0, "a")], file="f")
+    with pytest.raises(SegmentFileError, match="pieces of the table differ"):
+        segments.write(iter([table, table.assign(mine=1)]), tmp_path / f"t.{name}")
+    with pytest.raises(SegmentError, match="'end'"):
+        segments.write(iter([table, table.drop(columns="end")]), tmp_path / f"t.{name}")
+    assert not list(tmp_path.iterdir())
+    assert segments.write(iter([]), tmp_path / f"t.{name}").rows == 0
+    assert len(segments.read(tmp_path / f"t.{name}")) == 0
+
+
+def test_pieces_of_two_recordings_are_no_subtitles(tmp_path):
+    with pytest.raises(SegmentFileError, match="of one recording"):
+        segments.write(iter([segments.frame([(0, 1)], file=name) for name in "ab"]), tmp_path / "t.srt")
+
+
 def test_exact_columns_and_own_columns(tmp_path):
     table = segments.frame([{"start": 1 / 3, "end": 2 / 3, "file": "a"}]).assign(mine=[5], labels=["o"])
     for name in ("csv", "parquet", "tsv"):

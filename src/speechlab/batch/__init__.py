@@ -37,7 +37,8 @@ from speechlab.batch._plan.plan import Plan
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Counts, Progress, Watcher
 from speechlab.batch._run.rules import Budget
-from speechlab.batch._table.assemble import assemble, segments
+from speechlab.batch._table.assemble import assemble
+from speechlab.batch._table.timed import segments
 
 __all__ = [
     "CHUNK_ROWS",

@@ -18,7 +18,7 @@ from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, CallTotals, Timing
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.operation import Operation
-from speechlab.client._operations.recognition import Transcribe, Transcript, join_texts
+from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.recording import AudioInput
 from speechlab.client._operations.speech import SpeechClip, Synthesize
 from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
@@ -36,6 +36,7 @@ from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
 from speechlab.contract import AudioDone, AudioStart, Usage
+from speechlab.text import join_texts
 
 __all__ = [
     "BASE_URL_VARIABLE",

@@ -28,6 +28,7 @@ StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 other."""
 
 _CODES = "speechlab: language codes"
+_PLACES = "speechlab: places"
 _NAMES = {
     "asr_hypothesis": "hypothesis",
     "asr_hypothesis_language": "hypothesis_language",
@@ -113,7 +114,8 @@ def round_trip(
         progress=_stage(progress, "transcribe"),
         **options,
     )
-    return _report(title, heard, pairs[mute], list(frame.columns), text, language)
+    timed = _timed(heard, store)
+    return _report(title, heard, pairs[mute], list(frame.columns), text, language, timed)
 
 
 def recognition(
@@ -182,7 +184,8 @@ def recognition(
         **options,
     )
     skipped = heard[~known].assign(why=NO_LANGUAGE)
-    return _report(title, recognised, skipped, list(frame.columns), text, language)
+    timed = _timed(recognised, store)
+    return _report(title, recognised, skipped, list(frame.columns), text, language, timed)
 
 
 def _seconds(recording: object) -> float:
@@ -212,16 +215,29 @@ def _recognised(
     return heard.assign(**{language: spoken[language]})
 
 
+def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
+    return batch.segments(heard, store, prefix="asr_", audio="audio")
+
+
 def _report(
-    title: str, heard: pd.DataFrame, skipped: pd.DataFrame, given: list[str], text: str, language: str
+    title: str,
+    heard: pd.DataFrame,
+    skipped: pd.DataFrame,
+    given: list[str],
+    text: str,
+    language: str,
+    timed: pd.DataFrame,
 ) -> SpeechReport:
     """Score what was heard, and put rows that nobody could speak or hear beside it."""
     import pandas as pd
 
-    rows = pd.concat([_tidy(heard, given), _untried(skipped, given)]).sort_index(kind="stable")
-    rows = rows.reset_index(drop=True)
+    tidy = _tidy(heard, given).assign(**{_PLACES: range(len(heard))})
+    rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
+    places = pd.Series(rows.index, index=rows.pop(_PLACES))
+    places = places[places.index.notna()]  # without rows that nobody could hear
+    timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
     scored = score(rows.assign(**{_CODES: rows[language].map(code_or_none)}), text, "hypothesis", _CODES)
-    return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language)
+    return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language, segments=timed)
 
 
 def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:

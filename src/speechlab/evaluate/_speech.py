@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from speechlab.errors import StoreError
 from speechlab.evaluate._html import clip_rows, summary_table
 from speechlab.evaluate._report import Report
 from speechlab.metrics import summarize
+from speechlab.segments import frame, write
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +42,8 @@ class SpeechReport(Report):
             seconds of audio and median real-time factors.
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
+        segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
+            recordings; ``position`` counts the rows of ``table``. Without it, a frame without rows.
     """
 
     title: str
@@ -48,10 +51,17 @@ class SpeechReport(Report):
     summary: pd.DataFrame
     text: str = "text"
     language: str = "language"
+    segments: pd.DataFrame = field(default_factory=lambda: frame([]))
 
     @classmethod
     def of(
-        cls, title: str, scored: pd.DataFrame, *, text: str = "text", language: str = "language"
+        cls,
+        title: str,
+        scored: pd.DataFrame,
+        *,
+        text: str = "text",
+        language: str = "language",
+        segments: pd.DataFrame | None = None,
     ) -> SpeechReport:
         """Summarise scored rows by voice and language."""
         by = ["voice", "voice_name", "gender", language]
@@ -62,7 +72,7 @@ class SpeechReport(Report):
         )
         merged = rates.merge(speed.reset_index(), on=by, how="left").rename(columns={language: "language"})
         ordered = merged.sort_values(["language", "error_rate"], ignore_index=True)
-        return cls(title, scored, ordered, text, language)
+        return cls(title, scored, ordered, text, language, frame([]) if segments is None else segments)
 
     @classmethod
     def joined(cls, title: str, reports: Sequence[SpeechReport]) -> SpeechReport:
@@ -73,7 +83,13 @@ class SpeechReport(Report):
             report.table.rename(columns={report.text: "text", report.language: "language"})
             for report in reports
         ]
-        return cls.of(title, pd.concat(tables, ignore_index=True))
+        timed, done = [], 0
+        for report in reports:
+            if "position" in report.segments:
+                timed.append(report.segments.assign(position=report.segments["position"] + done))
+            done += len(report.table)
+        segments = pd.concat(timed, ignore_index=True) if timed else None
+        return cls.of(title, pd.concat(tables, ignore_index=True), segments=segments)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the summary and the rows, each of which can be heard."""
@@ -97,6 +113,8 @@ class SpeechReport(Report):
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write tables, page and recordings into a folder; the tables then name the recordings beside them.
 
+        Segments, if there are any, become ``segments.parquet``.
+
         Raises:
             StoreError: A file cannot be written.
         """
@@ -113,7 +131,15 @@ class SpeechReport(Report):
             raise StoreError(message) from error
         html = self.to_html()
         moved = replace(self, table=self.table.assign(audio=pd.Series(audio, index=self.table.index)))
-        return moved._write(path, html)  # noqa: SLF001 - its own class
+        moved._write(path, html)  # noqa: SLF001 - its own class
+        if len(self.segments):
+            files = [audio[position] for position in self.segments["position"]]
+            kept = self.segments["file"].where(pd.isna(files), files)
+            try:
+                write(self.segments.assign(file=kept), path / "segments.parquet")
+            except OSError as error:
+                raise StoreError(f"cannot write segments into {path}: {error.strerror or error}") from error
+        return path
 
     @staticmethod
     def _copy(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | None:

@@ -3,7 +3,7 @@
 A segment frame has one row for each segment: ``file``, ``start``, ``end``, ``text``, and more where it is known. It
 is flat, half open (a segment holds its start, not its end) and checked; times are equal if they are to the
 microsecond. This room compares times, never texts (error rates are in ``metrics``), and knows no service.
-Used by people with tables of their own; client, batches and studies are to give such frames.
+Used by people with tables of their own, and by client, batches and studies, which give such frames.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from speechlab.segments._changes.silence import coverage, gaps
 from speechlab.segments._convert.audformat import from_audformat, to_audformat
 from speechlab.segments._convert.pyannote import from_pyannote, to_pyannote
 from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
-from speechlab.segments._files.formats import Written, formats, read, write
+from speechlab.segments._files.formats import Written, format_of, formats, read, write
 from speechlab.segments._frame.extent import Extent, check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
@@ -40,6 +40,7 @@ __all__ = [
     "coverage",
     "crop",
     "equal",
+    "format_of",
     "formats",
     "frame",
     "from_audformat",

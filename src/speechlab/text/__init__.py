@@ -8,6 +8,7 @@ Used by the client, ``metrics``, ``evaluate`` and the command line.
 
 from speechlab._door import name_after
 from speechlab.text._language_codes import (
+    join_texts,
     language_code,
     language_name,
     languages_in,
@@ -28,6 +29,7 @@ __all__ = [
     "Spans",
     "Step",
     "characters",
+    "join_texts",
     "language_code",
     "language_name",
     "languages_in",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # By ISO 639-1 code: the English name first, then what stands for it elsewhere, three-letter codes included.
 _NAMES = {
@@ -81,6 +85,31 @@ def writes_without_spaces(language: str) -> bool:
         language: A tag or a name; what is no language is taken for one with spaces.
     """
     return primary_language(language) in _UNSPACED
+
+
+def join_texts(texts: Iterable[str], language: str = "") -> str:
+    """Join the texts of segments: with a space, unless the language, or the characters that meet, use none.
+
+    >>> join_texts(["Good", " morning. "]), join_texts(["三時に", "会議"])
+    ('Good morning.', '三時に会議')
+
+    Args:
+        texts: In order.
+        language: Language code; empty if unknown, and then the characters tell.
+    """
+    unspaced = writes_without_spaces(language)
+    joined = ""
+    for text in texts:
+        part = text.strip()
+        if part:
+            meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))
+            joined += part if not joined or meeting else f" {part}"
+    return joined
+
+
+def _unspaced(character: str) -> bool:
+    """Whether a character is Chinese, Japanese (punctuation and full width too), but not Korean."""
+    return "\u2e80" <= character < "\uac00" or "\uff00" <= character <= "\uffef"
 
 
 def _not_a_language(value: object) -> InvalidRequestError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from speechlab import batch
+from speechlab import batch, segments
 from speechlab.batch import Column
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA
@@ -243,7 +243,10 @@ def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
         pieces = batch.segments(part, store)
         assert isinstance(pieces["text"].dtype, pd.StringDtype)
         assert pieces["row"].dtype == frame.index.dtype
-        assert pieces.dtypes.drop(["text", "row"]).astype(str).to_dict() == {
+        assert list(pieces) == ["file", "start", "end", "text", "position", "row", "segment"]
+        assert segments.equal(pieces, segments.frame(pieces))
+        assert set(pieces["file"]) <= set(spoken["audio"].dropna())
+        assert pieces.dtypes.drop(["file", "text", "row"]).astype(str).to_dict() == {
             "position": "int64",
             "segment": "int64",
             "start": "float64",

@@ -10,8 +10,10 @@ import tracemalloc
 
 import httpx2
 import numpy as np
+import pandas as pd
 import pytest
 
+import speechlab as sl
 from speechlab.audio import AudioClip
 from speechlab.client import (
     Client,
@@ -427,7 +429,10 @@ def test_segments_become_a_table_and_a_text(server, lab, http, wav):
     transcript = lab.transcribe(wav, vad="segments")
     assert transcript.text == "こんにちは。<b>元気</b>"
     frame = transcript.segments
-    assert [str(kind) for kind in frame.dtypes[:2]] == ["float64", "float64"]
+    assert list(frame) == ["file", "start", "end", "text"]
+    assert [str(kind) for kind in frame.dtypes[["start", "end"]]] == ["float64", "float64"]
+    pd.testing.assert_frame_equal(frame, sl.segments.frame(frame))
+    assert set(sl.segments.frame(frame, file="talk.wav")["file"]) == {"talk.wav"}
     assert frame["start"].tolist() == [0.0, 2.0]
     assert transcript.confidence is None
     shown = transcript._repr_html_()

@@ -17,6 +17,7 @@ from speechlab.batch._plan.rows import STEPS
 from speechlab.batch._table.assemble import join_frames
 from speechlab.batch._table.export import common_schema, fitted
 from speechlab.batch._table.record import RUN_ATTRIBUTE
+from speechlab.batch._table.timed import write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, STORE_FILE
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from speechlab.batch._keeping import StoreLike
+    from speechlab.segments import Written
     from speechlab.store import RunRecord, Store
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
@@ -128,6 +130,45 @@ class Run:
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target
+
+    def write_segments(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002 - as everywhere
+    ) -> list[Written]:
+        """Write the timed pieces of transcripts, as :func:`segments` gives them, piece by piece.
+
+        Formats of one recording need ``{file}`` in the path, which stands for the recording's name without folder
+        and ending: ``"subtitles/{file}.srt"``.
+
+        Args:
+            path: The file; its ending tells the format, see ``speechlab.segments.formats``.
+            format: The format, where the ending does not tell.
+
+        Returns:
+            What each file holds, and what its format dropped.
+
+        Raises:
+            InvalidRequestError: This is no run of transcriptions.
+            SegmentFileError: The format is not known, or cannot hold the segments.
+            StoreError: A piece of the table is missing or damaged, or a file cannot be written.
+        """
+        columns = self.manifest.get("parameters", {}).get("columns", {})
+        if "audio" not in columns:
+            raise InvalidRequestError(
+                f"run {self.id} transcribed nothing: it is one of {self.record.operation}"
+            )
+        try:
+            return write_segments(
+                self.parts(),
+                self.store,
+                path,
+                prefix=self.manifest.get("prefix", ""),
+                audio=columns["audio"],
+                format=format,
+            )
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error}") from error
 
     def _schemas(self) -> Iterator[pa.Schema]:
         import pyarrow as pa

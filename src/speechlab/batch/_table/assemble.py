@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._keeping import StoreLike
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.rows import RowStep
     from speechlab.store import Store
@@ -157,46 +156,3 @@ def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
     of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
     return len(of) == 1 and None not in of
-
-
-def segments(result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
-    """Return the timed pieces of transcripts that were made with ``vad="segments"``, as one long table.
-
-    Args:
-        result: What :func:`transcribe` returned, or some of its rows.
-        store: The store that was used.
-        prefix: The prefix that was used.
-
-    Returns:
-        One row for each segment: ``position`` (of its row in ``result``), ``row`` (that row's index label),
-        ``segment`` (its number, from 0), ``start`` and ``end`` in seconds, and ``text``.
-
-    Raises:
-        InvalidRequestError: The table has no column of keys.
-        StoreError: The store cannot be read.
-    """
-    import pandas as pd
-
-    column = f"{prefix}key"
-    if column not in getattr(result, "columns", ()):
-        message = f"the table has no column {column!r}; give what transcribe returned, and its prefix"
-        raise InvalidRequestError(message, parameter="prefix")
-    keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
-    with opened(store) as open_store:
-        found = open_store.get_many([key for key in keys if key is not None])
-    rows: list[tuple[Any, ...]] = []
-    for position, (label, key) in enumerate(zip(result.index, keys, strict=True)):
-        pieces = found[key].response.get("segments") or () if key in found else ()
-        for number, piece in enumerate(pieces):
-            rows.append((position, label, number, piece["start"], piece["end"], piece["text"]))
-    empty = pd.RangeIndex(len(rows))
-    kinds = ("int64", "row", "int64", "float64", "float64", "string")
-    names = ("position", "row", "segment", "start", "end", "text")
-    made: dict[str, Any] = {}
-    for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        values = [row[number] for row in rows]
-        if kind == "row":
-            made[name] = pd.Series(values, index=empty, dtype=result.index.dtype)
-        else:
-            made[name] = make_column(values, kind, empty)
-    return pd.DataFrame(made)

@@ -63,10 +63,11 @@ def _storable(column: pd.Series[Any]) -> Any:
             return column
     except (pa.ArrowException, ValueError, TypeError):
         pass
-    return pd.Series([_stand_in(value) for value in column], index=column.index, dtype="str")
+    return pd.Series([stand_in(value) for value in column], index=column.index, dtype="str")
 
 
-def _stand_in(value: object) -> str | None:
+def stand_in(value: object) -> str | None:
+    """Return what stands for a cell in a file: ``sha256:…`` for a recording, None for nothing, or else its text."""
     if isinstance(value, AudioClip):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes):

@@ -19,6 +19,7 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.batch import Plan, Run
     from speechlab.client import Client
+    from speechlab.segments import Written
 
 _KINDS_OF_ERRORS = 3
 
@@ -125,14 +126,26 @@ def asr(
         str | None, typer.Option(help="ja, en or zh, or the column that holds it. [default: identify]")
     ] = None,
     vad: Annotated[
-        str, typer.Option(help="off, on or segments; the latter writes segments.parquet too.")
+        str, typer.Option(help="off, on or segments; the latter writes a file of segments too.")
     ] = "off",
+    segments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the segments go; the ending tells the format. {file} stands for the recording's name: "
+            "'subtitles/{file}.srt'. [default: RUN/segments.parquet]",
+        ),
+    ] = None,
     hotword: Annotated[list[str] | None, typer.Option(help="Word to boost; may be repeated.")] = None,
     **shared: Any,
 ) -> None:
     """Transcribe each row's recording."""
     given = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
-    _perform("transcription", source, out, given, **shared)
+    timed = vad not in {"off", "on", "0", "1"}
+    if segments is not None and not timed:
+        raise InvalidRequestError("--segments needs --vad segments", parameter="segments")
+    target = (segments or str(out / "segments.parquet")) if timed else None
+    _perform("transcription", source, out, given, segments=target, **shared)
 
 
 @_command("translate", without="max_audio_s")
@@ -179,15 +192,22 @@ def _perform(
     repeat: int,
     prefix: str,
     dry_run: bool,
+    segments: str | None = None,
     max_calls: int | None,
     max_characters: int | None = None,
     max_audio_s: float | None = None,
     **options: Any,
 ) -> None:
     from speechlab import batch, connect
+    from speechlab.segments import format_of, formats
 
     if out.exists() and not out.is_dir():
         raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
+    if segments is not None:  # before hours of work, not after
+        known = formats().set_index("format")["recordings"]
+        if known[format_of(segments)] == "one" and "{file}" not in segments:
+            message = f"a file such as {segments} is of one recording; put {{file}} into its name"
+            raise InvalidRequestError(message, parameter="segments")
     budget = batch.Budget(max_calls, max_characters, max_audio_s)
     plans: dict[str, Callable[..., Plan]] = {
         "synthesis": batch.plan_synthesis,
@@ -201,9 +221,8 @@ def _perform(
             return
         run = _run(plan, lab, {**options, "budget": budget})
         written = run.export(out / "results.parquet")
-        if given.get("vad", "off") not in {"off", "on"}:
-            table = batch.segments(run.table(), out, prefix=plan.prefix)
-            table.to_parquet(out / "segments.parquet")
+        files = run.write_segments(segments) if segments is not None else []
+    _print_segments(files)
     _print_run(run, written)
 
 
@@ -248,6 +267,16 @@ def _print_run(run: Run, written: Path) -> None:
     if counts.get("error"):
         _print_errors(run)
         sys.exit(1)
+
+
+def _print_segments(files: list[Written]) -> None:
+    if not files:
+        return
+    rows, first = sum(file.rows for file in files), files[0]
+    where = str(first.path) if len(files) == 1 else f"{len(files):,} files, the first {first.path}"
+    console.print(f"segments: {rows:,} in {escape(where)}", soft_wrap=True)
+    for note in sorted({note for file in files for note in file.notes}):
+        console.print(f"  {escape(note)}", soft_wrap=True)
 
 
 def _print_errors(run: Run) -> None:

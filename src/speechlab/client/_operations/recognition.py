@@ -18,7 +18,7 @@ from speechlab.client._operations.recording import (
 )
 from speechlab.contract import RECOGNITION_PATH, RecognitionReply, RecognitionRequest, ReplySegment, VadMode
 from speechlab.display import audio_figure, table
-from speechlab.text import writes_without_spaces
+from speechlab.text import join_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,17 +52,17 @@ class Transcript:
 
     @property
     def segments(self) -> pd.DataFrame:
-        """Columns ``start`` and ``end`` in seconds, and ``text``; without rows if there are no segments."""
-        import pandas as pd
+        """The segments as a segment frame: ``file`` (empty), ``start`` and ``end`` in seconds, and ``text``.
 
-        pieces = self.pieces or ()
-        return pd.DataFrame(
-            {
-                "start": pd.Series([piece.start for piece in pieces], dtype="float64"),
-                "end": pd.Series([piece.end for piece in pieces], dtype="float64"),
-                "text": pd.Series([piece.text for piece in pieces], dtype="str"),
-            }
-        )
+        Without rows if there are no segments. ``speechlab.segments.frame(transcript.segments, file=…)`` names the
+        recording.
+
+        Raises:
+            SegmentError: The service sent times that cannot be right; :attr:`pieces` has them as they are.
+        """
+        from speechlab import segments
+
+        return segments.frame([(piece.start, piece.end, piece.text) for piece in self.pieces or ()])
 
     def __str__(self) -> str:
         return self.text
@@ -77,28 +77,6 @@ class Transcript:
         rows = [(f"{piece.start:.2f}", f"{piece.end:.2f}", piece.text) for piece in self.pieces]
         head = audio_figure(None, title="Transcript", facts=[*facts, f"{len(rows)} segments"])
         return head + table(["start (s)", "end (s)", "text"], rows, langs=[None, None, lang])
-
-
-def join_texts(texts: list[str], language: str) -> str:
-    """Join the texts of segments: with a space, unless the language, or the characters that meet, use none.
-
-    Args:
-        texts: In order.
-        language: Language code; empty if unknown.
-    """
-    parts = [text.strip() for text in texts if text.strip()]
-    unspaced = writes_without_spaces(language)
-    joined = ""
-    for part in parts:
-        meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))
-        joined += part if not joined or meeting else f" {part}"
-    return joined
-
-
-def _unspaced(character: str) -> bool:
-    return (
-        "\u2e80" <= character <= "\ud7a3" and not character >= "\uac00"
-    ) or "\uff00" <= character <= "\uffef"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from speechlab.segments._changes.silence import as_frame
 from speechlab.segments._frame.cover import runs_of, union
 from speechlab.segments._frame.extent import numbered
 from speechlab.segments._frame.schema import COLUMNS, frame
-from speechlab.segments._frame.texts import join_texts
 from speechlab.segments._frame.ticks import Stretches, check_seconds, common_codes, seconds_of, ticks_of
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
+from speechlab.text import join_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

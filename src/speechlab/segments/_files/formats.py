@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from speechlab.segments._files.source import Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     import pandas as pd
 
@@ -34,9 +34,10 @@ class Format:
         precision_s: What times are rounded to, in seconds.
         holds: The columns that it keeps.
         read: Makes a segment frame of a source.
-        write: Makes the file's content of a segment frame.
+        write: Makes the file's content of a segment frame; None for Parquet, which is written by groups of rows.
         own: Whether it keeps columns of the user's own.
         extra: The extra of speechlab that brings the library it needs.
+        joins: Whether what is written of the pieces of a table is, end to end, what is written of the whole.
     """
 
     name: str
@@ -45,9 +46,10 @@ class Format:
     precision_s: float
     holds: frozenset[str]
     read: Callable[[SourceFile], pd.DataFrame]
-    write: Callable[[pd.DataFrame, Sink], str | bytes]
+    write: Callable[[pd.DataFrame, Sink], str | bytes] | None
     own: frozenset[str] | None = frozenset()
     extra: str | None = None
+    joins: bool = False
 
     @property
     def many(self) -> bool:
@@ -79,25 +81,25 @@ _FORMATS = (
     Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _holds("text speaker"),
            subtitles.read_vtt, subtitles.write_vtt),
     Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND, _holds("file channel speaker confidence"),
-           nist.read_rttm, nist.write_rttm),
+           nist.read_rttm, nist.write_rttm, joins=True),
     Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _holds("file channel text confidence"),
-           nist.read_ctm, nist.write_ctm),
+           nist.read_ctm, nist.write_ctm, joins=True),
     Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _holds("file channel speaker text"),
-           nist.read_stm, nist.write_stm, own=frozenset({"labels"})),
+           nist.read_stm, nist.write_stm, own=frozenset({"labels"}), joins=True),
     Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _holds("file channel"),
-           nist.read_uem, nist.write_uem),
+           nist.read_uem, nist.write_uem, joins=True),
     Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _holds("text"),
-           tables.read_labels, tables.write_labels),
+           tables.read_labels, tables.write_labels, joins=True),
     Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _holds("file text speaker confidence"),
-           tables.read_nemo, tables.write_nemo),
+           tables.read_nemo, tables.write_nemo, joins=True),
     Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _holds("file text speaker channel"),
-           tables.read_lhotse, tables.write_lhotse),
+           tables.read_lhotse, tables.write_lhotse, joins=True),
     Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _holds("file text speaker"),
            tables.read_seglst, tables.write_seglst),
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
-           tables.read_csv, tables.write_csv, own=None),
+           tables.read_csv, tables.write_csv, own=None, joins=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
-           tables.read_parquet, tables.write_parquet, own=None),
+           tables.read_parquet, None, own=None),
     Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _holds("text speaker"),
            annotators.read_textgrid, annotators.write_textgrid, extra="formats"),
     Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _holds("text speaker"),
@@ -192,15 +194,25 @@ def read(
     return form.read(source)
 
 
+def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
+    """Return the name of the format that :func:`write` would write, as it stands in :func:`formats`.
+
+    Raises:
+        SegmentFileError: The format is not known, or the path does not tell it.
+    """
+    return _format(format, _unpacked(Path(path)), "write").name
+
+
 def write(
-    table: pd.DataFrame,
+    table: pd.DataFrame | Iterable[pd.DataFrame],
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
 ) -> Written:
     """Write segments to a file, which appears under its name only once it is complete.
 
     Args:
-        table: A segment frame.
+        table: A segment frame; or an iterable of them, the pieces of one that need not be in memory at once. Formats
+            of many recordings are then written piece by piece, except SegLST.
         path: The file; an existing one is replaced. With ``.gz`` at its end it is compressed.
         format: By default that of the ending. Of JSON Lines it has to be said: ``"nemo"`` or ``"lhotse"``.
 
@@ -214,31 +226,82 @@ def write(
         MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be written.
     """
+    import pandas as pd
+
     place = Path(path)
-    packed = place.suffix.lower() == ".gz"
-    form = _format(format, place.with_suffix("") if packed else place, "write")
-    checked = frame(table)
-    files = checked["file"].unique().tolist()
-    if not form.many and len(files) > 1:
-        message = (
-            f"{place}: a file of the format {form.name} is of one recording, and the table has {len(files)}; "
-            f"write one for each: for file, part in frame.groupby('file')"
-        )
-        raise SegmentFileError(message, path=str(place), column="file")
+    form = _format(format, _unpacked(place), "write")
+    pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
     sink = Sink(str(place))
-    content = form.write(checked, sink)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    if packed:
-        data = gzip.compress(data, mtime=0)
+    done = _Tally(form)
     unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        unfinished.write_bytes(data)
+        with unfinished.open("wb") as raw:
+            if place.suffix.lower() == ".gz":
+                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                    _write(pieces, form, sink, packed, done)
+            else:
+                _write(pieces, form, sink, raw, done)
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)
-    return Written(
-        place, form.name, len(checked), form.precision_s, _dropped(checked, form), tuple(sink.notes)
-    )
+    return Written(place, form.name, done.rows, form.precision_s, tuple(done.dropped), tuple(sink.notes))
+
+
+def _unpacked(place: Path) -> Path:
+    return place.with_suffix("") if place.suffix.lower() == ".gz" else place
+
+
+@dataclass
+class _Tally:
+    """What of a table has been written, and what its format dropped."""
+
+    form: Format
+    rows: int = 0
+    dropped: dict[str, None] = field(default_factory=dict)
+
+    def add(self, table: pd.DataFrame) -> None:
+        self.rows += len(table)
+        self.dropped |= dict.fromkeys(_dropped(table, self.form))
+
+
+def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Iterator[pd.DataFrame]:
+    """Check the pieces of a table, as they come."""
+    files: set[str] = set()
+    some = False
+    for piece in pieces:
+        checked = frame(piece)
+        if not form.many:
+            files |= set(checked["file"])
+            if len(files) > 1:
+                message = (
+                    f"{place}: a file of the format {form.name} is of one recording, and the table has "
+                    f"{len(files)}; write one for each: for file, part in frame.groupby('file')"
+                )
+                raise SegmentFileError(message, path=str(place), column="file")
+        some = True
+        yield checked
+    if not some:
+        yield frame([])
+
+
+def _write(pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, done: _Tally) -> None:
+    if form.write is None:
+        tables.write_parquet(pieces, sink, out, done.add)
+        return
+    if not form.joins:
+        pieces = [_joined(pieces)]
+    for piece in pieces:
+        content = form.write(piece, sink)
+        out.write(content.encode("utf-8") if isinstance(content, str) else content)
+        done.add(piece)
+        sink.before += len(piece)
+
+
+def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    parts = list(pieces)
+    return parts[0] if len(parts) == 1 else frame(pd.concat(parts) if parts else [])
 
 
 def _format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -88,21 +89,44 @@ class Sink:
     Attributes:
         path: Where it will be, for errors.
         notes: What the writer had to change, in words.
+        before: How many rows the pieces had that are written already.
+        columns: Those of the pieces that are written already, for formats that name them once.
+        numbers: How many rows of each recording those had, for formats that count them.
     """
 
     path: str
     notes: list[str] = field(default_factory=list)
+    before: int = 0
+    columns: list[str] | None = None
+    numbers: Counter[str] = field(default_factory=Counter)
 
     def fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
         """Raise the error that names file and row."""
-        where = f"row {row} cannot be written to {self.path}" if row is not None else self.path
-        rows = () if row is None else (row,)
+        where = self.path if row is None else f"row {self.before + row} cannot be written to {self.path}"
+        rows = () if row is None else (self.before + row,)
         raise SegmentFileError(f"{where}: {message}", path=self.path, column=column, rows=rows)
 
     def note(self, count: int, what: str) -> None:
-        """Note what was changed, if anything was."""
+        """Note what was changed, if anything was; of several pieces, in all."""
+        for at, note in enumerate(self.notes):
+            number, _, words = note.partition(" ")
+            if count and words == what:
+                self.notes[at] = f"{int(number) + count} {what}"
+                return
         if count:
             self.notes.append(f"{count} {what}")
+
+    def name_columns(self, table: pd.DataFrame) -> bool:
+        """Note a table's columns, and return whether it is the first piece.
+
+        Raises:
+            SegmentFileError: An earlier piece had others.
+        """
+        names, first = list(table.columns), self.columns is None
+        if self.columns not in (None, names):
+            self.fault("the pieces of the table differ in their columns, which the file names once")
+        self.columns = names
+        return first
 
     def words(self, values: list[str], column: str, empty: str | None) -> list[str]:
         """Return names that stand between spaces in a line.

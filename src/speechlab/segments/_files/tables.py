@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import SegmentError
@@ -14,7 +15,7 @@ from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pandas as pd
 
@@ -54,7 +55,8 @@ def write_csv(table: pd.DataFrame, sink: Sink) -> str:
     """Write CSV (or TSV) with all columns."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=_delimiter(sink.path), lineterminator="\n")
-    writer.writerow(table.columns)
+    if sink.name_columns(table):
+        writer.writerow(table.columns)
     columns = [_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return out.getvalue()
@@ -97,16 +99,25 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
         source.fault(error.message, column=error.column, rows=error.rows)
 
 
-def write_parquet(table: pd.DataFrame, sink: Sink) -> bytes:
-    """Write Parquet, with all columns, exactly."""
-    from pyarrow import ArrowException
+def write_parquet(
+    pieces: Iterable[pd.DataFrame], sink: Sink, out: Any, done: Callable[[pd.DataFrame], None]
+) -> None:
+    """Write Parquet, with all columns, exactly; a group of rows for each piece. The first one tells the types."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    out = io.BytesIO()
-    try:
-        table.to_parquet(out, index=False)
-    except (ArrowException, ValueError) as error:
-        sink.fault(f"Parquet cannot hold a column: {error!s:.200}")
-    return out.getvalue()
+    with ExitStack() as stack:
+        writer: Any = None
+        for piece in pieces:
+            sink.name_columns(piece)
+            try:
+                table = pa.Table.from_pandas(piece, preserve_index=False)
+                if writer is None:
+                    writer = stack.enter_context(pq.ParquetWriter(out, table.schema))
+                writer.write_table(table.cast(writer.schema))
+            except (pa.ArrowException, ValueError, TypeError) as error:
+                sink.fault(f"Parquet cannot hold a column: {error!s:.200}")
+            done(piece)
 
 
 def read_labels(source: SourceFile) -> pd.DataFrame:
@@ -157,14 +168,14 @@ def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     for row, channel in enumerate(column_of(table, "channel")):
         if channel and not channel.isdecimal():
             sink.fault(f"channel {channel!r:.40} is no number, as Lhotse's are", row, "channel")
-    numbers = table.groupby("file", sort=False).cumcount().tolist()
-    rows = iter(numbers)
 
     def entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
         own = _named(row, columns)
         channel = int(row.get("channel") or 0)
+        number = sink.numbers[row["file"]]
+        sink.numbers[row["file"]] += 1
         return {
-            "id": f"{row['file']}-{next(rows)}",
+            "id": f"{row['file']}-{number}",
             **own,
             "start": start,
             "duration": length,

@@ -68,13 +68,13 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     made: dict[Any, Any] = {}
     for name in COLUMNS:
         if name in TEXTS:
-            fill = (file or "") if name == "file" else ""
             if name in table.columns:
-                made[name] = _texts(table[name], name, fill)
+                made[name] = _texts(table[name], name)
             elif name in REQUIRED:
-                made[name] = pd.Series([fill] * len(table), dtype="str")
+                made[name] = pd.Series([""] * len(table), dtype="str")
         elif name in table.columns:
             made[name] = _numbers(table[name], name)
+    made["file"] = made["file"].mask(made["file"] == "", file or "")
     _check_times(made["start"], made["end"])
     if "confidence" in made:
         values = made["confidence"]
@@ -112,14 +112,12 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
     raise SegmentError(message, rows=(number,))
 
 
-def _texts(column: pd.Series[Any], name: str, fill: str) -> pd.Series[str]:
+def _texts(column: pd.Series[Any], name: str) -> pd.Series[str]:
     import pandas as pd
 
     if isinstance(column.dtype, pd.StringDtype):
-        return pd.Series(column.array, dtype="str").fillna(fill)
-    values = [
-        fill if value is None or value is pd.NA or value != value else value for value in column.tolist()
-    ]
+        return pd.Series(column.array, dtype="str").fillna("")
+    values = ["" if value is None or value is pd.NA or value != value else value for value in column.tolist()]
     kinds = (str,) if name == "text" else (str, int)
     bad = [
         number
