@@ -219,6 +219,31 @@ def test_what_python_changes_is_told_to_the_browser(frame):
     assert answers_of(table, type="rows", start=0, revision=0) == []
 
 
+def test_an_empty_table_is_a_table(frame):
+    table = AudioTable(frame.head(0), audio="audio")
+    assert (table.count, table.marked, table.frame["rating"].dtype) == (0, [], "Int64")
+    assert "0 rows" in table.static_html()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"type": "sound", "row": 99},
+        {"type": "sound"},
+        {"type": "rows", "start": "x"},
+        {"type": "outlines", "rows": None, "bins": 1},
+        {"type": "differences", "rows": [0], "reference": "text", "columns": ["nothing"]},
+        {"type": "noted", "row": 0, "name": "rating", "value": 9},
+        {"type": "nothing"},
+    ],
+)
+def test_what_no_browser_of_ours_would_ask_is_dropped(frame, asked):
+    table = AudioTable(frame)
+    for _, buffers in answers_of(table, **asked):
+        assert orjson.loads(buffers[0])[0]["pieces"] is None
+    assert table.frame["rating"].isna().all()
+
+
 def test_an_index_that_repeats_is_called_by_position(frame):
     table = AudioTable(pd.concat([frame, frame]))
     table.marked = [7]
@@ -232,6 +257,7 @@ def test_an_index_that_repeats_is_called_by_position(frame):
         (lambda frame: AudioTable([1]), "frame"),
         (lambda frame: AudioTable(frame.drop(columns="audio")), "audio"),
         (lambda frame: AudioTable(frame, audio="nothing"), None),
+        (lambda frame: AudioTable(pd.concat([frame, frame], axis=1)), "id"),
         (lambda frame: AudioTable(frame, columns=["nothing"]), None),
         (lambda frame: AudioTable(frame, max_rating=1), "max_rating"),
         (lambda frame: AudioTable(frame, static_rows=51), "static_rows"),

@@ -116,6 +116,7 @@ def layout_of(
     Raises:
         InvalidRequestError: A column is missing, or no column holds sound.
     """
+    require_columns(frame, *dict.fromkeys(frame.columns))  # each of them is there once
     sound = _audio_column(frame, audio)
     wanted = None if columns is None else column_names(columns, "columns")
     compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")

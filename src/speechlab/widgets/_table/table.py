@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,7 +252,8 @@ class AudioTable(LiveWidget):
         }
         answer = answers.get(content.get("type")) if isinstance(content, dict) else None
         if answer is not None and content.get("revision") == self.revision:
-            answer(content)
+            with contextlib.suppress(KeyError, IndexError, TypeError, ValueError, InvalidRequestError):
+                answer(content)
 
     def _send_rows(self, asked: dict[str, Any]) -> None:
         start = int(asked["start"])

@@ -320,9 +320,15 @@ export class Listening {
     this.slider.setAttribute("aria-valuenow", now.toFixed(2));
     this.slider.setAttribute("aria-valuetext", `${spoken(now)} of ${spoken(this.seconds)}`);
     const note = this.sounds.get(this.row)?.note;
-    const said = this.row < 0 ? "Choose a row, or press play." : [this.table.title(this.row), note, this.error || this.outline?.error].filter(Boolean).join(" · ");
-    if (this.caption.textContent !== said) this.caption.textContent = said;
-    this.caption.classList.toggle("sl-failed", Boolean(this.error || this.outline?.error));
+    const trouble = this.error || this.outline?.error;
+    const title = this.row < 0 ? "Choose a row, or press play." : this.table.title(this.row);
+    const facts = this.row < 0 ? "" : [note, trouble].filter(Boolean).map((fact) => ` · ${fact}`).join("");
+    this.caption.classList.toggle("sl-failed", Boolean(trouble));
+    if (this.caption.textContent === title + facts) return;
+    this.caption.replaceChildren();
+    // in an element of its own, so that marks of direction in a text do not turn around what follows
+    make(this.caption, "bdi", "", title);
+    make(this.caption, "span", "", facts);
   }
 
   dispose() {

@@ -10,6 +10,7 @@ import { VirtualRows } from "./rows.js";
 
 const THUMB_BINS = 100;
 const NOTE_MS = 500;
+const REST_MS = 80;
 const KEYS = [
   ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
   ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
@@ -48,6 +49,7 @@ class AudioTableView {
     /** @type {Set<string>} */
     this.askedFor = new Set();
     this.askTimer = 0;
+    this.restTimer = 0;
     /** @type {Map<number, number>} */
     this.noteTimers = new Map();
     this.build(el);
@@ -90,9 +92,12 @@ class AudioTableView {
     this.grid.addEventListener("keydown", (event) => this.key(event));
     this.grid.addEventListener("click", (event) => this.click(event));
     this.grid.addEventListener("pointerover", (event) => {
-      // who points at a sound is about to hear it
+      // who rests on a sound is about to hear it; who only passes by is not
+      clearTimeout(this.restTimer);
       const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
-      if (node?.dataset.row) this.listening.prepare(Number(node.dataset.row));
+      if (!node?.dataset.row) return;
+      const row = Number(node.dataset.row);
+      this.restTimer = window.setTimeout(() => this.listening.prepare(row), REST_MS);
     });
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     const help = make(this.root, "details", "sl-keys");
@@ -120,6 +125,7 @@ class AudioTableView {
   dispose() {
     for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
     clearTimeout(this.askTimer);
+    clearTimeout(this.restTimer);
     this.sized.disconnect();
     this.rows.dispose();
     this.listening.dispose();
@@ -375,7 +381,8 @@ class AudioTableView {
   /** Least width in pixels, by the longest of the first cells and of the name. @param {import("./data.js").Column} column */
   widthOf(column) {
     if (column.kind === "text") return 170;
-    let longest = Math.max(...column.name.split("_").map((part) => part.length + 1));
+    // a long name breaks behind its underscores
+    let longest = column.name.length <= 12 ? column.name.length : Math.max(...column.name.split("_").map((part) => part.length + 1));
     for (let row = 0; row < Math.min(this.data.loaded, 200); row += 1) longest = Math.max(longest, this.data.text(row, column).length);
     return Math.min(Math.max(Math.ceil(7.6 * longest) + 6, 40), 150);
   }
