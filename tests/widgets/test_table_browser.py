@@ -188,6 +188,13 @@ def test_what_python_changes_shows(show_table):
     )
 
 
+def test_a_row_that_was_chosen_before_is_seen_from_the_beginning(show_table):
+    table = made(1_000)
+    table.selected = 700
+    page = show_table(table)
+    page.locator(".sl-row.sl-on[data-row='700']").wait_for()
+
+
 def test_another_reference_makes_other_differences(show_table):
     table = made(hypotheses=[])
     page = show_table(table)

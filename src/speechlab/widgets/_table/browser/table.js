@@ -137,7 +137,10 @@ class AudioTableView {
   take(message, buffers) {
     if (message.type !== "noted" && message.revision !== this.data.revision) return;
     if (message.type === "rows") {
-      if (this.data.take(message, buffers[0])) this.narrow(true);
+      if (!this.data.take(message, buffers[0])) return;
+      this.narrow(true);
+      // a row that was chosen before this view began
+      if (this.data.loaded === this.data.count && this.active < 0) this.chosenElsewhere();
     } else if (message.type === "sound") this.listening.take(message, buffers);
     else if (message.type === "outline") this.takeOutline(message, buffers[0]);
     else if (message.type === "differences") this.takeDifferences(message, buffers[0]);
@@ -382,9 +385,11 @@ class AudioTableView {
   widthOf(column) {
     if (column.kind === "text") return 170;
     // a long name breaks behind its underscores
-    let longest = column.name.length <= 12 ? column.name.length : Math.max(...column.name.split("_").map((part) => part.length + 1));
+    const parts = column.name.length <= 12 ? [column.name] : column.name.split("_").map((part) => `${part}_`);
+    const head = Math.max(...parts.map((part) => part.length)) * 8.6;
+    let longest = 0;
     for (let row = 0; row < Math.min(this.data.loaded, 200); row += 1) longest = Math.max(longest, this.data.text(row, column).length);
-    return Math.min(Math.max(Math.ceil(7.6 * longest) + 6, 40), 150);
+    return Math.ceil(Math.min(Math.max(7.6 * longest, head, 34) + 6, 150));
   }
 
   /** @param {string} name */
