@@ -3,7 +3,8 @@
 Prints for each walk how many files of the room a call passes, how many stays it makes there (a stay lasts until
 another file of the room is entered), how many stays return to a file that was entered before, and the files in order;
 then the same for the sub-rooms, in which files on the ground of the room are left out.
-Only first entries of functions count: what is awaited and resumed is one visit. Each call is made once before it is
+Only first entries of functions count: what is awaited and resumed is one visit, and two files in turns count once,
+such as a loop over columns or pieces. Each call is made once before it is
 traced, so that imports, connections, the catalogue and models do not count.
 """
 
@@ -40,8 +41,11 @@ class Trace:
         if room is None or event != "call" or not path.startswith(room) or frame in self._frames:
             return
         self._frames.add(frame)
-        if not self._files or self._files[-1] != path:
-            self._files.append(path)
+        if self._files[-1:] == [path]:
+            return
+        self._files.append(path)
+        if self._files[-4:-2] == self._files[-2:]:
+            del self._files[-2:]
 
     def walk(self, name: str, room: Path, call: Callable[[], object]) -> None:
         """Make a call twice, and print the way of the second through a room."""
