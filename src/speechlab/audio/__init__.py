@@ -16,6 +16,7 @@ from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, str
 from speechlab.audio._figure import SoundPreview, clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
 from speechlab.audio._resample import StreamResampler, resample
+from speechlab.audio._spans import merge_short_spans, widen_spans
 
 __all__ = [
     "OPEN_ENDED_SIZE",
@@ -29,6 +30,7 @@ __all__ = [
     "concatenate",
     "decode",
     "encode",
+    "merge_short_spans",
     "peaks",
     "resample",
     "rms_dbfs",
@@ -39,6 +41,7 @@ __all__ = [
     "trim_silence",
     "wav_chunks",
     "waveform_png",
+    "widen_spans",
 ]
 
 name_after(__name__, globals(), __all__)

@@ -11,6 +11,7 @@ from speechlab._door import name_after
 from speechlab.evaluate._report import Report, combined_page
 from speechlab.evaluate._round_trip import recognition, round_trip
 from speechlab.evaluate._speech import SpeechReport
+from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation import TranslationReport, translation
 from speechlab.evaluate._voices import speaks, voice_name
 
@@ -23,6 +24,7 @@ __all__ = [
     "round_trip",
     "speaks",
     "translation",
+    "vad_sweep",
     "voice_name",
 ]
 

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.client import replaying_from
-from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none, keep_free, need_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import (
+    NO_LANGUAGE,
+    code_or_none,
+    keep_free,
+    need_columns,
+    recording_seconds,
+)
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.evaluate._voices import cross
 from speechlab.metrics import score
@@ -166,7 +172,7 @@ def recognition(
         gender="",
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
-        else [_seconds(one) for one in frame[audio]],
+        else [recording_seconds(one) for one in frame[audio]],
         sample_rate=pd.array([pd.NA] * len(frame), dtype="Int64"),
         tts_rtf=float("nan"),
         tts_status="cached",  # nothing had to be spoken
@@ -186,18 +192,6 @@ def recognition(
     skipped = heard[~known].assign(why=NO_LANGUAGE)
     timed = _timed(recognised, store)
     return _report(title, recognised, skipped, list(frame.columns), text, language, timed)
-
-
-def _seconds(recording: object) -> float:
-    """Return the length of a recording; one that cannot be read becomes an error row later, not here."""
-    from speechlab.audio import AudioClip
-
-    if isinstance(recording, AudioClip):
-        return recording.duration_s
-    try:
-        return AudioClip.from_file(recording).duration_s  # type: ignore[arg-type]
-    except (SpeechLabError, OSError, TypeError, ValueError):
-        return float("nan")
 
 
 def _recognised(

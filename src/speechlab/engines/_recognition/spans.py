@@ -1,5 +1,7 @@
 """Arithmetic of segments: merge, pad, clamp, and give words to segments. Pure functions on seconds.
 
+The rules of merging and padding themselves are in ``audio``, for segments that are made offline too.
+
 The steps of ``vad="segments"``, in order:
 
 1. the detector finds speech; silences shorter than ``min_silence_gap`` do not split;
@@ -18,8 +20,14 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from speechlab.audio import merge_short_spans, widen_spans
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +71,8 @@ def merge_short(spans: Sequence[Span], minimum: float) -> list[Span]:
     Returns:
         Spans of at least ``minimum`` seconds; one shorter span if there was too little in all.
     """
-    merged = list(spans)
-    index = 0
-    while index < len(merged) and len(merged) > 1:
-        here = merged[index]
-        if here.end - here.start >= minimum:
-            index += 1
-            continue
-        before = here.start - merged[index - 1].end if index else float("inf")
-        after = merged[index + 1].start - here.end if index + 1 < len(merged) else float("inf")
-        # A tie goes to the neighbour before: a short last word belongs to what was just said.
-        left = index - 1 if before <= after else index
-        merged[left : left + 2] = [Span(merged[left].start, merged[left + 1].end)]
-        index = left
-    return merged
+    first, last = merge_short_spans(*_times(spans), minimum)
+    return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
 def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration: float) -> list[Span]:
@@ -91,18 +87,14 @@ def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration:
     Returns:
         As many spans, sorted, not overlapping, inside the file.
     """
-    padded: list[Span] = []
-    for index, span in enumerate(spans):
-        start = max(0.0, span.start - (margin if index else leading))
-        end = min(duration, span.end + margin)
-        if index:
-            gap_middle = (spans[index - 1].end + span.start) / 2
-            start = max(start, min(gap_middle, span.start))
-        if index + 1 < len(spans):
-            gap_middle = (span.end + spans[index + 1].start) / 2
-            end = min(end, max(gap_middle, span.end))
-        padded.append(Span(start, end))
-    return padded
+    before = np.full(len(spans), margin)
+    before[:1] = leading
+    starts, ends = widen_spans(*_times(spans), before, margin, duration)
+    return [Span(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _times(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array([span.start for span in spans]), np.array([span.end for span in spans])
 
 
 def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab.audio import merge_short_spans, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.segments._changes.merge import gathered
 from speechlab.segments._frame.cover import runs_of
@@ -87,9 +88,10 @@ def from_speech(
     runs = runs_of(spans, len(files), min_silence_gap * _MS - 1)
     onsets = runs.spans.starts
     pad = speech_pad_ms * _MS
-    widened = _widen(runs.spans, np.full(len(onsets), pad), pad, latest)
-    first, last = _merge_short(widened, int(ticks_of([min_segment_duration])[0]))
-    merged = Stretches(widened.codes[first], widened.starts[first], widened.ends[last])
+    codes = runs.spans.codes
+    starts, ends = widen_spans(onsets, runs.spans.ends, pad, pad, latest[codes], codes)
+    first, last = merge_short_spans(starts, ends, int(ticks_of([min_segment_duration])[0]), codes)
+    merged = Stretches(codes[first], starts[first], ends[last])
     result = gathered(
         checked, runs.order, runs.heads[first], seconds_of(merged.starts), seconds_of(merged.ends)
     )
@@ -100,63 +102,12 @@ def from_speech(
     margin = segment_padding * _MS
     before = np.maximum(0, initial_segment_padding_ms * _MS - (onsets[first] - merged.starts))
     leading = np.where(_new_file(merged.codes), before, margin)
-    padded = _widen(merged, leading, margin, latest)
-    result["start"], result["end"] = seconds_of(padded.starts), seconds_of(padded.ends)
+    codes = merged.codes
+    starts, ends = widen_spans(merged.starts, merged.ends, leading, margin, latest[codes], codes)
+    result["start"], result["end"] = seconds_of(starts), seconds_of(ends)
     return result
 
 
 def _new_file(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     fresh: NDArray[np.bool_] = np.diff(codes, prepend=-1) != 0
     return fresh
-
-
-def _widen(spans: Stretches, leading: NDArray[np.int64], margin: int, latest: NDArray[np.int64]) -> Stretches:
-    """Widen stretches; neighbours that would overlap meet in the middle of their gap.
-
-    Args:
-        spans: By file and start, without overlap.
-        leading: Ticks before each.
-        margin: Ticks after each.
-        latest: Where each file ends.
-    """
-    starts = np.maximum(0, spans.starts - leading)
-    ends = np.minimum(latest[spans.codes], spans.ends + margin)
-    neighbours = spans.codes[1:] == spans.codes[:-1]
-    middles = (spans.ends[:-1] + spans.starts[1:]) // 2
-    starts[1:] = np.where(neighbours, np.maximum(starts[1:], middles), starts[1:])
-    ends[:-1] = np.where(neighbours, np.minimum(ends[:-1], middles), ends[:-1])
-    return Stretches(spans.codes, starts, ends)
-
-
-def _merge_short(spans: Stretches, minimum: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Merge stretches shorter than a minimum with the neighbour that is nearer in time.
-
-    Args:
-        spans: By file and start, without overlap.
-        minimum: Ticks.
-
-    Returns:
-        Positions of the first and the last stretch that each merged one is made of.
-    """
-    count = len(spans)
-    if not count or not (spans.lengths < minimum).any():
-        return np.arange(count), np.arange(count)
-    starts, ends, codes = spans.starts.tolist(), spans.ends.tolist(), spans.codes.tolist()
-    done: list[tuple[int, int]] = []
-    first = last = 0
-    while first < count:
-        left = done[-1] if done and codes[done[-1][0]] == codes[first] else None
-        right = last + 1 if last + 1 < count and codes[last + 1] == codes[first] else None
-        if ends[last] - starts[first] < minimum and (left or right):
-            before = starts[first] - ends[left[1]] if left else None
-            after = starts[right] - ends[last] if right else None
-            # A tie goes to the neighbour before: a short last word belongs to what was just said.
-            if before is None or (after is not None and after < before):
-                last += 1
-                continue
-            first = done.pop()[0]
-            continue
-        done.append((first, last))
-        first = last = last + 1
-    found = np.array(done, dtype=np.int64)
-    return found[:, 0], found[:, 1]

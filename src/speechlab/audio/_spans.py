@@ -1,0 +1,82 @@
+"""The contract's rules for stretches of speech (section 2.3): what is short is merged, and what is padded meets.
+
+Stretches are two arrays of times, starts and ends, in order and without overlap. Times may be seconds as floats, or
+whole ticks of any length; the arithmetic is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Times = NDArray[Any]
+
+
+def widen_spans(
+    starts: Times, ends: Times, before: Any, after: Any, latest: Any, files: NDArray[np.int64] | None = None
+) -> tuple[Times, Times]:
+    """Widen stretches; neighbours that would overlap meet in the middle of their gap.
+
+    Args:
+        starts: Where each begins.
+        ends: Where each ends.
+        before: What is added before each, or before all.
+        after: What is added after each, or after all.
+        latest: Where the recording of each ends, or that of all.
+        files: The number of each one's recording, where there are several; neighbours are of one recording.
+
+    Returns:
+        The new starts and ends.
+    """
+    wide_starts, wide_ends = np.maximum(0, starts - before), np.minimum(latest, ends + after)
+    silences = starts[1:] - ends[:-1]
+    middles = ends[:-1] + (silences // 2 if silences.dtype.kind == "i" else silences / 2)
+    near = np.ones(len(silences), dtype=bool) if files is None else files[1:] == files[:-1]
+    wide_starts[1:] = np.where(near, np.maximum(wide_starts[1:], middles), wide_starts[1:])
+    wide_ends[:-1] = np.where(near, np.minimum(wide_ends[:-1], middles), wide_ends[:-1])
+    return wide_starts, wide_ends
+
+
+def merge_short_spans(
+    starts: Times, ends: Times, minimum: float, files: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merge stretches shorter than a minimum with the neighbour that is nearer in time.
+
+    What is left is at least that long, or alone in its recording. The time taken grows as the number of stretches.
+
+    Args:
+        starts: Where each begins.
+        ends: Where each ends.
+        minimum: The least length.
+        files: As for :func:`widen_spans`.
+
+    Returns:
+        Positions of the first and the last stretch that each merged one is made of.
+    """
+    count = len(starts)
+    if not count or not (ends - starts < minimum).any():
+        return np.arange(count), np.arange(count)
+    begin, stop = starts.tolist(), ends.tolist()
+    codes = [0] * count if files is None else files.tolist()
+    done: list[tuple[int, int]] = []
+    first = last = 0
+    while first < count:
+        left = done[-1] if done and codes[done[-1][0]] == codes[first] else None
+        right = last + 1 if last + 1 < count and codes[last + 1] == codes[first] else None
+        if stop[last] - begin[first] < minimum and (left or right):
+            before = begin[first] - stop[left[1]] if left else None
+            after = begin[right] - stop[last] if right else None
+            # A tie goes to the neighbour before: a short last word belongs to what was just said.
+            if before is None or (after is not None and after < before):
+                last += 1
+                continue
+            first = done.pop()[0]
+            continue
+        done.append((first, last))
+        first = last = last + 1
+    found = np.array(done, dtype=np.int64)
+    return found[:, 0], found[:, 1]

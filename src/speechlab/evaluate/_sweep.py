@@ -1,0 +1,207 @@
+"""The sweep over the parameters of ``vad="segments"``: one call for what has to be heard, the rest by arithmetic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from speechlab import batch
+from speechlab._arguments import no_column, refused
+from speechlab.contract import RecognitionRequest
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import need_columns, recording_seconds
+from speechlab.segments import coverage, from_speech, score
+from speechlab.segments import frame as segment_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.batch import Progress
+    from speechlab.client import Client
+    from speechlab.store import Store
+
+_HEARD = "min_silence_gap"
+"""The one parameter that changes what the detector finds, and so has to be asked for."""
+_DERIVED = ("segment_padding", "initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration")
+_RULES = (_HEARD, *_DERIVED)
+_PREFIX = "vad_"
+
+
+def vad_sweep(
+    lab: Client,
+    frame: pd.DataFrame,
+    grid: Mapping[str, Iterable[float]],
+    *,
+    audio: str = "audio",
+    reference: pd.DataFrame | str | None = None,
+    collar: float = 0.25,
+    language: str | None = None,
+    store: Store | str | None = None,
+    concurrency: int = batch.DEFAULT_CONCURRENCY,
+    progress: Progress = True,
+    **options: Any,
+) -> pd.DataFrame:
+    """Try the parameters of ``vad="segments"`` in all combinations.
+
+    The service is asked once for each recording and each ``min_silence_gap``, which changes what its detector finds;
+    through a batch, so that nothing is asked twice, and a sweep that was interrupted goes on. The other four
+    parameters are arithmetic, done here by :func:`speechlab.segments.from_speech`.
+
+    Args:
+        lab: The client.
+        frame: One row for each recording.
+        grid: Values to try, by the name of the parameter: ``min_silence_gap``, ``segment_padding``,
+            ``initial_segment_padding_ms``, ``speech_pad_ms``, ``min_segment_duration``. The others have the
+            contract's defaults.
+        audio: Column of the recordings: paths, bytes or clips.
+        reference: What is right: a segment frame whose ``file`` says what the column of recordings says (of bytes and
+            clips, the label of the row); or the column whose cells hold the segments of each recording, in any form
+            that ``speechlab.segments.frame`` takes.
+        collar: Seconds on either side of an edge, for the scores with collar.
+        language: Code, or the column that holds it; None identifies it.
+        store: Where results are kept and reused; None for the user's own store.
+        concurrency: Calls under way at once.
+        progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
+        **options: Other parameters of ``Client.transcribe``.
+
+    Returns:
+        One row for each combination: its five parameters; ``recordings`` and ``failed`` (which count nowhere else);
+        ``segments``, ``covered_s``, ``share`` (of the recordings' time), ``mean_s`` and ``longest_s``. With a
+        reference also ``detection_error_rate``, ``miss_s``, ``false_alarm_s``, ``precision``, ``recall``, ``f1``,
+        ``iou``, ``lenient_error_rate`` (with collar), ``boundary_f1`` (both edges within the collar), ``splits`` and
+        ``joins``.
+
+    Raises:
+        InvalidRequestError: A column is missing, a parameter or a value of the grid is not allowed, or a recording
+            stands twice in the table.
+        SegmentError: The reference is no segment frame.
+        AuthenticationError: The service refuses the API key.
+    """
+    import numpy as np
+    import pandas as pd
+
+    need_columns(frame, audio)
+    combinations = _combinations(grid)
+    if taken := sorted({"vad", *_RULES} & set(options)):
+        message = f"{taken[0]} belongs into the grid" if taken[0] != "vad" else "a sweep is of vad='segments'"
+        raise InvalidRequestError(message, parameter=taken[0])
+    names = _names(frame[audio])
+    wanted = _reference(frame, reference, names)
+    gaps = list(dict.fromkeys(one[_HEARD] for one in combinations))
+    asked = pd.concat([frame.assign(**{_HEARD: gap}) for gap in gaps], ignore_index=True)
+    heard = batch.transcribe(
+        asked,
+        lab,
+        audio=audio,
+        language=language,
+        vad="segments",
+        min_silence_gap=batch.Column(_HEARD),
+        prefix=_PREFIX,
+        store=store,
+        concurrency=concurrency,
+        progress=progress,
+        **{**options, **dict.fromkeys(_DERIVED, 0)},
+    )
+    speech = batch.segments(heard, store, prefix=_PREFIX, audio=audio)
+    places = speech["position"].to_numpy() % max(1, len(frame))
+    speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()
+    bad = ~heard[f"{_PREFIX}status"].isin(["ok", "cached"])
+    failed = {names[place % len(names)] for place in np.flatnonzero(bad)}
+    kept = [name for name in names if name not in failed]
+    speech = speech[speech["file"].isin(kept)]
+    latest = speech.groupby("file")["end"].max()
+    lengths = {  # times come rounded to the millisecond, and may so lie past the last sample
+        name: max(recording_seconds(cell), latest.get(name, 0.0))
+        for name, cell in zip(names, frame[audio], strict=True)
+        if name not in failed
+    }
+    gap_of = asked[_HEARD].to_numpy()[speech["position"]]
+    by_gap = {gap: speech.loc[gap_of == gap, ["file", "start", "end", "text"]] for gap in gaps}
+    right = None if wanted is None else wanted[wanted["file"].isin(kept)]
+    rows = []
+    for one in combinations:
+        made = from_speech(by_gap[one[_HEARD]], extent=lengths, **one)
+        counts = {"recordings": len(kept), "failed": len(names) - len(kept)}
+        rows.append({**one, **counts, **_amounts(made, lengths), **_scores(right, made, lengths, collar)})
+    return pd.DataFrame(rows)
+
+
+def _combinations(grid: object) -> list[dict[str, Any]]:
+    if not isinstance(grid, Mapping):
+        raise refused("grid", grid, "a mapping from a parameter's name to the values to try")
+    values: dict[str, list[Any]] = {name: [RecognitionRequest.model_fields[name].default] for name in _RULES}
+    for name, tried in grid.items():
+        if name not in values:
+            message = f"{name!r} is no parameter of segments; they are {', '.join(_RULES)}"
+            raise InvalidRequestError(message, parameter="grid")
+        if isinstance(tried, str) or not isinstance(tried, Iterable):
+            raise refused(f"grid[{name!r}]", tried, "a list of values to try")
+        values[name] = [getattr(value, "item", lambda value=value: value)() for value in tried]
+    combinations = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+    if not combinations:
+        raise InvalidRequestError("a parameter of the grid has no values to try", parameter="grid")
+    for one in combinations:  # what the contract refuses is refused before anything is sent
+        RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **one})
+    return combinations
+
+
+def _names(cells: pd.Series[Any]) -> list[str]:
+    """Names of the recordings: their paths; of bytes and clips, the labels of their rows."""
+    names = [
+        os.fspath(cell) if isinstance(cell, str | os.PathLike) else str(label)
+        for label, cell in zip(cells.index, cells, strict=True)
+    ]
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            message = (
+                f"the recording {name!r} stands twice in the table; its segments would lie on each other"
+            )
+            raise InvalidRequestError(message, parameter="frame")
+        seen.add(name)
+    return names
+
+
+def _reference(frame: pd.DataFrame, reference: object, names: list[str]) -> pd.DataFrame | None:
+    if reference is None:
+        return None
+    if not isinstance(reference, str):
+        return segment_frame(reference)
+    if reference not in frame.columns:
+        raise InvalidRequestError(no_column(list(frame.columns), reference), parameter="reference")
+    import pandas as pd
+
+    parts = [
+        segment_frame(cell).assign(file=name) for name, cell in zip(names, frame[reference], strict=True)
+    ]
+    return segment_frame(pd.concat(parts) if parts else [])
+
+
+def _amounts(made: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, float]:
+    lasting = made["end"] - made["start"]
+    whole, covered = sum(lengths.values()), coverage(made, lengths)["covered_s"].sum()
+    return {
+        "segments": len(made),
+        "covered_s": float(covered),
+        "share": float(covered) / whole if whole else float("nan"),
+        "mean_s": float(lasting.mean()),
+        "longest_s": float(lasting.max()),
+    }
+
+
+def _scores(
+    right: pd.DataFrame | None, made: pd.DataFrame, lengths: Mapping[str, float], collar: float
+) -> dict[str, float]:
+    if right is None:
+        return {}
+    result = score(right, made, extent=lengths, collar=collar)
+    names = ("detection_error_rate", "miss_s", "false_alarm_s", "precision", "recall", "f1", "iou")
+    return {
+        **{name: getattr(result.detection, name) for name in names},
+        "lenient_error_rate": result.lenient.detection_error_rate,
+        "boundary_f1": result.segments.f1,
+        "splits": result.segmentation.splits,
+        "joins": result.segmentation.joins,
+    }
