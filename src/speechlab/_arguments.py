@@ -44,6 +44,11 @@ def check_text(value: object, argument: str = "text") -> None:
         raise InvalidRequestError(message, parameter=argument)
 
 
+def is_bool(value: object) -> bool:
+    """Whether a value is True or False."""
+    return isinstance(value, bool)
+
+
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a real number, NumPy's included; a bool is a word."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -30,8 +30,9 @@ def tone(seconds=1.0, rate=RATE):
 def test_the_public_names_are_pinned():
     assert audio.__all__ == [
         "OPEN_ENDED_SIZE", "STREAMABLE_FORMATS", "AudioClip", "DecodeLimits", "SoundPreview", "StreamEncoder",
-        "StreamResampler", "clip_figure", "concatenate", "decode", "encode", "peaks", "resample", "rms_dbfs", "sniff",
-        "sound_preview", "stream_encoder", "streams", "trim_silence", "wav_chunks", "waveform_png",
+        "StreamResampler", "clip_figure", "concatenate", "decode", "encode", "merge_short_spans", "peaks", "resample",
+        "rms_dbfs", "sniff", "sound_preview", "stream_encoder", "streams", "trim_silence", "wav_chunks",
+        "waveform_png", "widen_spans",
     ]  # fmt: skip
 
 
@@ -221,6 +222,7 @@ def test_a_clip_on_a_page_takes_a_twentieth_of_its_wav():
     assert len(clip._repr_html_()) < 0.05 * len(clip.encode("wav")) * 4 / 3
     preview = sound_preview(clip)
     assert preview.seconds == 5.0
+    assert sound_preview(clip) == preview  # a notebook that is executed again stays the same
     assert decode(preview.data).duration_s == pytest.approx(5.0, abs=0.03)
     short = sound_preview(AudioClip(np.zeros(1), RATE))
     assert decode(short.data).sample_rate == 24_000

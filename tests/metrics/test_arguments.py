@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import metrics, text
+from speechlab import metrics, segments, text
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
@@ -33,6 +33,7 @@ TRANSLATED = pd.DataFrame(
 )
 RATE = metrics.error_rate(["a b", "c d"], ["a b", "c x"])
 TRANSLATION = metrics.translation_score(["a b", "c d"], ["a b", "c x"])
+SEGMENTS = segments.frame([(0.0, 1.0, "a b")], file="a.wav")
 CLIP = AudioClip(np.random.default_rng(0).normal(0, 0.1, 8_000).astype("f4"), 16_000)
 CLIPS = pd.DataFrame({"audio": [CLIP]})
 
@@ -69,6 +70,10 @@ FUNCTIONS = {
         {"frame_a": SCORED, "frame_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
     ),
     "compare_all": (metrics.compare_all, {"systems": {"a": SCORED, "b": SCORED}, **DRAWS}),
+    "timed_error_rate": (
+        metrics.timed_error_rate,
+        {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
+    ),
     "compare_japanese": (metrics.compare_japanese, {"reference": "三", "hypothesis": "四"}),
     "compare_chinese": (metrics.compare_chinese, {"reference": "三", "hypothesis": "四"}),
     "confusions": (metrics.confusions, {"scored": SCORED}),
@@ -155,6 +160,7 @@ FUNCTIONS = {
     "language_name": (text.language_name, {"code": "de"}),
     "languages_in": (text.languages_in, ONE_TEXT),
     "primary_language": (text.primary_language, {"language": "de"}),
+    "join_texts": (text.join_texts, {"texts": ["a", "b"], "language": ""}),
     "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
     **{
         name: (getattr(text, name), ONE_TEXT)
@@ -196,6 +202,8 @@ ACCEPTED = {
     "glossary": {"[]", "{}"},
     "groups": {"None"},
     "hotwords": {"[]", "{}"},
+    "collar": {"0", "2", "5", "2.5"},
+    "by_speaker": set(),  # there are no speakers in the table
     "hypotheses": TEXT,
     "hypothesis": TEXT,
     "language": {"None"},
@@ -231,6 +239,10 @@ ACCEPTED_BY = {
     ("translation_score of a table", "hypothesis"): set(),
     ("speech_measures", "language"): set(),
     ("language_code", "language"): set(),
+    ("timed_error_rate", "reference"): {"[]"},
+    ("timed_error_rate", "hypothesis"): {"[]"},
+    ("join_texts", "texts"): {"[]", "{}"},
+    ("join_texts", "language"): TEXT,
     ("language_name", "code"): TEXT,
     ("primary_language", "language"): TEXT,
     ("writes_without_spaces", "language"): TEXT,

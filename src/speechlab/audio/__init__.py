@@ -7,7 +7,7 @@ Used by the engines and the embedded service, the client, the store, batches, st
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode
 from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
@@ -44,4 +44,4 @@ __all__ = [
     "widen_spans",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

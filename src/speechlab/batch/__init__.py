@@ -8,7 +8,7 @@ client's.
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.batch._accessor import SpeechAccessor
 from speechlab.batch._history.diff import diff
 from speechlab.batch._history.run import Run, load, runs
@@ -76,4 +76,4 @@ __all__ = [
     "translate",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

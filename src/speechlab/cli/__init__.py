@@ -7,7 +7,7 @@ machine is set wrongly), never with a traceback.
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 
 __all__ = ["main"]
 
@@ -19,4 +19,4 @@ def main() -> None:
     run()
 
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

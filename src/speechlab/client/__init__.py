@@ -7,7 +7,7 @@ Used by people in notebooks, by batches, studies, widgets and the command line.
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
 from speechlab.client._api.for_batches import begin, remember_service, replaying_from, with_listener
@@ -92,4 +92,4 @@ __all__ = [
     "with_listener",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

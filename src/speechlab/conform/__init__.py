@@ -8,7 +8,7 @@ alone: beside the contract it needs ``errors``, and ``audio`` to decode the soun
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.conform._model import (
     Check,
     CheckOutcome,
@@ -42,4 +42,4 @@ __all__ = [
     "write_report",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

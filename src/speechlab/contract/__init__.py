@@ -7,7 +7,7 @@ sends them; they meet nowhere else. Here is no I/O, and nothing about how a clie
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.contract._base import (
     read_json_object,
 )
@@ -232,4 +232,4 @@ __all__ = [
     "request_key",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

@@ -5,9 +5,9 @@ They are not benchmarks: too small, and written by one hand. Each file's SHA-256
 loaded, so a published number can name the data it came from. Notebooks, studies and tests use this room.
 """
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 
 __all__ = ["available", "datasheet", "prompts", "zh_speech"]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

@@ -7,7 +7,7 @@ Used by everything that shows itself in a notebook: clips, voices, transcripts, 
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.display._document import document
 from speechlab.display._html import Html, data_url, element, escape, join
 from speechlab.display._parts import audio_figure, details, diff, notebook_output, percent, table
@@ -27,4 +27,4 @@ __all__ = [
     "table",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

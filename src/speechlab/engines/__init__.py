@@ -7,7 +7,7 @@ libraries load on first use. The embedded service wraps engines into the API; no
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.engines._check import EngineCheck, check
 from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
 from speechlab.engines._models import ModelAdded, add, addable
@@ -54,4 +54,4 @@ __all__ = [
     "status",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

@@ -7,7 +7,7 @@ Notebooks and the command line use it.
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.evaluate._report import Report, combined_page
 from speechlab.evaluate._round_trip import recognition, round_trip
 from speechlab.evaluate._speech import SpeechReport
@@ -28,4 +28,4 @@ __all__ = [
     "voice_name",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

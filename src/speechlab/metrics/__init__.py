@@ -6,7 +6,7 @@ measures clips; it never calls a service and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
 from speechlab.metrics._rates.bins import by_bins
 from speechlab.metrics._rates.chinese import ChineseComparison, ChineseDifference, compare_chinese
@@ -56,4 +56,4 @@ __all__ = [
     "translation_score",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

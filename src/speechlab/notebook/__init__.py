@@ -6,9 +6,9 @@ scripts that are pasted into a cell and call ``asyncio.run``. It is no display a
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.notebook._loops import allow_nested_loops
 
 __all__ = ["allow_nested_loops"]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

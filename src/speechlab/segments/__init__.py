@@ -8,7 +8,7 @@ Used by people with tables of their own, and by client, batches and studies, whi
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.segments._changes.clips import clips
 from speechlab.segments._changes.crop import crop, shift
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
@@ -65,4 +65,4 @@ __all__ = [
     "write",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab._require import require
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
             require(module)
     value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = value
-    name_after(__name__, globals(), [name])
+    _name_after(__name__, globals(), [name])
     return value
 
 

@@ -7,7 +7,7 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, bat
 
 from __future__ import annotations
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.store._blobs import Blob, BlobFolder
 from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
 from speechlab.store._store import STORE_FILE, Attempt, Store, Stored
@@ -24,4 +24,4 @@ __all__ = [
     "Stored",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

@@ -6,7 +6,7 @@ scores (those are in ``metrics``) and never talks to a service or loads a model;
 Used by the client, ``metrics``, ``evaluate`` and the command line.
 """
 
-from speechlab._door import name_after
+from speechlab._door import name_after as _name_after
 from speechlab.text._language_codes import (
     join_texts,
     language_code,
@@ -44,4 +44,4 @@ __all__ = [
     "writes_without_spaces",
 ]
 
-name_after(__name__, globals(), __all__)
+_name_after(__name__, globals(), __all__)

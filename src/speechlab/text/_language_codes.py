@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from speechlab._arguments import check_text
+from speechlab._arguments import check_text, is_frame, refused
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # By ISO 639-1 code: the English name first, then what stands for it elsewhere, three-letter codes included.
 _NAMES = {
@@ -96,10 +93,16 @@ def join_texts(texts: Iterable[str], language: str = "") -> str:
     Args:
         texts: In order.
         language: Language code; empty if unknown, and then the characters tell.
+
+    Raises:
+        InvalidRequestError: The texts are not a list of texts, or the language is no text.
     """
     unspaced = writes_without_spaces(language)
+    if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):
+        raise refused("texts", texts, "a list of texts")
     joined = ""
     for text in texts:
+        check_text(text)
         part = text.strip()
         if part:
             meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._arguments import is_bool, is_number, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.assignment import cheapest_assignment
@@ -99,10 +100,11 @@ def timed_error_rate(
     """
     import pandas as pd
 
-    if isinstance(collar, bool) or not collar >= 0:
-        raise InvalidRequestError(
-            f"collar={collar!r:.60} is not a number of 0 or more seconds", parameter="collar"
-        )
+    if not (is_number(collar) and collar >= 0):
+        message = f"collar={collar!r:.60} is not a number of 0 or more seconds"
+        raise InvalidRequestError(message, parameter="collar")
+    if not is_bool(by_speaker):
+        raise refused("by_speaker", by_speaker, "True or False")
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
     sides = []
