@@ -14,6 +14,7 @@ from speechlab.batch._history.diff import diff
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
 from speechlab.batch._keeping import CHUNK_ROWS
+from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
     aplan_synthesis,
     aplan_transcription,
@@ -43,6 +44,7 @@ from speechlab.batch._table.timed import segments
 __all__ = [
     "CHUNK_ROWS",
     "DEFAULT_CONCURRENCY",
+    "PIECE_S",
     "STATUSES",
     "Budget",
     "Column",
@@ -73,6 +75,7 @@ __all__ = [
     "segments",
     "synthesize",
     "transcribe",
+    "transcribe_long",
     "translate",
 ]
 
