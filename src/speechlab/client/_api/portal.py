@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import threading
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _STOP_S = 5.0
+_UNWIND_S = 2.0
+"""How long an interrupt waits for the call that it cancels."""
+_LOOK_S = 0.002
 
 
 class _Portal:
@@ -68,32 +73,52 @@ def _the_portal() -> _Portal:
         return _portal
 
 
+def _loop() -> asyncio.AbstractEventLoop:
+    portal = _the_portal()
+    if portal.is_here:
+        raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
+    return portal.loop
+
+
 def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
     """Start a coroutine function on the private loop; the caller is responsible for its end.
 
     Raises:
         ConfigurationError: Called from the private loop itself, where waiting would never end.
     """
-    portal = _the_portal()
-    if portal.is_here:
-        raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
-    return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), portal.loop)
+    loop = _loop()
+    return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result.
 
-    Whatever ends the waiting, an interrupt above all, cancels the call.
+    Whatever ends the waiting, an interrupt above all, cancels the call, and waits a little until it has ended: what
+    it was working on may be used next.
 
     Raises:
         ConfigurationError: Called from the private loop itself, where waiting would never end.
     """
-    future = begin(function, *args, **kwargs)
+    loop = _loop()
+    call = function(*args, **kwargs)
+    future = asyncio.run_coroutine_threadsafe(call, loop)
     try:
         return future.result()
     except BaseException:
-        future.cancel()
+        if future.cancel():
+            _wait_for_end(call)
         raise
+    finally:
+        del (
+            future
+        )  # it holds the error, whose traceback holds this frame: the arguments would stay in a circle
+
+
+def _wait_for_end(call: Coroutine[Any, Any, Any]) -> None:
+    # A future that is cancelled counts as done at once, whatever its coroutine still does.
+    until = time.monotonic() + _UNWIND_S
+    while inspect.getcoroutinestate(call) != inspect.CORO_CLOSED and time.monotonic() < until:
+        time.sleep(_LOOK_S)
 
 
 @atexit.register

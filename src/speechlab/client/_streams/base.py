@@ -42,6 +42,7 @@ class Stream(AsyncOpenable):
         self._stored_call_of = stored_call_of
         self._pieces: AsyncIterator[bytes]
         self._tape: Tape | None = None
+        self._reading = False
         self._closed = False
         self._timing = Timing()
 
@@ -76,8 +77,14 @@ class Stream(AsyncOpenable):
     async def _next_bytes(self) -> bytes | None:
         """The next bytes of the body, or None at the end; WireError if it is cut short."""
         assert self._body is not None
-        with hearing_interrupts():
-            piece = await anext(self._pieces, None)
+        if self._reading:
+            raise WireError("another thread or task is reading it", sent=True, timed_out=False, cut=True)
+        self._reading = True
+        try:
+            with hearing_interrupts():
+                piece = await anext(self._pieces, None)
+        finally:
+            self._reading = False
         if piece is None:
             if not self._body.ended:
                 raise WireError("reading it was interrupted", sent=True, timed_out=False, cut=True)
