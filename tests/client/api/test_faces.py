@@ -36,7 +36,7 @@ from speechlab.client import (
     aconnect,
     connect,
 )
-from speechlab.errors import ConfigurationError
+from speechlab.errors import ConfigurationError, InvalidRequestError
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose"}
@@ -116,14 +116,114 @@ def test_a_method_shows_what_its_operation_is_made_of():
     assert order[:6] == list(inspect.signature(RealtimePool.say).parameters)[1:]
 
 
+def complaint(call):
+    with pytest.raises(TypeError) as caught:
+        call()
+    return str(caught.value)
+
+
 def test_a_wrong_argument_is_told_of_the_method():
     with Client("http://127.0.0.1:9") as lab:
-        with pytest.raises(
-            TypeError, match=r"^synthesize\(\) missing 1 required positional argument: 'text'"
+        raw = lab.with_raw_response
+        stream = lab.stream_speech("a", voice="x")
+        too_many = "takes 1 positional argument but 2 were given"
+        no_text = "missing 1 required positional argument: 'text'"
+        for call, told in (
+            (lambda: lab.synthesize(voice="x"), f"Client.synthesize() {no_text}"),
+            (lambda: lab.synthesize("a", voice="x", self=1), "Client.synthesize() got multiple values"),
+            (lambda: lab.stream_speech("a", voice="x", speak=1), "Client.stream_speech() got an unexpected"),
+            (lambda: lab.voices(1), f"Client.voices() {too_many}"),
+            (lambda: lab.identity(1), f"Client.identity() {too_many}"),
+            (lab.perform, "Client.perform() missing 1"),
+            (lab.request, "Client.request() missing 2"),
+            (lab.realtime, "Client.realtime() missing 1"),
+            (lambda: lab.realtime_pool(1, 2), "Client.realtime_pool() takes from 1 to 2"),
+            (lambda: lab.realtime_pool().say(), "RealtimePool.say() missing"),
+            (lambda: lab.close(1), f"Client.close() {too_many}"),
+            (lambda: stream.collect(1), f"SpeechStream.collect() {too_many}"),
+            (lambda: stream.close(1), f"SpeechStream.close() {too_many}"),
+            (lambda: stream.clips(1), f"SpeechStream.clips() {too_many}"),
+            (lambda: stream.__next__(1), f"SpeechStream.__next__() {too_many}"),
+            (lambda: stream.__enter__(1), f"SpeechStream.__enter__() {too_many}"),
+            (stream.__exit__, "SpeechStream.__exit__() missing 3"),
+            (lab.__exit__, "Client.__exit__() missing 3"),
+            (raw.translate, f"RawReplies.translate() {no_text}"),
+            (raw.stream_speech, f"RawReplies.stream_speech() {no_text}"),
+            (lambda: raw.voices(1), f"RawReplies.voices() {too_many}"),
+            (lambda: raw.stream_speech("a", voice="x").parse(1), f"RawStream.parse() {too_many}"),
         ):
-            lab.synthesize(voice="x")
-        with pytest.raises(TypeError, match=r"^stream_speech\(\) got an unexpected keyword argument 'speak'"):
-            lab.stream_speech("a", voice="x", speak=1)
+            assert complaint(call).startswith(told)
+
+
+def test_a_wrong_argument_is_told_of_the_asynchronous_method():
+    async def main(call):
+        await call(lab)
+
+    lab = AsyncClient("http://127.0.0.1:9")
+    no_text = "missing 1 required positional argument: 'text'"
+    for call, told in (
+        (lambda lab: lab.synthesize(), f"AsyncClient.synthesize() {no_text}"),
+        (lambda lab: lab.stream_translation(), f"AsyncClient.stream_translation() {no_text}"),
+        (lambda lab: lab.request(), "AsyncClient.request() missing 2"),
+        (lambda lab: lab.with_raw_response.translate(), f"AsyncRawReplies.translate() {no_text}"),
+        (lambda lab: lab.with_raw_response.stream_speech(), f"AsyncRawReplies.stream_speech() {no_text}"),
+    ):
+        assert complaint(lambda call=call: asyncio.run(main(call))).startswith(told)
+
+
+def test_other_type_errors_stay_as_they_are():
+    class Broken(Translate):
+        def call(self, timeout):
+            raise TypeError("perform() takes it amiss")
+
+    with Client("http://127.0.0.1:9") as lab:
+        broken = Broken("a", source_lang="ja", target_lang="en")
+        assert complaint(lambda: lab.perform(broken)) == "perform() takes it amiss"
+
+
+def test_a_traceback_names_the_method():
+    def frames(call):
+        with pytest.raises(InvalidRequestError) as caught:
+            call()
+        return [entry.name for entry in caught.traceback][1:]
+
+    with Client("http://127.0.0.1:9") as lab:
+        raw = lab.with_raw_response
+        for call, names in (
+            (lambda: lab.translate("", source_lang="ja", target_lang="en"), ["translate", "run"]),
+            (lambda: raw.translate("", source_lang="ja", target_lang="en"), ["translate", "run"]),
+            (lambda: lab.request("GET", 3), ["request", "run"]),
+            (lambda: lab.stream_speech("", voice=3).open(), ["open", "run"]),
+            (lambda: next(lab.stream_speech("", voice=3)), ["__next__", "run"]),
+            (
+                lambda: lab.stream_translation("", source_lang="ja", target_lang="en"),
+                ["stream_translation", "call"],
+            ),
+        ):
+            assert frames(call)[1:3] == names
+    assert SpeechStream.close.__code__.co_qualname == "SpeechStream.close"
+    assert SpeechStream.close.__name__ == "close"
+    assert AsyncSpeechStream.aclose.__name__ == "aclose"
+
+
+def test_a_class_of_the_user_does_not_rename_what_it_takes_over():
+    class Mine(Client):
+        say = Client.synthesize
+
+        def __enter__(self):
+            return super().__enter__()
+
+    class Ours(Mine):
+        pass
+
+    with Ours("http://127.0.0.1:9") as lab:
+        assert complaint(lab.__enter__.__func__).startswith("test_a_class_of_the_user")
+        assert complaint(lab.__exit__).endswith(
+            "missing 3 required positional arguments: 'kind', 'error', and 'trace'"
+        )
+    assert Mine.say.__qualname__ == Client.synthesize.__qualname__ == "Client.synthesize"
+    with Mine("http://127.0.0.1:9") as lab:
+        assert complaint(lab.synthesize).startswith("Client.synthesize() missing")
 
 
 def test_the_ways_in_have_the_same_parameters():

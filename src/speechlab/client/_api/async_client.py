@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from speechlab.client._api.face import described_as
+from speechlab._arguments import rename_call
+from speechlab.client._api.face import carry_name, described_as
 from speechlab.client._api.perform import Performer, RawReply
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
-from speechlab.client._operations.operation import taken_by, takes
+from speechlab.client._operations.operation import make, taken_by, takes
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
@@ -229,8 +230,9 @@ def _raw(
 
     @wraps(method)
     async def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> RawReply[R]:
-        return await self.perform(kind(*args, **kwargs))
+        return await self.perform(make(kind, call.__qualname__, *args, **kwargs))
 
+    carry_name(call, "AsyncRawReplies", method.__name__)
     return call
 
 
@@ -241,8 +243,13 @@ def _raw_stream(
 
     @wraps(method)
     def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
-        return AsyncRawStream(method(self._client, *args, **kwargs))
+        try:
+            return AsyncRawStream(method(self._client, *args, **kwargs))
+        except TypeError as error:
+            rename_call(error, method.__qualname__, call.__qualname__)
+            raise
 
+    carry_name(call, "AsyncRawReplies", method.__name__)
     return call
 
 

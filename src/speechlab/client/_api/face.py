@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import wraps
+from functools import update_wrapper, wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from speechlab._arguments import rename_call
 from speechlab.client._api import portal as _portal
 
 if TYPE_CHECKING:
@@ -29,9 +31,15 @@ class Face(Generic[A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for method in (cls.__enter__, cls.__exit__):  # each class has its own, which say its name
+            if _is_from_here(method):
+                own = update_wrapper(FunctionType(method.__code__, globals()), method)
+                carry_name(own, cls.__qualname__, method.__name__)
+                setattr(cls, method.__name__, own)
         for name, value in vars(cls).items():
-            if hasattr(value, "__wrapped__"):  # tracebacks say whose method it is
-                value.__qualname__, value.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
+            if _is_from_here(value) and value.__code__.co_name == "call":  # no other class has named it
+                carry_name(value, cls.__qualname__, name)
+                value.__module__ = cls.__module__
 
     def __enter__(self) -> Self:
         behind: Any = self._async
@@ -46,6 +54,16 @@ class Face(Generic[A_co]):
 
     def __repr__(self) -> str:
         return repr(self._async).replace("Async", "")
+
+
+def _is_from_here(value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__globals__ is globals()
+
+
+def carry_name(function: Any, owner: str, name: str) -> None:
+    """Let a function say, in tracebacks and in complaints about its arguments, whose method it is."""
+    function.__name__, function.__qualname__ = name, f"{owner}.{name}"
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=function.__qualname__)
 
 
 class StreamFace(Face[A_co]):
@@ -66,7 +84,11 @@ def waited(
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return _portal.run(method, self._async, *args, **kwargs)
+        try:
+            return _portal.run(method, self._async, *args, **kwargs)
+        except TypeError as error:
+            rename_call(error, method.__qualname__, call.__qualname__)
+            raise
 
     return call
 
@@ -96,7 +118,11 @@ def faced(
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return face(method(self._async, *args, **kwargs))
+        try:
+            return face(method(self._async, *args, **kwargs))
+        except TypeError as error:
+            rename_call(error, method.__qualname__, call.__qualname__)
+            raise
 
     shown: Any = call
     gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation

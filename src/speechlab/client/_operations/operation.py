@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import orjson
 
-from speechlab._arguments import check_text, plain_number
+from speechlab._arguments import check_text, plain_number, rename_call
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError
@@ -242,11 +242,7 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         function: Any = method  # mypy knows coroutine functions by what they return
 
         def made(*args: P.args, **kwargs: P.kwargs) -> O:
-            try:
-                return kind(*args, **kwargs)
-            except TypeError as error:  # an argument is missing, or unknown
-                text = f"{method.__name__}(){str(error).partition('__init__()')[2]}"
-            raise TypeError(text)
+            return make(kind, method.__qualname__, *args, **kwargs)
 
         if inspect.iscoroutinefunction(method):
 
@@ -270,6 +266,16 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         return shown  # type: ignore[no-any-return]
 
     return decorate
+
+
+def make(kind: Callable[P, O], name: str, /, *args: P.args, **kwargs: P.kwargs) -> O:
+    """Make an object of the arguments of a method; a complaint about them names the method."""
+    try:
+        return kind(*args, **kwargs)
+    except TypeError as error:  # an argument is missing, or unknown
+        constructor: Any = kind.__init__
+        rename_call(error, constructor.__qualname__, name)
+        raise
 
 
 def taken_by(method: Callable[..., Any]) -> Any:
