@@ -10,6 +10,8 @@ def name_after(room: str, names: dict[str, Any], public: list[str]) -> None:
     """Set ``__module__`` of a room's public classes and functions to the room.
 
     Tracebacks and reprs then say ``speechlab.client.Client`` wherever the file lies, and a pickle survives a move.
+    The price: ``inspect.getsource`` looks for a class in the door, and ``typing.get_type_hints`` for the names in its
+    annotations.
 
     Args:
         room: The room's name, such as ``"speechlab.client"``.
