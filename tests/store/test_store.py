@@ -96,12 +96,13 @@ def test_a_killed_writer_loses_nothing_it_had_reported(tmp_path):
         )
         for name in "ab"
     ]
-    time.sleep(2.5)
+    begun = [[writer.stdout.readline() for _ in range(6)] for writer in writers]
+    time.sleep(0.5)
     for writer in writers:
         os.kill(writer.pid, signal.SIGKILL)
     with Store(tmp_path) as store:
-        for writer, name in zip(writers, "ab", strict=True):
-            reported = writer.stdout.read().split()
+        for writer, name, first in zip(writers, "ab", begun, strict=True):
+            reported = "".join((*first, writer.stdout.read())).split()
             writer.stdout.close()
             writer.wait()
             assert len(reported) > 5
