@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_AGAIN_S = 0.01
 
 
 def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
@@ -22,9 +25,23 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
         A connection for any thread, in which every statement is a transaction of its own; see :func:`transaction`.
     """
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA journal_mode=WAL")
+    _use_wal(db, time.monotonic() + busy_s)
     db.execute("PRAGMA synchronous=NORMAL")
     return db
+
+
+def _use_wal(db: sqlite3.Connection, deadline: float) -> None:
+    """Switch to WAL; where several make the file at once, SQLite refuses here instead of waiting."""
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                db.close()
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return
 
 
 @contextmanager
