@@ -11,10 +11,16 @@ Names load on first use, so that importing speechlab costs next to nothing.
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
     from speechlab import (
         audio,
         batch,
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
         evaluate,
         metrics,
         notebook,
+        plots,
         segments,
         service,
         store,
@@ -123,6 +130,7 @@ __all__ = [
     "evaluate",
     "metrics",
     "notebook",
+    "plots",
     "segments",
     "service",
     "show",
@@ -148,12 +156,42 @@ _NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evalu
 """Names whose users will expect ``DataFrame.speech``, which the batch room registers."""
 
 
+class _BesidePandas:
+    """A finder of modules that loads the batch room as soon as somebody has loaded pandas, which takes long."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        if name != "pandas" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_both(module: ModuleType) -> None:
+                load(module)
+                with suppress(ImportError):  # who asks for the batch room itself is told
+                    import_module("speechlab.batch")
+
+            spec.loader.exec_module = load_both  # type: ignore[method-assign]
+        return spec
+
+
+_beside_pandas = _BesidePandas()
+
+
+def _register_accessors() -> None:
+    if "pandas" in sys.modules:
+        import_module("speechlab.batch")
+    elif _beside_pandas not in sys.meta_path:
+        sys.meta_path.insert(0, _beside_pandas)
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         message = f"module 'speechlab' has no attribute {name!r}"
         raise AttributeError(message)
     if name in _NEAR_TABLES:
-        import_module("speechlab.batch")
+        _register_accessors()
     if name in _ROOMS:
         value: Any = import_module(f"speechlab.{name}")
     else:

@@ -70,6 +70,16 @@ def plain_number(value: Any) -> Any:
     return 0.0 if isinstance(number, float) and number == 0 else number
 
 
+def plain_rate(value: Any) -> Any:
+    """A sample rate in Hz as an ``int``, where it is a whole number; anything else comes back as it is.
+
+    Files, tables with missing cells and libraries give 16000.0.
+    """
+    if is_whole_number(value):
+        return int(value)
+    return int(value) if is_number(value) and float(value).is_integer() else value
+
+
 def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
     """The error for an argument that is not allowed, with what is."""
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)

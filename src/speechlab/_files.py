@@ -5,11 +5,21 @@ from __future__ import annotations
 import hashlib
 import secrets
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
-    from pathlib import Path
+
+
+def user_path(path: str | os.PathLike[str]) -> Path:
+    """A path as a user gives it: ``~`` is a home folder, as in a shell."""
+    given = Path(path)
+    try:
+        return given.expanduser()
+    except RuntimeError:  # nobody has this name: then it is a file's
+        return given
 
 
 def file_sha256(path: Path) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _AGAIN_S = 0.01
 
@@ -27,6 +30,50 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     _use_wal(db, time.monotonic() + busy_s)
     db.execute("PRAGMA synchronous=NORMAL")
+    return db
+
+
+def can_be_written(path: Path) -> bool:
+    """Return whether a file, and its folder, in which SQLite keeps more of it, can be written."""
+    return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a file that :func:`open_database` made and that cannot be written now.
+
+    Without its index (``-shm``), which SQLite removes with the last connection and cannot make here, a file can only
+    be read as one that never changes. SQLite then ignores the log (``-wal``) that a killed process leaves behind, so
+    where there is one, a copy of both is read.
+
+    Returns:
+        A connection for any thread, for reading.
+    """
+    with suppress(sqlite3.OperationalError):
+        return _opened(f"{path.absolute().as_uri()}?mode=ro")
+    log = path.with_name(f"{path.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return _opened(f"{path.absolute().as_uri()}?immutable=1")
+    with TemporaryDirectory() as folder:
+        for file in (path, log):
+            shutil.copyfile(file, Path(folder) / file.name)
+        with closing(_opened((Path(folder) / path.name).as_uri())) as copy:
+            return in_memory(copy)
+
+
+def in_memory(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a copy that is in memory, for any thread."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    db.backup(copy)
+    return copy
+
+
+def _opened(uri: str) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

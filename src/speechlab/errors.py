@@ -20,6 +20,7 @@ SpeechLabError
 │   └── ServerError                500 and above
 ├── APIConnectionError             no answer came
 │   └── APITimeoutError            ... in time
+├── RunStoppedError                a call was not sent, because its batch was stopped
 ├── ContractError                  the answer breaks the contract
 ├── StreamTruncatedError           a stream ended early; .partial holds what had come
 ├── RealtimeError                  an error event of the realtime session
@@ -33,7 +34,10 @@ Errors carry their facts as attributes, survive pickling, and never hold an API 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "APIConnectionError",
@@ -55,6 +59,7 @@ __all__ = [
     "RateLimitError",
     "RealtimeError",
     "ReplayMiss",
+    "RunStoppedError",
     "SegmentError",
     "SegmentFileError",
     "ServerError",
@@ -75,17 +80,32 @@ class SpeechLabError(Exception):
     Attributes:
         timing: How long the call that failed took and how often it was sent, a ``Timing``; None where no call was
             made.
+        advice: What to do about it, where that stands beside the message; ``str(error)`` has both.
+        headers: Headers of the reply that it is about, names in lower case, without cookies; None where none came.
+        request_id: The service's name for the request, where it told one: what its operator needs to find it.
+        service_lost: True if not this call alone was given up but the service, which said "later" or was not there
+            for as long as the call's patience lasts.
+        possibly_metered: True if a request of the call had been sent in full and was not answered, so that the
+            service may have done, and counted, the work; also where a later attempt was refused.
     """
 
     timing: Any = None
+    possibly_metered: bool = False
+    service_lost: bool = False
+    advice: str = ""
+    headers: Mapping[str, str] | None = None
+    request_id: str | None = None
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
 
     @property
     def message(self) -> str:
-        """What was wrong, what is allowed and what to do."""
+        """What was wrong; of an :class:`APIError`, in the service's own words."""
         return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        return f"{self.message.rstrip('.')}; {self.advice}" if self.advice else super().__str__()
 
 
 class ConfigurationError(SpeechLabError):
@@ -179,6 +199,7 @@ class APIError(SpeechLabError):
         context: Where the error arose, as the service tells it.
         retryable: Whether the same call may succeed later.
         attempts: How often the call was made, this one included.
+        retry_after_s: Seconds to wait, if the service said so.
         body: The body as text, at most 2,000 characters, for those errors that are not in the agreed form.
     """
 
@@ -194,6 +215,7 @@ class APIError(SpeechLabError):
         context: tuple[str, ...] = (),
         retryable: bool | None = None,
         attempts: int = 1,
+        retry_after_s: float | None = None,
         body: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -203,12 +225,13 @@ class APIError(SpeechLabError):
         self.context = context
         self.retryable = self.default_retryable if retryable is None else retryable
         self.attempts = attempts
+        self.retry_after_s = retry_after_s
         self.body = body
 
     def __str__(self) -> str:
         label = f" {self.name}" if self.name else ""
         tries = f" (after {self.attempts} attempts)" if self.attempts > 1 else ""
-        return f"HTTP {self.status}{label}: {self.message}{tries}"
+        return f"HTTP {self.status}{label}: {super().__str__()}{tries}"
 
 
 class BadRequestError(APIError):
@@ -228,17 +251,9 @@ class NotFoundError(APIError):
 
 
 class RateLimitError(APIError):
-    """429: too much at once.
-
-    Attributes:
-        retry_after_s: Seconds to wait, if the service said so.
-    """
+    """429: too much at once, or a quota is used up."""
 
     default_retryable = True
-
-    def __init__(self, message: str = "", *, retry_after_s: float | None = None, **facts: Any) -> None:
-        super().__init__(message, **facts)
-        self.retry_after_s = retry_after_s
 
 
 class ServerError(APIError):
@@ -251,6 +266,7 @@ class APIConnectionError(SpeechLabError):
     """No answer came from the service.
 
     Attributes:
+        retryable: Whether the same call may succeed later.
         attempts: How often the call was made.
         possibly_metered: True if a request had been sent in full, so that the service may have done, and
             counted, the work.
@@ -266,6 +282,10 @@ class APIConnectionError(SpeechLabError):
 
 class APITimeoutError(APIConnectionError):
     """No answer came in time."""
+
+
+class RunStoppedError(SpeechLabError):
+    """A call was not sent, or not again, because the batch that it belongs to was stopped."""
 
 
 class ContractError(SpeechLabError):

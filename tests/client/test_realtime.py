@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import logging
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,6 +32,7 @@ from speechlab.errors import (
     RealtimeError,
     StreamTruncatedError,
 )
+from support.clock import eventually
 from support.realtime_server import PIECES, Script, deltas, done, error, spoken, start, usage
 
 
@@ -94,9 +99,9 @@ def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
         caplog.set_level(logging.DEBUG, logger=name)
     with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
         session.say("a")
-        kept = repr(vars(session._async._socket._connection))
-        kept += repr(vars(session._async._socket._connection.protocol))
-        kept += repr(session._async._socket._connection.request)
+        kept = repr(vars(session._async._line.socket._connection))
+        kept += repr(vars(session._async._line.socket._connection.protocol))
+        kept += repr(session._async._line.socket._connection.request)
     path, headers = script.headers[0]
     assert headers["Authorization"] == f"Bearer {http.KEY}"
     assert path == "/ws/tts/realtime"
@@ -357,6 +362,89 @@ def test_leaving_early_closes_the_socket(script, quick, http, session):
         session.speak("y")
 
 
+def test_sessions_that_are_let_go_are_closed(script, quick, http):
+    def speak():
+        for _ in range(10):
+            assert quick.realtime(voice=http.VOICE_ID, format="pcm").say("a").encoded
+        gc.collect()
+        eventually(lambda: script.open == 0)
+
+    with pytest.warns(ResourceWarning, match="let go without being closed") as warned:
+        speak()
+    assert script.open == 0
+    assert script.connections == 10
+    assert sum("let go" in str(one.message) for one in warned) == 10
+
+
+def test_a_pool_that_is_let_go_closes_its_sessions(script, quick, http):
+    def speak():
+        assert quick.realtime_pool(2).say("a", voice=http.VOICE_ID, format="pcm").encoded
+        gc.collect()
+        eventually(lambda: script.open == 0)
+
+    with pytest.warns(ResourceWarning, match="let go without being closed"):
+        speak()
+    assert script.open == 0
+
+
+def test_a_session_that_is_closed_warns_of_nothing(script, quick, http, recwarn):
+    with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
+        session.say("a")
+    del session
+    other = quick.realtime(voice=http.VOICE_ID, format="pcm")
+    other.say("a")
+    quick.close()
+    del other
+    gc.collect()
+    assert eventually(lambda: script.open == 0)
+    assert not [one for one in recwarn if one.category is ResourceWarning]
+
+
+def test_the_time_of_a_call_bounds_a_text(script, http):
+    slow = [step for _ in range(40) for step in (b"ab", 0.1)]
+    script.speaks = [
+        lambda said: [start(said), *slow, done(said, audio_bytes=80, chunks=40), usage(said, audio_bytes=80)]
+    ]
+    with (
+        Client(f"http://127.0.0.1:{script.port}", timeout=1, max_retries=0) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+        pytest.raises(StreamTruncatedError, match="nothing more came within 1 s") as caught,
+    ):
+        session.say("a")
+    assert len(caught.value.partial) >= 8
+    assert caught.value.possibly_metered
+    assert lab.usage.possibly_metered == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_a_session_that_was_carried_over_a_fork_says_so(script, http):
+    code = f"""
+import os, sys
+from speechlab.client import Client
+from speechlab.errors import ConfigurationError
+lab = Client("http://127.0.0.1:{script.port}")
+session = lab.realtime(voice={http.VOICE_ID!r}, format="pcm")
+session.say("a")
+pid = os.fork()
+if pid == 0:
+    try:
+        session.say("a")
+    except ConfigurationError as error:
+        session.close()
+        os._exit(0 if "forked" in str(error) else 1)
+    os._exit(2)
+_, status = os.waitpid(pid, 0)
+session.say("a")
+session.close()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], timeout=60, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert script.connections == 1
+
+
 def test_texts_are_checked_before_they_are_sent(script, session):
     for wrong in ("", " ", "x" * 5001, "\ud800"):
         with pytest.raises(InvalidRequestError):
@@ -422,3 +510,9 @@ def test_the_real_service_refuses_before_the_upgrade(live_service):
         stranger.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950f").open()
     assert caught.value.name in {"invalid_token", "invalid_token_format"}
     assert caught.value.code == 104
+
+
+def test_a_service_that_keeps_talking_and_never_configures_is_not_waited_for(script, quick, http):
+    script.created = itertools.cycle([{"type": "vendor.notice"}, 0.1])
+    with pytest.raises(APITimeoutError, match=r"no session\.created came within 0\.5 s"):
+        quick.realtime(voice=http.VOICE_ID).open()

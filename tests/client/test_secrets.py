@@ -11,9 +11,10 @@ import pprint
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, Secret
+from speechlab.client import AsyncClient, Client, Secret, connect
 from speechlab.client._secret import redact
-from speechlab.errors import ConfigurationError, SpeechLabError
+from speechlab.client._settings.settings import ClientOptions
+from speechlab.errors import ConfigurationError, ContractError, SpeechLabError
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 
@@ -87,6 +88,42 @@ def test_a_key_that_is_none_is_refused_without_showing_it(server, http, wrap):
         with pytest.raises(ConfigurationError, match=r"key (is|as)") as caught:
             make(server.base_url, api_key=wrap(http.KEY))
         assert http.KEY not in everything_of(caught.value)
+
+
+def test_everything_after_the_address_is_by_keyword(server, http):
+    for make in (Client, AsyncClient, connect, Client.connect):
+        with pytest.raises(TypeError, match=r"positional arguments? but") as caught:
+            make(server.base_url, http.KEY)
+        assert http.KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["base_url", "ws_base_url", *ClientOptions.__annotations__])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        str,
+        str.encode,
+        lambda key: [key],
+        lambda key: {key: key},
+        lambda key: f"http://{key}",
+        lambda key: f"https://127.0.0.1/?key={key}",
+        lambda key: f"vendor://{key}",
+        lambda key: key.partition(":")[2],
+    ],
+)
+def test_a_key_in_the_wrong_place_is_not_shown(server, http, name, wrap, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"base_url": server.base_url, "max_retries": 0, name: wrap(http.KEY)}
+    secret = http.KEY.partition(":")[2]
+    for make in (Client, connect):
+        try:
+            make(**given).close()
+        except ConfigurationError as error:
+            assert secret not in f"{error} {vars(error)}"
+    monkeypatch.setenv("SPEECHLAB_MODE", http.KEY)
+    with pytest.raises(ConfigurationError, match="SPEECHLAB_MODE is a text") as caught:
+        Client(server.base_url)
+    assert secret not in str(caught.value)
 
 
 def test_a_call_that_is_cancelled_leaves_no_key_in_its_frames(server, http):
@@ -223,3 +260,19 @@ def test_arguments_come_before_the_environment(server, http, monkeypatch):
         "of-the-environment",
         http.KEY.split(":")[1],
     ]
+
+
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+def test_a_reply_that_echoes_the_key_in_the_wrong_form_shows_none(server, http, transport):
+    key = "vendor:echoed-by-a-proxy"
+    server.script(http.reply(body=f"Authorization: Bearer {key}".encode(), content_type="text/plain"))
+    with Client(server.base_url, api_key=key, transport=transport) as lab:
+        for call in (
+            lambda: lab.translate("a", source_lang="ja", target_lang="en"),
+            lab.voices,
+            lambda: lab.stream_speech("a", voice=http.VOICE_ID).collect(),
+            lambda: lab.request("GET", "/x").json(),
+        ):
+            with pytest.raises(ContractError) as caught:
+                call()
+            assert key not in f"{caught.value}{caught.value!r}{vars(caught.value)}"

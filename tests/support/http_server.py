@@ -116,6 +116,7 @@ class FaultServer:
                     self.closed_early.set()
                     return False
                 gone.cancel()
+                await asyncio.wait({gone})
             elif step == RESET:
                 sock = writer.get_extra_info("socket")
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

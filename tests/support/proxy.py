@@ -128,8 +128,10 @@ class Proxy:
                 connection.sendall(reply.bytes())
 
     def _ask(self, request, connection, upstream):
-        # Answers of the large models are the same for the same question: asked once for all faults.
-        key = (request.path, request.body) if request.path.startswith(("/asr", "/translate")) else None
+        # Answers of the large models are the same for the same question and key: asked once for all faults.
+        keys = tuple(value for name, value in request.headers if name.lower() == "authorization")
+        large = request.path.startswith(("/asr", "/translate"))
+        key = (request.path, request.body, keys) if large else None
         if key is None or key not in self.known:
             with contextlib.suppress(OSError):  # refused, and closed, before all of it was sent
                 upstream.sendall(request.bytes())

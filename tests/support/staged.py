@@ -32,14 +32,16 @@ class StagedVoice:
         for name in ("plain", "gated", "broken", "breaks-later", "no-model", "bug", "endless", "picky")
     )
 
+    def check_text(self, text: str, voice: str) -> None:
+        if voice == "picky":
+            raise InvalidRequestError("this voice does not read such a text", parameter="text", rule="2.2")
+
     def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         self.calls.append({"text": text, "voice": voice, "temperature": temperature})
         if voice == "no-model":
             raise ModelError(f"the weights at /home/{CANARY}/model.bin are damaged; reinstall them")
         if voice == "bug":
             raise KeyError(text)
-        if voice == "picky":
-            raise InvalidRequestError("this voice does not read such a text", parameter="text", rule="2.2")
         return self._pieces(voice)
 
     def _pieces(self, voice: str) -> Any:
@@ -125,6 +127,7 @@ class Staged:
 
 @contextmanager
 def staged_service(*, with_engines: bool = True, **settings: Any):
+    settings.setdefault("operator_keys", (KEY,))
     speaker, q, ears, translator = StagedVoice(), StagedVoice(), StagedRecogniser(), StagedTranslator()
     config = ServiceConfig(
         port=0,

@@ -116,10 +116,13 @@ class Translator:
 
 @contextmanager
 def in_the_way(service, seed, refuse=0.30, fail=0.05, drop=0.05):
-    """Stand before a service: refuse some calls, fail some, and close some connections without a word."""
+    """Stand before a service: refuse some calls, fail some, and close some connections without a word.
+
+    No call fails or is cut off more often than twice, which is as often as the client repeats a 500.
+    """
     there = urlsplit(service.base_url)
     chance = random.Random(seed)
-    counts = Counter()
+    counts, failed = Counter(), Counter()
 
     async def answer(head, body):
         if head.startswith(b"POST"):
@@ -129,10 +132,11 @@ def in_the_way(service, seed, refuse=0.30, fail=0.05, drop=0.05):
                 return reply(
                     429, {"code": 7, "name": "ErrRateLimited", "message": "slow down", "context": []}
                 )
-            if drawn < refuse + fail:
-                counts[500] += 1
-                return reply(500, {"code": 8, "name": "ErrInternal", "message": "oops", "context": []})
-            if drawn < refuse + fail + drop:
+            if drawn < refuse + fail + drop and failed[body] < 2:
+                failed[body] += 1
+                if drawn < refuse + fail:
+                    counts[500] += 1
+                    return reply(500, {"code": 8, "name": "ErrInternal", "message": "oops", "context": []})
                 counts["dropped"] += 1
                 return None
         counts["passed"] += 1

@@ -7,10 +7,20 @@ Used by people in notebooks, by batches, studies, widgets and the command line.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from speechlab._door import name_after as _name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
-from speechlab.client._api.for_batches import begin, remember_service, replaying_from, with_listener
+from speechlab.client._api.for_batches import (
+    ask_service,
+    begin,
+    by_attempts,
+    grouped,
+    remember_service,
+    replaying_from,
+    without_scheduler,
+)
 from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
@@ -27,6 +37,7 @@ from speechlab.client._realtime.events import AsyncSpeechEvents
 from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
+from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._secret import Secret
 from speechlab.client._settings.keys import remember_key
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE
@@ -36,7 +47,9 @@ from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
 from speechlab.contract import AudioDone, AudioStart, Usage
-from speechlab.text import join_texts
+
+if TYPE_CHECKING:
+    from speechlab.text import join_texts
 
 __all__ = [
     "BASE_URL_VARIABLE",
@@ -53,6 +66,7 @@ __all__ = [
     "AudioInput",
     "AudioStart",
     "CallEvent",
+    "CallGroup",
     "CallTotals",
     "Client",
     "Clock",
@@ -81,15 +95,26 @@ __all__ = [
     "Usage",
     "VoiceCatalogue",
     "aconnect",
+    "ask_service",
     "begin",
+    "by_attempts",
     "connect",
+    "grouped",
     "join_texts",
     "opentelemetry_hook",
     "plain_url",
     "remember_key",
     "remember_service",
     "replaying_from",
-    "with_listener",
+    "without_scheduler",
 ]
 
 _name_after(__name__, globals(), __all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "join_texts":  # its room is heavy, and most calls need nothing of it
+        from speechlab.text import join_texts
+
+        return join_texts
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from speechlab.client._frames import own_methods
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -11,9 +13,19 @@ if TYPE_CHECKING:
 class AsyncClosable:
     """Something to be used as ``async with``, and closed at the end of the block."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        public = cls.__module__.startswith(f"{__package__}._") and cls.__name__.startswith("Async")
+        if public and cls.__module__ != __name__:
+            own_methods(cls)
+
     async def aclose(self) -> None:
         """Close it."""
         raise NotImplementedError
+
+    async def close(self) -> None:
+        """The same as :meth:`aclose`."""
+        await self.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -124,7 +124,8 @@ class CallTotals:
         translated_chars: Code points of text that were translated.
         prompt_tokens: Tokens of prompts, where the service tells.
         completion_tokens: Tokens of translations, where the service tells.
-        possibly_metered: Calls that failed after they had been sent in full, and may have been billed.
+        possibly_metered: Calls of which an attempt failed after it had been sent in full, and may have been billed:
+            beside the calls that succeeded, or among those that did not.
     """
 
     calls: int = 0

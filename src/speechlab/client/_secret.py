@@ -6,10 +6,13 @@ plain string gets into all of them, so it lives in a closure here: no attribute,
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import inspect
 import logging
 import re
 import secrets
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MASK = "***"
+_LONGEST_SHOWN = 12
 _SHORTEST = 4  # a slip such as ":" is no secret, and would blot out every colon
 _SENDABLE = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
@@ -42,14 +46,29 @@ class Secret:
 
     __slots__ = ("__weakref__", "_reveal")
 
-    def __init__(self, value: str) -> None:
+    number = 0
+    """How often it has been replaced by another."""
+
+    def __init__(self, value: str, *, hidden: bool = True) -> None:
         text = str(value).strip()
         self._reveal: Callable[[], str] = lambda: text
-        _live.add(self)
+        if hidden:  # also where it would occur in a text
+            _live.add(self)
 
     def reveal(self) -> str:
         """The key itself; for the header of a request only."""
         return self._reveal()
+
+    async def ready(self) -> None:
+        """Wait until it can be sent."""
+
+    async def renew(self, number: int) -> bool:  # noqa: ARG002
+        """Replace a key that was refused; False if there is no other.
+
+        Args:
+            number: ``number`` when it was sent.
+        """
+        return False
 
     def check(self) -> None:
         """Make sure that it can go into a header.
@@ -82,6 +101,62 @@ class Secret:
         raise TypeError("an API key cannot be pickled; set SPEECHLAB_API_KEY where the pickle is read")
 
 
+class FreshSecret(Secret):
+    """A key that a function gives: asked for before the first call, and again when the service refuses it.
+
+    Args:
+        function: Gives the key; it runs in a thread, as it may have to ask for it elsewhere.
+    """
+
+    __slots__ = ("_function", "_lock", "_name", "number")
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__("")
+        self.number = 0
+        self._function = function
+        self._lock = threading.Lock()
+        self._name = secrets.token_hex(8)
+
+    async def ready(self) -> None:
+        if self.number == 0:
+            await asyncio.to_thread(self._ask, 0)
+
+    async def renew(self, number: int) -> bool:
+        return await asyncio.to_thread(self._ask, number)
+
+    def _ask(self, number: int) -> bool:
+        """Ask for another key, unless somebody has since; True if there is one."""
+        with self._lock:
+            if self.number != number:
+                return True
+            given, problem = _asked(self._function)
+            if given is None:
+                raise ConfigurationError(f"the function that was given as api_key {problem}")
+            given.check()
+            if self.number and given.fingerprint() == super().fingerprint():
+                return False
+            self._reveal = given.reveal
+            self.number += 1
+            return True
+
+    def check(self) -> None:
+        """It is checked when the function gives it."""
+
+    def fingerprint(self) -> str:
+        """The same for as long as the function gives keys: limits go with it, and not with each of them."""
+        return self._name
+
+
+def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
+    """A new key; or None, and what was wrong, without the frames of the function, which may hold keys."""
+    try:
+        given = as_secret(function())
+    except Exception as error:  # noqa: BLE001 - it is the user's, and may fail in any way
+        return None, redact(f"failed: {type(error).__name__}: {error}")
+    usable = given is not None and not isinstance(given, (NoSecret, FreshSecret))
+    return (given, "") if usable else (None, "gave no text; let it return the key")
+
+
 class NoSecret(Secret):
     """Stands for a key that is not a text. The value itself is dropped, as it may contain a key.
 
@@ -101,7 +176,9 @@ class NoSecret(Secret):
         Raises:
             ConfigurationError: Always.
         """
-        raise ConfigurationError(f"api_key is a {self._kind}; give the key as text")
+        raise ConfigurationError(
+            f"api_key is a {self._kind}; give the key as text, or a function without async that returns it"
+        )
 
 
 def as_secret(value: object) -> Secret | None:
@@ -110,10 +187,23 @@ def as_secret(value: object) -> Secret | None:
         return value
     if isinstance(value, str):
         return Secret(value) if value else None
+    if callable(value) and not inspect.iscoroutinefunction(value) and not isinstance(value, type):
+        return FreshSecret(value)
     return NoSecret(type(value).__name__)
 
 
 _live: weakref.WeakSet[Secret] = weakref.WeakSet()
+
+
+def shown(value: object) -> str:
+    """A setting as an error may show it: what could be a key, given in the wrong place, is told by its kind alone."""
+    plain = value is None or isinstance(value, (bool, int, float))
+    if plain or (isinstance(value, str) and len(value) <= _LONGEST_SHOWN and ":" not in value):
+        return redact(repr(value))
+    if isinstance(value, str):
+        return f"a text of {len(value)} characters (not shown, as it may be a key)"
+    kind = type(value).__name__
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def redact(text: str) -> str:

@@ -98,6 +98,7 @@ from speechlab.contract._realtime.protocol import (
 from speechlab.contract._recognition import (
     INVALID_BASE64,
     NO_AUDIO,
+    SEGMENT_FIELDS,
     UNSUPPORTED_AUDIO,
     RecognitionReply,
     RecognitionRequest,
@@ -154,6 +155,7 @@ __all__ = [
     "REALTIME_PATH",
     "RECOGNITION_PATH",
     "RETRYABLE_STATUS",
+    "SEGMENT_FIELDS",
     "SERVICE_MESSAGES",
     "SPEECH_PATH",
     "STREAM_END",

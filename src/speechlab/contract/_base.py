@@ -36,7 +36,7 @@ def _json_name(value: object) -> str:
 class ReplyModel(BaseModel):
     """Something that the service sends: fields that are missing, null, new or unknown do not break the reader."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=(), defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -75,6 +75,7 @@ class RequestModel(BaseModel):
         strict=True,
         allow_inf_nan=False,
         protected_namespaces=(),
+        defer_build=True,
         hide_input_in_errors=True,
     )
 

@@ -135,9 +135,8 @@ class VoiceRules:
             InvalidRequestError: The voice cannot do it; ``code`` is the matching code of section 7.2.
         """
         if format not in self.formats:
-            message = (
-                f"format {format!r} is not offered by this voice; it offers {', '.join(sorted(self.formats))}"
-            )
+            offered = ", ".join(sorted(self.formats))
+            message = f"format {str(format)!r} is not offered by this voice; it offers {offered}"
             raise InvalidRequestError(
                 message, parameter="format", rule="2.2", code="unsupported_audio_format"
             )
@@ -149,9 +148,7 @@ class VoiceRules:
         if not self.streaming:
             message = "this voice does not stream; leave stream out"
         elif self.streamable is not None and format not in self.streamable:
-            message = (
-                f"format {format!r} cannot stream on this voice; {', '.join(sorted(self.streamable))} can"
-            )
+            message = f"format {str(format)!r} cannot stream on this voice; {', '.join(sorted(self.streamable))} can"
         else:
             return
         raise InvalidRequestError(

@@ -36,7 +36,7 @@ from speechlab.client import (
     aconnect,
     connect,
 )
-from speechlab.errors import ConfigurationError, InvalidRequestError
+from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose"}
@@ -116,6 +116,19 @@ def test_a_method_shows_what_its_operation_is_made_of():
     assert order[:6] == list(inspect.signature(RealtimePool.say).parameters)[1:]
 
 
+def test_whatever_closes_has_both_names_with_await(server, http):
+    async def main():
+        lab = AsyncClient(server.base_url)
+        stream = lab.stream_speech("a", voice=http.VOICE_ID)
+        for one in (stream, lab.realtime(voice=http.VOICE_ID), lab.realtime_pool(), lab):
+            await one.close()
+            await one.aclose()
+        with pytest.raises(ConfigurationError, match="closed"):
+            await lab.voices()
+
+    asyncio.run(main())
+
+
 def complaint(call):
     with pytest.raises(TypeError) as caught:
         call()
@@ -165,6 +178,13 @@ def test_a_wrong_argument_is_told_of_the_asynchronous_method():
         (lambda lab: lab.synthesize(), f"AsyncClient.synthesize() {no_text}"),
         (lambda lab: lab.stream_translation(), f"AsyncClient.stream_translation() {no_text}"),
         (lambda lab: lab.request(), "AsyncClient.request() missing 2"),
+        (lambda lab: lab.voices(1), "AsyncClient.voices() takes 1"),
+        (lambda lab: lab.perform(), "AsyncClient.perform() missing 1"),
+        (lambda lab: lab.close(1), "AsyncClient.close() takes 1"),
+        (lambda lab: AsyncClient.connect(1, 2), "AsyncClient.connect() takes from 1 to 2"),
+        (lambda lab: lab.stream_speech("a", voice="x").aclose(1), "AsyncSpeechStream.aclose() takes 1"),
+        (lambda lab: lab.stream_speech("a", voice="x").close(1), "AsyncSpeechStream.close() takes 1"),
+        (lambda lab: lab.with_raw_response.voices(1), "AsyncRawReplies.voices() takes 1"),
         (lambda lab: lab.with_raw_response.translate(), f"AsyncRawReplies.translate() {no_text}"),
         (lambda lab: lab.with_raw_response.stream_speech(), f"AsyncRawReplies.stream_speech() {no_text}"),
     ):
@@ -181,26 +201,58 @@ def test_other_type_errors_stay_as_they_are():
         assert complaint(lambda: lab.perform(broken)) == "perform() takes it amiss"
 
 
-def test_a_traceback_names_the_method():
-    def frames(call):
-        with pytest.raises(InvalidRequestError) as caught:
-            call()
-        return [entry.name for entry in caught.traceback][1:]
+def frames(call):
+    with pytest.raises(SpeechLabError) as caught:
+        call()
+    return [entry.name for entry in caught.traceback if entry.name != "<lambda>"][1:]
 
-    with Client("http://127.0.0.1:9") as lab:
+
+def test_a_traceback_is_the_method_that_was_called_and_nothing_beneath():
+    with Client("http://127.0.0.1:9", max_retries=0) as lab:
         raw = lab.with_raw_response
-        for call, names in (
-            (lambda: lab.translate("", source_lang="ja", target_lang="en"), ["translate", "run"]),
-            (lambda: raw.translate("", source_lang="ja", target_lang="en"), ["translate", "run"]),
-            (lambda: lab.request("GET", 3), ["request", "run"]),
-            (lambda: lab.stream_speech("", voice=3).open(), ["open", "run"]),
-            (lambda: next(lab.stream_speech("", voice=3)), ["__next__", "run"]),
+        for call, name in (
+            (lambda: lab.translate("", source_lang="ja", target_lang="en"), "translate"),
+            (lambda: raw.translate("", source_lang="ja", target_lang="en"), "translate"),
+            (lambda: lab.request("GET", 3), "request"),
+            (lab.voices, "voices"),
+            (lambda: lab.stream_speech("", voice=3).open(), "open"),
+            (lambda: lab.stream_speech("", voice=3).__enter__(), "__enter__"),
+            (lambda: next(lab.stream_speech("", voice=3)), "__next__"),
             (
                 lambda: lab.stream_translation("", source_lang="ja", target_lang="en"),
-                ["stream_translation", "call"],
+                "stream_translation",
             ),
         ):
-            assert frames(call)[1:3] == names
+            assert frames(call) == [name]
+
+
+def test_a_traceback_of_await_is_as_short():
+    lab = AsyncClient("http://127.0.0.1:9", max_retries=0)
+
+    async def main(call):
+        await call()
+
+    for call, name in (
+        (lambda: lab.translate("", source_lang="ja", target_lang="en"), "translate"),
+        (lambda: lab.with_raw_response.translate("", source_lang="ja", target_lang="en"), "translate"),
+        (lab.voices, "voices"),
+        (lambda: lab.stream_speech("", voice=3).open(), "open"),
+        (lambda: lab.realtime(voice=3).open(), "open"),
+    ):
+        assert frames(lambda call=call: asyncio.run(main(call)))[-2:] == ["main", name]
+
+
+def test_frames_of_the_user_stay_in_a_traceback():
+    class Broken(Translate):
+        def call(self, timeout):
+            raise InvalidRequestError("of mine")
+
+    with Client("http://127.0.0.1:9") as lab:
+        broken = Broken("a", source_lang="ja", target_lang="en")
+        assert frames(lambda: lab.perform(broken)) == ["perform", "call"]
+
+
+def test_faces_say_their_own_names():
     assert SpeechStream.close.__code__.co_qualname == "SpeechStream.close"
     assert SpeechStream.close.__name__ == "close"
     assert AsyncSpeechStream.aclose.__name__ == "aclose"
@@ -319,7 +371,7 @@ def test_a_closed_client_says_so(server, http):
 
 def test_options_change_the_copy_alone(server, lab, http):
     other = lab.with_options(max_retries=0, timeout=3)
-    assert (other._async._settings.max_retries, lab._async._settings.max_retries) == (0, 4)
+    assert (other._async._settings.max_retries, lab._async._settings.max_retries) == (0, None)
     with pytest.raises(ConfigurationError, match="no option"):
         lab.with_options(retries=3)
     with pytest.raises(ConfigurationError, match="transport"):

@@ -11,6 +11,7 @@ import pytest
 import speechlab as sl
 from speechlab.client import Client, Synthesize, Transcribe, Translate
 from speechlab.contract import (
+    SEGMENT_FIELDS,
     AudioFormat,
     Language,
     SessionSettings,
@@ -110,12 +111,37 @@ def test_of_recognition(lab, wav, tmp_path, name, always, values):
 
 
 @pytest.mark.parametrize("vad", [0, "0", np.int64(0), "off", VadMode.OFF, None])
-def test_without_segments_their_options_count_for_nothing(lab, wav, tmp_path, vad):
+def test_without_segments_there_is_one_key(lab, wav, tmp_path, vad):
     frame = pd.DataFrame({"audio": [wav]})
     one_key(
-        [Transcribe(wav), Transcribe(wav, vad=vad), Transcribe(wav, vad=vad, min_silence_gap=7)],
-        [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad, min_silence_gap=7)],
+        [Transcribe(wav), Transcribe(wav, vad=vad)],
+        [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad)],
     )
+
+
+@pytest.mark.parametrize("vad", [{}, {"vad": 0}, {"vad": "on"}, {"vad": None}])
+@pytest.mark.parametrize("name", SEGMENT_FIELDS)
+def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path, name, vad):
+    said = rf"{name} counts only with vad='segments', and vad is '(off|on)'; give vad='segments', or leave out {name}"
+    frame = pd.DataFrame({"audio": [wav]})
+    for ask in (
+        lambda: Transcribe(wav, **vad, **{name: 7}).parameters,
+        lambda: lab.transcribe(wav, **vad, **{name: 7}),
+        lambda: sl.batch.plan_transcription(frame, lab, store=tmp_path, **vad, **{name: 7}),
+    ):
+        with pytest.raises(InvalidRequestError, match=said) as caught:
+            ask()
+        assert (caught.value.parameter, caught.value.rule) == (name, "2.3")
+
+
+def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):
+    frame = pd.DataFrame({"audio": [wav, wav], "vad": ["segments", "off"], "gap": [300, None]})
+    asked = {"store": tmp_path, "vad": sl.batch.Column("vad")}
+    table = sl.batch.transcribe(frame, lab, min_silence_gap=sl.batch.Column("gap"), **asked)
+    assert list(table["status"]) == ["ok", "ok"]
+    table = sl.batch.transcribe(frame, lab, min_silence_gap=300, **asked)
+    assert list(table["status"]) == ["cached", "error"]
+    assert "counts only with vad='segments'" in table["error"][1]
 
 
 @pytest.mark.parametrize("vad", [True, np.bool_(True), False])
@@ -214,12 +240,15 @@ def test_a_text_alone_is_checked_as_with_its_options(text):
             assert str(alone.value) == str(together.value)
 
 
+def asked_by(operation):
+    """What an operation asks for; ``timeout`` says how it is sent."""
+    return set(inspect.signature(operation).parameters) - {"timeout"}
+
+
 @pytest.mark.parametrize("wire", [SpeechRequest, SessionSettings])
 def test_what_can_be_asked_of_a_voice_is_a_field_wherever_it_goes(wire):
     # models ignore what they do not know, so an option that is missing here would be dropped without a word
-    options = {name.replace("voice", "voice_id") for name in inspect.signature(Synthesize).parameters} - {
-        "text"
-    }
+    options = {name.replace("voice", "voice_id") for name in asked_by(Synthesize)} - {"text"}
     assert options <= set(wire.model_fields)
 
 
@@ -229,4 +258,4 @@ def test_a_batch_takes_every_parameter_of_the_operations():
         (Transcribe, sl.batch.transcribe),
         (Translate, sl.batch.translate),
     ):
-        assert set(inspect.signature(operation).parameters) <= set(inspect.signature(batch).parameters)
+        assert asked_by(operation) <= set(inspect.signature(batch).parameters)

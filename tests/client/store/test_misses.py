@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.client import Client
+from speechlab.client import Client, Translate
 from speechlab.client._store.misses import miss
 from speechlab.contract import request_key
 from speechlab.errors import ReplayMiss
@@ -108,3 +108,31 @@ def test_a_client_tells_it_of_an_old_store(server, http, wav, tmp_path):
         lab.synthesize(**asked)
     assert caught.value.parameter == "temperature"
     assert "1.0 here, 1 there" in str(caught.value)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path, filled):
+    meant = {"source_lang": "ja", "target_lang": "en"}
+    if filled:
+        with Store(tmp_path) as store:
+            kept = Translate("b", **meant)
+            store.put(
+                kept.key(SERVICE), operation="translate", request=kept.parameters, response={"text": "B"}
+            )
+    with Client(store=tmp_path, mode="replay") as lab:
+        with pytest.raises(ReplayMiss) as caught:
+            lab.translate("a", **meant)
+        assert caught.value.operation == "translate"
+        told = (
+            "the nearest one there differs in text: 'a' here, 'b' there"
+            if filled
+            else "no translate call at all"
+        )
+        assert told in str(caught.value)
+        assert "voices" not in str(caught.value)
+        with pytest.raises(ReplayMiss, match="it was to tell which voice 'heart' is") as caught:
+            lab.synthesize("a", voice="heart")
+        assert (caught.value.operation, caught.value.parameter) == ("synthesize", "voice_id")
+        if filled:
+            with pytest.raises(ReplayMiss, match="the same is there, but not of which service"):
+                lab.translate("b", **meant)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +19,7 @@ import pytest
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 EVENTS = "text/event-stream; charset=utf-8"
 needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
 
@@ -100,35 +105,113 @@ def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp
             next(stream)
 
 
-def test_two_threads_cannot_read_one_stream(server, lab, http, wav):
-    server.script(http.chunked(wav[:1000], 30.0))
+def test_of_two_threads_that_read_one_stream_the_second_is_told(server, lab, http, wav):
+    server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
     with speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
         next(stream)
         waiting = [pool.submit(next, stream) for _ in range(2)]
         errors = [future.exception(20) for future in waiting]
-    assert [type(error) for error in errors] == [StreamTruncatedError] * 2
-    assert any("another thread or task" in str(error) for error in errors)
-    assert {error.partial for error in errors} == {wav[:1000]}
-    assert server.closed_early.wait(5)
+        (told,) = [error for error in errors if error is not None]
+        assert isinstance(told, ConfigurationError)
+        assert "another thread or task is reading this stream" in str(told)
+        assert stream.collect().encoded == wav
 
 
-def test_two_tasks_cannot_read_one_stream(server, http, wav):
-    first = http.events(http.delta("one"), end=b"")
+def test_of_two_tasks_that_read_one_stream_the_second_is_told(server, http, wav):
+    first, second = (http.events(http.delta(text), end=b"") for text in ("one", "two"))
 
-    async def errors_of(stream):
+    async def kinds(stream):
         async with stream:
             await anext(stream)
             found = await asyncio.gather(anext(stream), anext(stream), return_exceptions=True)
-            return [type(error) for error in found], {error.partial for error in found}
+            await stream.collect()
+            return [isinstance(one, ConfigurationError) for one in found]
 
     async def main():
         async with AsyncClient(server.base_url) as lab:
-            server.script(http.chunked(wav[:1000], 30.0))
-            assert await errors_of(speech(lab, http)) == ([StreamTruncatedError] * 2, {wav[:1000]})
-            server.script(http.chunked(first, 30.0, content_type=EVENTS))
-            assert await errors_of(translation(lab)) == ([StreamTruncatedError] * 2, {"one"})
+            server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
+            assert await kinds(speech(lab, http)) == [False, True]
+            server.script(http.chunked(first, 0.5, second + b"data: [DONE]\n\n", content_type=EVENTS))
+            stream = translation(lab)
+            assert await kinds(stream) == [False, True]
+            assert stream.text == "onetwo"
 
     asyncio.run(asyncio.wait_for(main(), 20))
+
+
+@pytest.mark.parametrize("kind", ["speech", "translation"])
+def test_threads_that_begin_a_stream_together_send_it_once(server, lab, http, wav, kind):
+    body = http.chunked(wav) if kind == "speech" else http.reply(body=TRANSLATED)
+    server.script([0.3, *(body if isinstance(body, list) else [body])])
+    stream = speech(lab, http) if kind == "speech" else translation(lab)
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(stream.open) for _ in range(4)]:
+            future.result(20)
+    stream.collect()
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["speech", "translation"])
+def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):
+    words = [step for n in range(100) for step in (http.events(http.delta(f"{n} "), end=b""), 0.1)]
+    sound = [wav[:44], *(step for _ in range(100) for step in (b"ab", 0.1))]
+    server.script(
+        http.chunked(*words, content_type=EVENTS) if kind == "translation" else http.chunked(*sound)
+    )
+    with Client(server.base_url, timeout=1) as lab:
+        stream = translation(lab) if kind == "translation" else speech(lab, http)
+        with pytest.raises(StreamTruncatedError, match="the call's time of 1 s is up") as caught:
+            stream.collect()
+        assert (caught.value.possibly_metered, lab.usage.possibly_metered, lab.usage.calls) == (True, 1, 0)
+    assert len(caught.value.partial) > 8
+    assert server.closed_early.wait(5)
+
+
+def test_only_waiting_for_the_service_counts_against_the_time_of_a_stream(server, http, wav):
+    server.script(http.chunked(wav[:1000], wav[1000:2000], wav[2000:]))
+    with Client(server.base_url, timeout=1) as lab, speech(lab, http) as stream:
+        for _ in stream:
+            time.sleep(0.6)
+        assert stream.collect().encoded == wav
+
+
+def test_a_closed_client_closes_its_streams(server, http, wav):
+    server.script(http.chunked(wav[:1000], 30.0))
+    lab = Client(server.base_url)
+    stream = speech(lab, http)
+    next(stream)
+    lab.close()
+    assert server.closed_early.wait(5)
+    with pytest.raises(ConfigurationError, match="this stream is closed"):
+        next(stream)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_a_stream_that_was_carried_over_a_fork_says_so(server, http, wav):
+    server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
+    code = f"""
+import os, sys
+from speechlab.client import Client
+from speechlab.errors import ConfigurationError
+lab = Client({server.base_url!r})
+stream = lab.stream_speech("a", voice={http.VOICE_ID!r})
+next(stream)
+pid = os.fork()
+if pid == 0:
+    try:
+        next(stream)
+    except ConfigurationError as error:
+        stream.close()
+        os._exit(0 if "forked" in str(error) and "event loop" not in str(error) else 1)
+    os._exit(2)
+_, status = os.waitpid(pid, 0)
+assert len(stream.collect().encoded) == {len(wav)}
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], timeout=60, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 LET_GO = [
@@ -172,3 +255,20 @@ def _gone(references):
             return True
         threading.Event().wait(0.02)
     return False
+
+
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("read", ["stream.open()", "next(stream)", "next(stream); lab.close()"])
+def test_a_program_that_ends_with_an_open_stream_ends_in_silence(server, http, wav, read, transport):
+    server.script(http.chunked(wav[:1000], 30.0))
+    code = f"""
+from speechlab.client import Client
+lab = Client({server.base_url!r}, transport={transport!r})
+stream = lab.stream_speech("a", voice={http.VOICE_ID!r})
+{read}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.closed_early.wait(5)

@@ -2,67 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import ssl
 import subprocess
 import sys
-import threading
-from contextlib import suppress
-from importlib.util import find_spec
 
 import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-REPLY = b'HTTP/1.1 200 X\r\nContent-Length: 13\r\nConnection: close\r\n\r\n{"voices":[]}'
 
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificate")
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=x -addext"
-    )
-    subprocess.run(
-        [*command.split(), "subjectAltName=IP:127.0.0.1"], cwd=folder, check=True, capture_output=True
-    )
-    return folder
-
-
-@pytest.fixture
-def secure(certificate):
-    """A server with that certificate: its address, and how often somebody came."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    listener = socket.create_server(("127.0.0.1", 0))
-    came, asked = [], []
-
-    def serve():
-        while True:
-            try:
-                plain, _ = listener.accept()
-            except OSError:
-                return
-            came.append(1)
-            with plain, suppress(OSError), context.wrap_socket(plain, server_side=True) as connection:
-                asked.append(connection.recv(65_536))
-                connection.sendall(REPLY)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    yield f"127.0.0.1:{listener.getsockname()[1]}", came, asked
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join(10)
-
-
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
-def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, http, clock, transport):
+def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, http, clock, wire):
     place, came, asked = secure
-    with Client(f"https://{place}", api_key=http.KEY, clock=clock, transport=transport) as lab:
+    with Client(f"https://{place}", api_key=http.KEY, clock=clock, transport=wire) as lab:
         with pytest.raises(
             APIConnectionError, match=r"CERTIFICATE_VERIFY_FAILED.*set SSL_CERT_FILE"
         ) as caught:
@@ -75,12 +26,11 @@ def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, http, clock,
     assert not clock.slept
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
-def test_what_the_text_says_to_do_helps(secure, certificate, transport):
+def test_what_the_text_says_to_do_helps(secure, certificate, wire):
     place, _, asked = secure
     code = f"""
 from speechlab.client import Client
-with Client("https://{place}", transport={transport!r}) as lab:
+with Client("https://{place}", transport={wire!r}) as lab:
     print(len(lab.voices()))
 """
     environment = {"SSL_CERT_FILE": str(certificate / "cert.pem"), "PATH": "/usr/bin:/bin"}
@@ -145,11 +95,11 @@ def test_certificates_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize("proxy", ["socks5://me:hidden@127.0.0.1:1", "odd://me:hidden@127.0.0.1:1"])
 def test_a_proxy_that_cannot_be_used(proxy):
-    if proxy.startswith("socks") and (find_spec("socksio") or find_spec("python_socks")):
-        pytest.skip("the packages for SOCKS are installed")
-    lines = told(both_ways("https://speech.invalid"), HTTPS_PROXY=proxy)
+    without = 'import sys; sys.modules["socksio"] = sys.modules["python_socks"] = None'
+    lines = told(f"{without}\n{both_ways('https://speech.invalid')}", HTTPS_PROXY=proxy)
     assert len(lines) == 2
     for line in lines:
         assert line.startswith("ConfigurationError the proxy of the environment")
         assert "NO_PROXY" in line
         assert "hidden" not in line
+        assert ("pip install 'speechlab[socks]'" in line) == proxy.startswith("socks")

@@ -70,9 +70,12 @@ FULL = {
         (302, b"", APIError, {}),
     ],
 )
-def test_011_error_bodies_of_every_kind(server, http, status, body, kind, facts):
+def test_011_error_bodies_of_every_kind(server, http, status, body, kind, facts, wire):
     server.script(http.reply(status, body, location="http://elsewhere/"))
-    with Client(server.base_url, api_key=http.KEY, max_retries=0) as lab, pytest.raises(kind) as caught:
+    with (
+        Client(server.base_url, api_key=http.KEY, max_retries=0, transport=wire) as lab,
+        pytest.raises(kind) as caught,
+    ):
         translate(lab)
     error = caught.value
     assert error.status == status
@@ -135,10 +138,10 @@ def test_connections_that_keep_breaking_may_have_cost_something(server, lab, htt
     assert lab.usage.possibly_metered == 1
 
 
-def test_nobody_listens(http, clock):
+def test_nobody_listens(http, clock, wire):
     with (
         nobody() as address,
-        Client(f"http://{address}", api_key=http.KEY, clock=clock) as lab,
+        Client(f"http://{address}", api_key=http.KEY, clock=clock, transport=wire) as lab,
         pytest.raises(APIConnectionError, match="check base_url") as caught,
     ):
         translate(lab)
@@ -146,17 +149,17 @@ def test_nobody_listens(http, clock):
     assert caught.value.attempts == 5
     assert address in str(caught.value)
     with (
-        Client("http://no-such-host.invalid", clock=clock, max_retries=0) as lab,
+        Client("http://no-such-host.invalid", clock=clock, max_retries=0, transport=wire) as lab,
         pytest.raises(APIConnectionError),
     ):
         lab.voices()
 
 
-def test_a_head_that_never_comes(server, http):
+def test_a_head_that_never_comes(server, http, wire):
     server.script([30.0])
     began = time.monotonic()
     with (
-        Client(server.base_url, api_key=http.KEY, timeout=0.3) as lab,
+        Client(server.base_url, api_key=http.KEY, timeout=0.3, transport=wire) as lab,
         pytest.raises(APITimeoutError, match="timeout=") as caught,
     ):
         translate(lab)
@@ -165,10 +168,13 @@ def test_a_head_that_never_comes(server, http):
     assert caught.value.attempts == len(server.requests) == 1
 
 
-def test_a_body_that_trickles_for_ever(server, http):
+def test_a_body_that_trickles_for_ever(server, http, wire):
     server.script([b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n", *[b"x", 0.1] * 300])
     began = time.monotonic()
-    with Client(server.base_url, api_key=http.KEY, timeout=0.5) as lab, pytest.raises(APITimeoutError):
+    with (
+        Client(server.base_url, api_key=http.KEY, timeout=0.5, transport=wire) as lab,
+        pytest.raises(APITimeoutError),
+    ):
         translate(lab)
     assert time.monotonic() - began < 20  # of thirty
 
@@ -179,10 +185,12 @@ def test_a_head_that_comes_slowly(server, lab, http):
     assert translate(lab).text == "Hello"
 
 
-def test_the_calls_time_bounds_its_retries(server, http, clock):
+def test_the_calls_time_bounds_its_retries(server, http, clock, wire):
     server.script(http.reply(503, b"", Retry_After="40"))
     with (
-        Client(server.base_url, api_key=http.KEY, timeout=100, clock=clock, rng=http.Half()) as lab,
+        Client(
+            server.base_url, timeout=100, patience_s=200, clock=clock, rng=http.Half(), transport=wire
+        ) as lab,
         pytest.raises(ServerError),
     ):
         translate(lab)
@@ -259,10 +267,10 @@ def test_streams_are_opened_again_until_their_first_byte(server, lab, http, wav)
     assert stream.timing.attempts == 3
 
 
-def test_events_of_a_call_reach_the_hook(server, http, clock, caplog):
+def test_events_of_a_call_reach_the_hook(server, http, clock, caplog, wire):
     seen = []
     server.script(http.reply(503), http.reply(body=TRANSLATED))
-    with Client(server.base_url, clock=clock, on_event=seen.append) as lab:
+    with Client(server.base_url, clock=clock, on_event=seen.append, transport=wire) as lab:
         translate(lab)
         kinds = [(event.kind, event.attempt, event.status) for event in seen]
         assert kinds == [

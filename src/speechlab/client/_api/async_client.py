@@ -7,10 +7,11 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab._arguments import rename_call
-from speechlab.client._api.face import carry_name, described_as
+from speechlab.client._api.face import described_as
 from speechlab.client._api.perform import Performer, RawReply
+from speechlab.client._frames import carry_name, own_methods
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
-from speechlab.client._operations.operation import make, taken_by, takes
+from speechlab.client._operations.operation import make, taken_by, takes, time_of
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
@@ -44,14 +45,16 @@ class AsyncClient(Performer):
         base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``.
         ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
         api_key: The key; by default that of ``SPEECHLAB_API_KEY``, of ``.env``, or of ``speechlab login``.
-        **options: ``timeout`` (seconds for a whole call; None follows the length of text or audio),
-            ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
-            ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
-            over plain HTTP to another machine), ``on_event`` (called with each ``CallEvent``), ``store``
-            (a ``Store`` or its folder, where calls are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how
-            it is used), ``pace`` (``"at once"`` or ``"as recorded"``: how streams are replayed), ``transport``
-            (``"aiohttp"``: half of the CPU for small calls, with ``speechlab[fast]``; or an httpx2 transport),
-            ``clock`` and ``rng`` (for tests).
+            A function that returns it is asked before the first call, and again when the key is refused.
+        **options: ``timeout`` (seconds for a whole call, streams included; None follows the length of text or
+            audio), ``connect_timeout_s`` (5; for one attempt to connect), ``max_retries`` (most retries of a call;
+            None is 4 after failures, and as many as ``patience_s`` allows while the service says "later"),
+            ``max_concurrency`` (16, for each of speech, recognition and translation), ``patience_s`` (60),
+            ``default_headers`` (sent with every call), ``allow_insecure`` (send the key over plain HTTP to another
+            machine), ``on_event`` (called with each ``CallEvent``), ``store`` (a ``Store`` or its folder, where calls
+            are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it is used), ``pace`` (``"at once"`` or
+            ``"as recorded"``: how streams are replayed), ``transport`` (``"aiohttp"``: less CPU for each call, with
+            ``speechlab[fast]``; or an httpx2 transport), ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
@@ -181,6 +184,7 @@ class AsyncClient(Performer):
         form: Sequence[tuple[str, str]] | None = None,
         content: bytes | None = None,
         headers: dict[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - what users of other SDKs look for
     ) -> RawResponse:
         """Send anything, as it is: nothing is checked, nothing is repeated, and any status is a reply.
 
@@ -191,6 +195,7 @@ class AsyncClient(Performer):
             form: Body, to be sent as multipart/form-data; names may repeat.
             content: Body, to be sent as it is; its type goes into ``headers``.
             headers: Further headers; they replace those that would be sent.
+            timeout: Seconds for the call; None is the client's own, or else 600, and 300 for each piece of a reply.
 
         Raises:
             InvalidRequestError: More than one body is given, or something cannot be sent at all.
@@ -208,13 +213,14 @@ class AsyncClient(Performer):
             raise InvalidRequestError(
                 "json, form and content are three ways to give the body; give one of them"
             )
-        read = self._settings.timeout or 300.0
+        time_s = time_of(timeout, self._settings.timeout)
+        read = time_s or 300.0
         call = HttpCall(
             "request",
             "raw",
             method.upper(),
             "/" + path.lstrip("/"),
-            Timeouts(read=read, total=2 * read if self._settings.timeout is None else read),
+            Timeouts(read=read, total=time_s or 2 * read, given=time_s is not None),
             body=bodies[0] if bodies else None,
             headers=headers or {},
             raw=True,
@@ -253,6 +259,7 @@ def _raw_stream(
     return call
 
 
+@own_methods
 class AsyncRawReplies:
     """Raw replies of a client's operations; those of streams have their head before their body."""
 
@@ -266,8 +273,8 @@ class AsyncRawReplies:
     stream_translation = _raw_stream(AsyncClient.stream_translation)
 
     @described_as(AsyncClient.voices)
-    async def voices(self) -> RawReply[VoiceCatalogue]:
-        return RawReply.from_reply(*await self._client._list_voices())  # noqa: SLF001 - of the same room
+    async def voices(self, *, timeout: float | None = None) -> RawReply[VoiceCatalogue]:  # noqa: ASYNC109
+        return RawReply.from_reply(*await self._client._list_voices(timeout))  # noqa: SLF001 - of the same room
 
     @described_as(AsyncClient.perform)
     async def perform(self, operation: Operation[R]) -> RawReply[R]:

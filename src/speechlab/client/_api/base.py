@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
+from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
 from speechlab.client._settings.settings import changed
 from speechlab.client._store.memory import Memory
-from speechlab.client._transport.sender import ConnectionPool, Sender
+from speechlab.client._transport.connections import ConnectionPool
+from speechlab.client._transport.sender import Sender
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
     from speechlab.client._operations.voices import VoiceCatalogue
@@ -28,14 +29,15 @@ _NOT_CONFIGURED = (
 )
 
 
-class ClientBase:
+class ClientBase(AsyncClosable):
     """The part of :class:`AsyncClient` that sends nothing."""
 
     def __init__(
         self,
         base_url: str | None = None,
+        *,
         ws_base_url: str | None = None,
-        api_key: str | Secret | None = None,
+        api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
         # From here on the key is in no local variable, which tracebacks in notebooks would show.
@@ -72,8 +74,9 @@ class ClientBase:
     async def connect(
         cls,
         base_url: str | None = None,
+        *,
         ws_base_url: str | None = None,
-        api_key: str | Secret | None = None,
+        api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> Self:
         """Make a client of the configured service, or else of the embedded one, which is started if need be.
@@ -121,20 +124,12 @@ class ClientBase:
         cls._set_up(client, changed(self._settings, changes), self)
         return client
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections, and let go of the embedded service if this client uses it."""
         if self._owner:
             await self._sender.connections.close()
             if self._settings.lease is not None:
                 self._settings.lease.release()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __copy__(self) -> Self:
         return self.with_options()

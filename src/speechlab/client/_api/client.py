@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
-from speechlab.client._api.face import Face, described_as, faced, mirrored, waited
+from speechlab.client._api.face import Face, described_as, faced, mirrored, taking_arguments_of, waited
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
     from speechlab.client._secret import Secret
@@ -20,38 +20,24 @@ if TYPE_CHECKING:
     from speechlab.client._streams.raw import AsyncRawStream
 
 
+@taking_arguments_of(AsyncClient)
 class Client(Face[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
     One client is enough for a program, and may be used from all of its threads: it keeps connections, and adapts
     how many calls run at once to what the service bears. Interrupting a call cancels it.
-
-    Args:
-        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``.
-        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``, of ``.env``, or of ``speechlab login``.
-        **options: ``timeout`` (seconds for a whole call; None follows the length of text or audio),
-            ``max_retries`` (4), ``max_concurrency`` (16, for each of speech, recognition and translation),
-            ``patience_s`` (60; for how long a call answered by 429 is repeated), ``allow_insecure`` (send the key
-            over plain HTTP to another machine), ``on_event`` (called with each ``CallEvent``), ``store``
-            (a ``Store`` or its folder, where calls are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how
-            it is used), ``pace`` (``"at once"`` or ``"as recorded"``: how streams are replayed), ``transport``
-            (``"aiohttp"``: half of the CPU for small calls, with ``speechlab[fast]``; or an httpx2 transport),
-            ``clock`` and ``rng`` (for tests).
-
-    Raises:
-        ConfigurationError: No service is configured, or an argument is not usable.
     """
 
     def __init__(
         self,
         base_url: str | None = None,
+        *,
         ws_base_url: str | None = None,
-        api_key: str | Secret | None = None,
+        api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
         key, api_key = as_secret(api_key), None
-        self._set_up(AsyncClient(base_url, ws_base_url, key, **options))
+        self._set_up(AsyncClient(base_url, ws_base_url=ws_base_url, api_key=key, **options))
 
     def _set_up(self, client: AsyncClient) -> None:
         self._async = client
@@ -68,8 +54,9 @@ class Client(Face[AsyncClient]):
     def connect(
         cls,
         base_url: str | None = None,
+        *,
         ws_base_url: str | None = None,
-        api_key: str | Secret | None = None,
+        api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> Self:
         key, api_key = as_secret(api_key), None
@@ -97,7 +84,7 @@ class Client(Face[AsyncClient]):
     realtime_pool = faced(AsyncClient.realtime_pool, RealtimePool)
     perform = waited(AsyncClient.perform)
     request = waited(AsyncClient.request)
-    close = waited(AsyncClient.close)
+    close = waited(AsyncClient.aclose)
 
     @property
     @described_as(AsyncClient.with_raw_response)
@@ -150,20 +137,22 @@ class RawReplies(Face[AsyncRawReplies]):
 @described_as(AsyncClient.connect)
 def connect(
     base_url: str | None = None,
+    *,
     ws_base_url: str | None = None,
-    api_key: str | Secret | None = None,
+    api_key: str | Secret | Callable[[], str] | None = None,
     **options: Unpack[ClientOptions],
 ) -> Client:
     key, api_key = as_secret(api_key), None
-    return Client.connect(base_url, ws_base_url, key, **options)
+    return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)
 
 
 @described_as(AsyncClient.connect)
 async def aconnect(
     base_url: str | None = None,
+    *,
     ws_base_url: str | None = None,
-    api_key: str | Secret | None = None,
+    api_key: str | Secret | Callable[[], str] | None = None,
     **options: Unpack[ClientOptions],
 ) -> AsyncClient:
     key, api_key = as_secret(api_key), None
-    return await AsyncClient.connect(base_url, ws_base_url, key, **options)
+    return await AsyncClient.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from speechlab._arguments import rename_call
 from speechlab.client._api import portal as _portal
+from speechlab.client._frames import brief, carry_name
+from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -43,7 +45,10 @@ class Face(Generic[A_co]):
 
     def __enter__(self) -> Self:
         behind: Any = self._async
-        _portal.run(behind.__aenter__)
+        try:
+            _portal.run(behind.__aenter__)
+        except SpeechLabError as error:
+            raise brief(error)  # noqa: B904
         return self
 
     def __exit__(
@@ -58,12 +63,6 @@ class Face(Generic[A_co]):
 
 def _is_from_here(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__globals__ is globals()
-
-
-def carry_name(function: Any, owner: str, name: str) -> None:
-    """Let a function say, in tracebacks and in complaints about its arguments, whose method it is."""
-    function.__name__, function.__qualname__ = name, f"{owner}.{name}"
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=function.__qualname__)
 
 
 class StreamFace(Face[A_co]):
@@ -89,6 +88,8 @@ def waited(
         except TypeError as error:
             rename_call(error, method.__qualname__, call.__qualname__)
             raise
+        except SpeechLabError as error:
+            raise brief(error)  # noqa: B904 - it is the same error
 
     return call
 
@@ -102,6 +103,8 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
             return _portal.run(method, self._async)
         except StopAsyncIteration:
             raise StopIteration from None
+        except SpeechLabError as error:
+            raise brief(error)  # noqa: B904
 
     return call
 
@@ -123,6 +126,8 @@ def faced(
         except TypeError as error:
             rename_call(error, method.__qualname__, call.__qualname__)
             raise
+        except SpeechLabError as error:
+            raise brief(error)  # noqa: B904 - it is the same error
 
     shown: Any = call
     gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation
@@ -149,6 +154,18 @@ class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
         @overload
         def __get__(self, instance: object, owner: type | None = None) -> T: ...
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+
+
+def taking_arguments_of(original: type) -> Callable[[type[T]], type[T]]:
+    """Take over the description of another class's arguments, and of the errors that they lead to."""
+
+    def describe(cls: type[T]) -> type[T]:
+        _before, found, args = (original.__doc__ or "").partition("    Args:\n")
+        if found and cls.__doc__:  # python -OO keeps no descriptions
+            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{found}{args}"
+        return cls
+
+    return describe
 
 
 def described_as(original: Callable[..., Any] | property) -> Callable[[F], F]:

@@ -8,20 +8,31 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
+from speechlab.client._operations.voices import VoiceCatalogue
+from speechlab.client._scheduling.group import CallGroup
+from speechlab.client._scheduling.retry import Patience
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import open_store
 from speechlab.client._store.memory import Memory
+from speechlab.contract import VoiceList
+from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Future
 
-    from speechlab.client._events import CallEvent
+    from speechlab.contract import OperationName
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)
 T = TypeVar("T")
+_CALL_S = 600.0
+"""Seconds for which one row is repeated that is refused while others are not; pauses do not count."""
+_LATER_S = 3600.0
+_GONE_S = 60.0
+_FAILURES = 10
+"""Retries of a row after failures of its own: if every fourth attempt fails by chance, none of 3,000 rows is lost."""
 
 
 def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
@@ -40,38 +51,129 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
 
 
-def with_listener(client: AsyncClient, listener: Callable[[CallEvent], None]) -> AsyncClient:
-    """A copy of a client that calls one more listener with its events, besides its own ``on_event``.
+def grouped(
+    client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
+) -> tuple[AsyncClient, CallGroup]:
+    """A copy of a client whose calls belong together, as those of a batch do.
+
+    They wait as long as the service asks, and failures while no call succeeds do not count against any of them.
 
     Args:
-        client: Whose connections and limits it uses.
-        listener: Called in the task that makes the call, with each event; must not fail.
+        client: Whose connections, schedulers and options it uses; the group's ceiling takes the place of
+            ``max_concurrency``.
+        concurrency: Most attempts under way at once.
+        rate: Most attempts begun per second, or None.
+        give_up_after_s: Seconds without a success after which the service is given up. None is an hour where it says
+            "later", and a minute where it is not there.
+
+    Returns:
+        The copy; and the group, which its owner ends.
     """
-    own = client._settings.on_event  # noqa: SLF001 - of the same room
+    settings = client._settings  # noqa: SLF001 - of the same room
+    given = give_up_after_s
+    later_s = _LATER_S if given is None else given
+    patience = Patience(
+        call_s=max(settings.patience_s, min(later_s, _CALL_S)),
+        later_s=later_s,
+        gone_s=_GONE_S if given is None else given,
+        failures=_FAILURES,
+        spared=True,
+    )
+    group = CallGroup(concurrency, rate, patience)
+    copy = client.with_options()
+    copy._sender = copy._sender.in_group(group)  # noqa: SLF001
+    return copy, group
 
-    def both(event: CallEvent) -> None:
-        listener(event)
-        if own is not None:
-            own(event)
 
-    return client.with_options(on_event=both)
+def without_scheduler(client: AsyncClient) -> AsyncClient:
+    """A copy of a client that attempts each call once, and at once: for workers of :func:`by_attempts`.
+
+    Args:
+        client: Whose connections and options it uses.
+    """
+    copy = client.with_options()
+    copy._sender = copy._sender.directly()  # noqa: SLF001 - of the same room
+    return copy
 
 
-async def remember_service(lab: AsyncClient, store: Store) -> None:
+async def by_attempts(
+    client: AsyncClient, operation: OperationName, attempt: Callable[[], Awaitable[T]]
+) -> tuple[T, int]:
+    """Make a call whose attempts are made elsewhere: the client's scheduler says when, and hears how they ended.
+
+    Args:
+        client: Whose scheduler, group and options hold; as :func:`grouped` gives it.
+        operation: What is asked.
+        attempt: Makes one attempt, with a client that :func:`without_scheduler` gives; raises its error.
+
+    Returns:
+        What the last attempt gave, and how many there were.
+
+    Raises:
+        SpeechLabError: The last attempt's, with the number of attempts.
+        APITimeoutError: The service was given up before an attempt could be made.
+        RunStoppedError: The group was stopped.
+    """
+    service = {"synthesize": "tts", "transcribe": "asr", "translate": "translate"}[operation]
+    return await client._sender.repeat(service, attempt)  # noqa: SLF001 - of the same room
+
+
+async def ask_service(
+    lab: AsyncClient, store: Store | None, *, voices: bool
+) -> tuple[str, VoiceCatalogue | None]:
+    """Ask who a client's service is; where it does not answer, take what a store remembers of it.
+
+    Args:
+        lab: The client.
+        store: Where results of its service may have been kept.
+        voices: Whether its voices are needed as well.
+
+    Returns:
+        Its identity, and its voices if they were asked for.
+
+    Raises:
+        APIError: The service would not say, and the store does not know it.
+        APIConnectionError: No answer came, and the store does not know it.
+    """
+    known = None
+    if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
+        known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, plain_url(lab.base_url))
+    if known is None or (voices and known[1] is None):
+        catalogue = await lab.voices() if voices else None
+        return await lab.identity(), catalogue
+    once = lab.with_options(max_retries=0)
+    try:
+        catalogue = await once.voices() if voices else None
+        service = await once.identity()
+    except (APIConnectionError, RateLimitError, ServerError):
+        service, body = known
+        return service, VoiceCatalogue(VoiceList.parse(body).voices, service) if voices else None
+    lab._catalogue, lab._unlisted = once._catalogue, once._unlisted  # noqa: SLF001 - of the same room
+    return service, catalogue
+
+
+async def remember_service(lab: AsyncClient, store: Store, expected: str) -> None:
     """Keep the identity and the voices of a client's service in a store, so that a replay can look them up.
 
     Args:
         lab: The client; one that only replays has nothing new to tell.
-        store: Where results of its service are kept.
+        store: Where results of its service are to be kept.
+        expected: The identity under which they are to be kept.
 
     Raises:
         APIError: The service would not say who it is.
         APIConnectionError: No answer came.
+        InvalidRequestError: It is another one.
         StoreError: It cannot be written.
     """
     if lab._settings.mode == "replay":  # noqa: SLF001 - of the same room
         return
+    if store.read_only:
+        raise StoreError(f"the store {store.path} can only be read, and does not have all of the results")
     service = await lab.identity()
+    if service != expected:
+        message = f"the service is {service!r}, and the plan was made for {expected!r}; plan again"
+        raise InvalidRequestError(message, parameter="lab")
     catalogue = lab._catalogue  # noqa: SLF001 - of the same room
     body: Any = None
     if catalogue is not None:

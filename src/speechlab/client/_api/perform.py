@@ -12,25 +12,31 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import orjson
 
 from speechlab.client._api.base import ClientBase
-from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.call import RawResponse, about_reply
+from speechlab.client._operations.operation import time_of
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._store.memory import StoredCall
+from speechlab.client._store.misses import miss
 from speechlab.contract import Voice, VoiceList, canonical_uuid
-from speechlab.errors import InvalidRequestError, NotFoundError
+from speechlab.errors import APIError, InvalidRequestError, ReplayMiss, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from speechlab.client._operations.operation import Operation
 
+
 R = TypeVar("R")
 T = TypeVar("T")
 V = TypeVar("V", bound=SpeechOptions)
 _LARGE = 300_000
 """Bytes from which on work on them is done in a thread."""
+_LEAST_S = 0.001
+_NO_CATALOGUE = frozenset({403, 404, 405, 501})
+"""Answers of services that only listen or translate, or whose voices are not for this key."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,12 @@ class Performer(ClientBase):
         if reply is None:
             call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
             reply = await self._sender.send(call)
-        result = await in_thread_if_large(len(reply.content), operation.read, reply)
+        try:
+            result = await in_thread_if_large(len(reply.content), operation.read, reply)
+        except SpeechLabError as error:
+            # it was asked, and may be billed, though the answer is of no use
+            about_reply(error, reply.headers, reply.timing)
+            raise
         if fresh:
             self._sender.totals.add(**operation.spent(result))
             if stored is not None:
@@ -93,19 +104,26 @@ class Performer(ClientBase):
         if self._memory is None:
             return None
         parameters = await in_thread_if_large(operation.effort, getattr, operation, "parameters")
-        return StoredCall(self._memory, operation.name, parameters, await self.identity())
+        try:
+            service = await self.identity(timeout=operation.time_s(self._settings.timeout))
+        except ReplayMiss:  # of the catalogue, which was not asked for
+            raise miss(self._memory.store, operation.name, parameters, "") from None
+        return StoredCall(self._memory, operation.name, parameters, service)
 
-    async def voices(self) -> VoiceCatalogue:
+    async def voices(self, *, timeout: float | None = None) -> VoiceCatalogue:  # noqa: ASYNC109
         """List the voices (section 4.2 of the contract).
+
+        Args:
+            timeout: Seconds for this call with its retries; None is the client's own.
 
         Raises:
             APIError: The service answered with an error.
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        return (await self._list_voices())[1]
+        return (await self._list_voices(timeout))[1]
 
-    async def _list_voices(self) -> tuple[RawResponse, VoiceCatalogue]:
+    async def _list_voices(self, own_s: float | None = None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, here = self._memory, plain_url(self.base_url)
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, here)
@@ -114,14 +132,21 @@ class Performer(ClientBase):
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return reply, self._catalogue
-        reply = await self._sender.send(voices_call(self._settings.timeout))
-        self._catalogue = catalogue = read_catalogue(reply)
+        reply = await self._sender.send(voices_call(time_of(own_s, self._settings.timeout)))
+        try:
+            self._catalogue = catalogue = read_catalogue(reply)
+        except SpeechLabError as error:
+            about_reply(error, reply.headers, reply.timing)
+            raise
         if memory is not None:
             await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
         return reply, catalogue
 
-    async def identity(self) -> str:
+    async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
         """Tell what the service is, for keys under which its results are kept.
+
+        Args:
+            timeout: Seconds, where the service has to be asked; None is the client's own.
 
         Returns:
             What the service says of itself (its version and a digest of its engines' settings, in the header
@@ -138,12 +163,36 @@ class Performer(ClientBase):
         if self._unlisted:
             return here
         try:
-            return (self._catalogue if self._catalogue is not None else await self.voices()).service or here
-        except NotFoundError:  # a service that only listens has no catalogue
+            return (
+                self._catalogue if self._catalogue is not None else await self.voices(timeout=timeout)
+            ).service or here
+        except APIError as error:
+            if error.status not in _NO_CATALOGUE:
+                raise
             self._unlisted = True
             if memory is not None:
                 await asyncio.to_thread(memory.keep_catalogue, here, here, None)
             return here
+
+    async def _voices_for(self, options: SpeechOptions, voice: str, time_s: float | None) -> VoiceCatalogue:
+        """The catalogue, to look up a description in."""
+        try:
+            return await self.voices(timeout=time_s)
+        except ReplayMiss as missed:
+            name = getattr(options, "name", "realtime")
+            text = f"this {name} call is not kept: {missed.message}; it was to tell which voice {voice[:60]!r} is"
+        raise ReplayMiss(text, operation=name, parameter="voice_id")
+
+    async def _looked_up(self, options: V, voice: str) -> tuple[Voice, V]:
+        """The voice of a description, and the options with what is left of the call's time."""
+        clock = self._settings.clock
+        time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
+        began = clock.monotonic()
+        known = (await self._voices_for(options, voice, time_s)).one(voice)
+        if time_s is None or not hasattr(options, "timeout"):  # a session has none of its own
+            return known, options
+        left_s = max(_LEAST_S, time_s - (clock.monotonic() - began))
+        return known, cast("V", replace(cast("Any", options), timeout=left_s))
 
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice as the catalogue has it, which is requested only to look up a description."""
@@ -154,7 +203,11 @@ class Performer(ClientBase):
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
         if canonical_uuid(voice.strip()) is None:
-            known: Voice | None = (self._catalogue or await self.voices()).one(voice)
+            known: Voice | None
+            if self._catalogue is not None:
+                known = self._catalogue.one(voice)
+            else:
+                known, options = await self._looked_up(options, voice)
         else:
             known = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
         return options if known is None else replace(options, voice=known)

@@ -13,9 +13,11 @@ import inspect
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab._platform import after_fork
+from speechlab.client._transport.connections import close_all
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _STOP_S = 5.0
 _UNWIND_S = 2.0
-"""How long an interrupt waits for the call that it cancels."""
+"""How long an interrupt waits for the call that it cancels, and the end for what is still open."""
 _LOOK_S = 0.002
 
 
@@ -46,6 +48,9 @@ class _Portal:
         stop = asyncio.Event()
         self._started.set_result((asyncio.get_running_loop(), stop))
         await stop.wait()
+        with suppress(Exception):
+            async with asyncio.timeout(_UNWIND_S):
+                await close_all()
 
     @property
     def is_here(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.face import StreamFace, described_as, following, mirrored, waited
@@ -11,6 +11,7 @@ from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
     from speechlab.audio import AudioClip
@@ -32,6 +33,11 @@ class SpeechStream(StreamFace[AsyncSpeechStream]):
     next_piece = waited(AsyncSpeechStream.next_piece)
     __next__ = following(AsyncSpeechStream.__anext__)
     collect = waited(AsyncSpeechStream.collect)
+
+    @described_as(AsyncSpeechStream.save_to)
+    def save_to(self, path: str | os.PathLike[str]) -> Self:
+        self._async.save_to(path)
+        return self
 
     @described_as(AsyncSpeechStream.clips)
     def clips(self) -> Iterator[AudioClip]:

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab import contract
-from speechlab.client._events import Timing
-from speechlab.client._operations.failures import error_from_reply
+from speechlab.client._events import Timing, attach_timing
+from speechlab.client._operations.failures import attach_head, error_from_reply, request_id
 from speechlab.errors import ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from speechlab.client._secret import Secret
+    from speechlab.errors import SpeechLabError
+
+
+def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:
+    """An error about a reply, which is told its head and its timing."""
+    attach_head(error, headers)
+    attach_timing(error, timing)
+    return error
 
 
 class Body:
@@ -78,14 +88,14 @@ class Timeouts:
     Attributes:
         read: For the head of the reply, and for each piece of it.
         total: For the whole call with its retries, from when it is first sent; None is without end.
-        connect: For a connection.
         write: For the network to take a piece of the body.
+        given: Whether the user gave the time of the whole; then it includes the waiting to be sent.
     """
 
     read: float
     total: float | None
-    connect: float = 5.0
     write: float = 60.0
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class HttpCall:
         timeouts: How long to wait.
         body: What to send.
         headers: Headers besides the usual ones.
+        defaults: Headers of all calls of the client, where the call has none of that name.
         accept: Value of the Accept header.
         free: Whether it costs nothing to repeat it even when the outcome is unknown.
         raw: Whether any status is a reply, and nothing is repeated.
@@ -117,6 +128,7 @@ class HttpCall:
     free: bool = False
     raw: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    defaults: Mapping[str, Secret] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,11 @@ class RawResponse:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
+    def request_id(self) -> str | None:
+        """The service's name for the request, where it told one in a header."""
+        return request_id(self.headers)
+
+    @property
     def text(self) -> str:
         """The body as text; what is not UTF-8 becomes U+FFFD."""
         return self.content.decode("utf-8", "replace")
@@ -157,7 +174,9 @@ class RawResponse:
             start = self.text[:2000]
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"
             text = f"the service answered {self.status}, but the body is {what}: {start[:200]!r}"
-        raise ContractError(text, body=start)
+        broken = ContractError(text, body=start)
+        attach_head(broken, self.headers)
+        raise broken
 
     def raise_for_status(self) -> RawResponse:
         """Return the reply itself if it is a success.

@@ -20,6 +20,7 @@ from speechlab.errors import (
     PermissionDeniedError,
     RateLimitError,
     ServerError,
+    SpeechLabError,
 )
 
 if TYPE_CHECKING:
@@ -30,12 +31,19 @@ _CLASSES: dict[int, type[APIError]] = {
     401: AuthenticationError,
     403: PermissionDeniedError,
     404: NotFoundError,
+    429: RateLimitError,
 }
-_HINTS = {
+_ADVICE = {
     401: "give a valid key as api_key= or in SPEECHLAB_API_KEY",
     403: "the key is valid, but may not do this; ask for access, or choose another voice",
     404: "the service is not offered at this base_url",
 }
+NO_KEY = (
+    "no API key was given; give one as api_key= or in SPEECHLAB_API_KEY, or keep one by `speechlab login`"
+)
+"""Advice on a 401 where no key was sent."""
+_REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "x-correlation-id", "x-trace-id", "cf-ray")
+_NOT_SHOWN = {"set-cookie", "www-authenticate", "proxy-authenticate"}
 _TAG = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]*>")
 _TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
 _BODY_CHARS = 2_000
@@ -67,8 +75,6 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     if isinstance(inner, dict):  # {"error": {"message": ..., "code": ...}}, as several gateways write it
         fields = {**fields, **inner, "error": inner.get("message")}
     message = _message(fields, text) or _fallback(status, headers)
-    if status in _HINTS:
-        message = f"{message.rstrip('.')}; {_HINTS[status]}"
     code = fields.get("code")
     name = fields.get("name")
     facts: dict[str, Any] = {
@@ -76,14 +82,41 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
         "name": redact(name)[:200] if isinstance(name, str) and name else None,
         "context": _context(fields.get("context")),
+        "retry_after_s": retry_after_s(headers),
         "body": text or None,
     }
-    if status == 429:
-        return RateLimitError(message, retry_after_s=retry_after_s(headers), **facts)
-    kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
     if status == 501 or status == 505:
         facts["retryable"] = False
-    return kind(message, **facts)
+    kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
+    error = kind(message, **facts)
+    error.advice = _ADVICE.get(status, "")
+    attach_head(error, headers)
+    return error
+
+
+def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
+    """Put the headers of a reply, and the request's name among them, on an error that is about it.
+
+    What it quotes of the reply may hold a key, where a proxy or a service echoes the request.
+
+    Args:
+        error: The error.
+        headers: Headers, names in lower case.
+    """
+    error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
+    if isinstance(body := getattr(error, "body", None), str):
+        error.body = redact(body)  # type: ignore[attr-defined]
+    error.headers = {name: redact(value) for name, value in headers.items() if name not in _NOT_SHOWN}
+    error.request_id = request_id(error.headers)
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The service's name for a request, in one of the headers in which services tell it.
+
+    Args:
+        headers: Headers, names in lower case.
+    """
+    return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def _context(value: object) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import orjson
 
-from speechlab._arguments import check_text, plain_number, rename_call
+from speechlab._arguments import check_text, is_number, plain_number, rename_call
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError
@@ -48,12 +48,14 @@ class Operation(ABC, Generic[R]):
         name: Its name in keys, events and the store.
         stream: Whether the reply is used while it comes.
         effort: Bytes to be read, hashed or encoded before sending; where they are many, a thread does it.
+        timeout: Seconds for this call with its retries; None is the client's own.
     """
 
     __slots__ = ()
     name: ClassVar[str]
     stream: ClassVar[bool] = False
     effort: int = 0
+    timeout: float | None
 
     @property
     @abstractmethod
@@ -89,6 +91,17 @@ class Operation(ABC, Generic[R]):
             OSError: A recording cannot be read.
         """
         return key_of(self.name, self.parameters, service, repeat)
+
+    def time_s(self, usual: float | None) -> float | None:
+        """Seconds for the call: its own, or else the client's.
+
+        Args:
+            usual: What the client has.
+
+        Raises:
+            InvalidRequestError: Its own is not usable.
+        """
+        return time_of(self.timeout, usual)
 
     @abstractmethod
     def call(self, timeout: float | None) -> HttpCall:
@@ -144,6 +157,24 @@ def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0)
     return request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
 
 
+def time_of(given: object, usual: float | None) -> float | None:
+    """Seconds for a call: those that were given for it, or else the client's.
+
+    Args:
+        given: What was given; None is nothing.
+        usual: What the client has.
+
+    Raises:
+        InvalidRequestError: It is no time.
+    """
+    if given is None:
+        return usual
+    if not is_number(given) or not 0 < given < float("inf"):
+        message = f"timeout is {given!r:.40}; give seconds above 0, or None for the client's own"
+        raise InvalidRequestError(message, parameter="timeout")
+    return float(given)
+
+
 def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
     """Timeouts for a call.
 
@@ -154,7 +185,7 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
     """
     read = max(_SLACK_S, expected_s)
     if timeout is not None:
-        return Timeouts(read=min(read, timeout), total=timeout, connect=min(5.0, timeout))
+        return Timeouts(read=min(read, timeout), total=timeout, given=True)
     if stream:
         return Timeouts(read=_STREAM_GAP_S, total=None)
     return Timeouts(read=read, total=3 * read)

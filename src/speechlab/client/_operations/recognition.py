@@ -16,9 +16,16 @@ from speechlab.client._operations.recording import (
     read_recording,
     recognition_body,
 )
-from speechlab.contract import RECOGNITION_PATH, RecognitionReply, RecognitionRequest, ReplySegment, VadMode
+from speechlab.contract import (
+    RECOGNITION_PATH,
+    SEGMENT_FIELDS,
+    RecognitionReply,
+    RecognitionRequest,
+    ReplySegment,
+    VadMode,
+)
 from speechlab.display import audio_figure, table
-from speechlab.text import join_texts
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +93,8 @@ class Transcribe(Operation[Transcript]):
     What is None is left to the service; its defaults are in brackets.
 
     Args:
-        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` or an AudioClip.
+        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either
+            order, or an AudioClip.
         language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies it.
         hotwords: Words or phrases to boost.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed pieces).
@@ -100,6 +108,7 @@ class Transcribe(Operation[Transcript]):
         frequency_penalty: -2 to 2 (0.5).
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
+        timeout: Seconds for this call with its retries; None is the client's own.
     """
 
     name = "transcribe"
@@ -118,6 +127,7 @@ class Transcribe(Operation[Transcript]):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     session_id: str | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         if read_once(self.hotwords):
@@ -153,7 +163,15 @@ class Transcribe(Operation[Transcript]):
             given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
             del given["vad"]  # what is the default anyway is not sent
-        return RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
+        checked = RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
+        idle = [name for name in SEGMENT_FIELDS if name in given]
+        if idle and checked.vad is not VadMode.SEGMENTS:
+            message = (
+                f"{idle[0]} counts only with vad='segments', and vad is {str(checked.vad)!r}; give vad='segments', "
+                f"or leave out {', '.join(idle)}"
+            )
+            raise InvalidRequestError(message, parameter=idle[0], rule="2.3")
+        return checked
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -167,7 +185,7 @@ class Transcribe(Operation[Transcript]):
     def call(self, timeout: float | None) -> HttpCall:
         recording, checked = self.recording, self.options.body()
         del checked["audio"]
-        limits = timeouts(timeout, _S_PER_S * recording.duration_s)
+        limits = timeouts(self.time_s(timeout), _S_PER_S * recording.duration_s)
         body = recognition_body(recording, checked)
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
 
@@ -177,6 +195,8 @@ class Transcribe(Operation[Transcript]):
         )  # its fields tell which form it has, not what was asked for
         text = parsed.text
         if parsed.segments is not None and not text:
+            from speechlab.text import join_texts
+
             text = join_texts([segment.text for segment in parsed.segments], parsed.language)
         return Transcript(
             text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
@@ -204,4 +224,4 @@ class Transcribe(Operation[Transcript]):
         return {name: kept[name] for name in names if kept.get(name) is not None}
 
 
-_OPTIONS = tuple(option.name for option in fields(Transcribe) if option.name != "audio")
+_OPTIONS = tuple(option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout"})

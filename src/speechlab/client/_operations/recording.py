@@ -12,12 +12,13 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 import pybase64
 
+from speechlab._arguments import is_whole_number
+from speechlab._files import user_path
 from speechlab.audio import AudioClip, sniff
 from speechlab.client._operations.call import Body, BytesBody
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
@@ -25,11 +26,12 @@ from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
 AudioInput: TypeAlias = (
-    str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, int] | AudioClip
+    str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, Any] | AudioClip
 )
-"""What can be transcribed; a tuple is samples, as AudioClip takes them, and their rate in Hz."""
+"""What can be transcribed; a tuple is samples, as AudioClip takes them, and their rate in Hz, in either order."""
 
 _SLICE = 3 * 131_072
 """Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between."""
@@ -83,9 +85,12 @@ def read_recording(audio: AudioInput) -> Recording:
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
-        return _from_path(Path(audio))
+        return _from_path(user_path(audio))
     if isinstance(audio, tuple) and len(audio) == 2:
-        return _from_clip(AudioClip(audio[0], audio[1]))
+        samples, rate = audio
+        if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
+            samples, rate = rate, samples
+        return _from_clip(AudioClip(samples, rate))
     if callable(getattr(audio, "read", None)):
         return _from_file(audio)
     allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"

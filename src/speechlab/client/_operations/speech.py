@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import plain_rate
 from speechlab.audio import AudioClip, clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, json_body
@@ -20,7 +21,6 @@ from speechlab.contract import (
     check_text,
 )
 from speechlab.errors import AudioError, ContractError
-from speechlab.text import languages_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,7 @@ class ExpectedSpeech:
                 f"the service answered with {content_type or 'untyped'} that is not usable sound: {error}"
             )
         else:
-            known = languages_in(self.voice.language) if self.voice else set()
+            known = spoken_by(self.voice) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
             language = next(iter(known)) if len(known) == 1 else ""
             came = (data, content_type, self.voice_id, self.text, timing, name, language)
@@ -157,7 +157,7 @@ class SpeechOptions:
             "voice_id": self.voice if known is None else known.id,
             "text": text,
             "format": self.format,
-            "sample_rate": self.sample_rate,
+            "sample_rate": plain_rate(self.sample_rate),
             "temperature": self.temperature,
         }
         request = SpeechRequest.parse({**sendable(given), "stream": stream})
@@ -174,10 +174,12 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     Args:
         text: What to say, at most 5,000 characters.
+        timeout: Seconds for this call with its retries; None is the client's own.
     """
 
     name = "synthesize"
     text: str = field(kw_only=False)
+    timeout: float | None = None
 
     @property
     def _checked(self) -> tuple[SpeechRequest, int]:
@@ -203,7 +205,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._checked
-        limits = timeouts(timeout, _S_PER_CHAR * len(request.text), stream=self.stream)
+        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
         return HttpCall(
             self.name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*"
         )
@@ -213,7 +215,10 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         check_audio_type(reply.content_type, start)
         if not reply.content:
             raise ContractError("the service answered 200 without a single byte of audio")
-        return self.expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
+        clip = self.expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
+        if not clip.duration_s:
+            raise ContractError("the service answered 200 with audio of zero length")
+        return clip
 
     def spent(self, result: SpeechClip) -> dict[str, float]:
         return spent_on_speech(self.text, len(result.encoded))
@@ -250,6 +255,13 @@ def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
         audio_bytes: Bytes of audio that came.
     """
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
+
+
+def spoken_by(voice: Voice) -> set[str]:
+    """The languages of a voice, as codes."""
+    from speechlab.text import languages_in  # a heavy room, of which most calls need nothing
+
+    return languages_in(voice.language)
 
 
 def pcm_rate(content_type: str, default: int) -> int:

@@ -135,6 +135,7 @@ class Translate(Operation[Translation]):
         keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
         context: Text that helps to understand and is not translated; at most 2,000 characters.
         model: Model id; None is the service's default.
+        timeout: Seconds for this call with its retries; None is the client's own.
     """
 
     name = "translate"
@@ -145,6 +146,7 @@ class Translate(Operation[Translation]):
     keywords: Iterable[str] = ()
     context: str | None = None
     model: str | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         if read_once(self.keywords):
@@ -177,7 +179,7 @@ class Translate(Operation[Translation]):
 
     def call(self, timeout: float | None) -> HttpCall:
         request = self.request
-        limits = timeouts(timeout, _S_PER_CHAR * len(request.text), stream=self.stream)
+        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
         accept = "text/event-stream" if self.stream else "application/json"
         body = form_body(request.form())
         return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)

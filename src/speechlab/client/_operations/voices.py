@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import VOICES_PATH, Voice, VoiceList, canonical_uuid
 from speechlab.display import details, element, join, table
 from speechlab.errors import InvalidRequestError
-from speechlab.text import languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +35,7 @@ class VoiceCatalogue(Sequence[Voice]):
 
     def __init__(self, voices: Iterable[Voice], service: str | None = None) -> None:
         self._voices = tuple(voices)
+        self._why_none = ""
         self.service = service
         """What the service says of itself, or None; see ``Client.identity``."""
         self._by_id = {_key(voice.id): voice for voice in self._voices}
@@ -60,6 +60,9 @@ class VoiceCatalogue(Sequence[Voice]):
             return VoiceCatalogue(self._voices[index])
         if not callable(getattr(index, "__index__", None)):
             raise _not_a_text("a voice", index, "give a position, an id, or part of a description")
+        if not -len(self) <= index < len(self):
+            have = f"there are {len(self)} voices, at the positions 0 to {len(self) - 1}"
+            raise NoVoiceError((self._why_none or "the catalogue is empty") if not self._voices else have)
         return self._voices[index]
 
     def get(self, id: str) -> Voice | None:  # noqa: A002
@@ -121,14 +124,30 @@ class VoiceCatalogue(Sequence[Voice]):
                 raise _not_a_text(what, value, "give a text, or None for all")
         if streaming is not None and not isinstance(streaming, bool):
             raise _not_a_text("streaming", streaming, "give True, False, or None for all")
-        return VoiceCatalogue(
-            voice
-            for voice in self._voices
-            if (language is None or primary_language(language) in languages_in(voice.language))
-            and (gender is None or voice.gender.casefold() == gender.casefold())
-            and (streaming is None or voice.streaming is streaming)
-            and (format is None or format in voice.formats)
+        asked = {"language": language, "gender": gender, "streaming": streaming, "format": format}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        found = VoiceCatalogue(
+            voice for voice in self._voices if all(_fits(voice, name, asked[name]) for name in asked)
         )
+        if not found:
+            found._why_none = self._why_none or self._no_such(asked)
+        return found
+
+    def _no_such(self, asked: dict[str, Any]) -> str:
+        """Text for criteria that no voice fits: those that none has by itself, with what there is."""
+        alone = [name for name in asked if not any(_fits(voice, name, asked[name]) for voice in self._voices)]
+        have = [f"{name} is one of {', '.join(known)}" for name in alone if (known := self._known(name))]
+        given = " and ".join(f"{name}={asked[name]!r}" for name in alone or asked)
+        together = "" if alone else ", though each by itself"
+        return f"no voice fits {given}{together}{'; ' if have else ''}{'; '.join(have)}"
+
+    def _known(self, name: str) -> list[str]:
+        values = {each for voice in self._voices for each in _values(voice, name)}
+        return sorted(map(repr, values))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The same as :meth:`frame`, by the name that pandas has for it."""
+        return self.frame()
 
     def frame(self) -> pd.DataFrame:
         """One row for each voice: id, description, language, gender, formats, sample_rates and streaming."""
@@ -148,7 +167,7 @@ class VoiceCatalogue(Sequence[Voice]):
     def __repr__(self) -> str:
         names = ", ".join(repr(voice.description or voice.id) for voice in self._voices[:_SHOWN])
         more = ", …" if len(self) > _SHOWN else ""
-        return f"VoiceCatalogue({len(self)} voices: {names}{more})"
+        return f"VoiceCatalogue({len(self)} voices: {names or self._why_none}{more})"
 
     def _repr_html_(self) -> str:
         chosen_by = [
@@ -177,6 +196,31 @@ class VoiceCatalogue(Sequence[Voice]):
                 ),
             ),
         )
+
+
+class NoVoiceError(InvalidRequestError, IndexError):
+    """A position at which a catalogue has no voice; an IndexError too, as sequences raise."""
+
+
+def _values(voice: Voice, name: str) -> Iterable[Any]:
+    """What a voice has of something that voices are found by."""
+    if name == "language":
+        from speechlab.text import languages_in
+
+        return languages_in(voice.language)
+    if name == "gender":
+        return (voice.gender.casefold(),)
+    return voice.formats if name == "format" else (voice.streaming,)
+
+
+def _fits(voice: Voice, name: str, wanted: Any) -> bool:
+    if name == "language":
+        from speechlab.text import primary_language
+
+        wanted = primary_language(wanted)
+    elif name == "gender":
+        wanted = wanted.casefold()
+    return wanted in _values(voice, name)
 
 
 def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
+from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.retry import Failure
+from speechlab.client._scheduling.waiting import NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
-from speechlab.client._transport.retry import Failure, RetryState
-from speechlab.client._transport.sender import Progress
+from speechlab.client._transport.progress import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
     REALTIME_PATH,
@@ -26,6 +28,7 @@ from speechlab.contract import (
 from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
+    from speechlab.client._clock import Clock
     from speechlab.client._transport.sender import Sender
 
 OPEN_S = 30.0
@@ -86,7 +89,7 @@ async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Soc
     within_s = sender.settings.timeout or OPEN_S
     socket = await _dial(sender, within_s)
     try:
-        return socket, await _configure(socket, config, within_s)
+        return socket, await _configure(socket, config, within_s, sender.settings.clock)
     except BaseException:
         await socket.close()
         raise
@@ -99,7 +102,10 @@ async def _dial(sender: Sender, within_s: float) -> Socket:
     sender.connections.check()
     limits = Timeouts(read=within_s, total=settings.timeout)
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
+    if settings.timeout is not None:
+        progress.deadline = progress.began + settings.timeout
     try:
+        await progress.key_ready()
         outcome = await _connect_until_answered(sender, progress, within_s)
     except BaseException as error:  # cancelled, above all
         progress.tell("error", error=type(error).__name__)
@@ -112,36 +118,45 @@ async def _dial(sender: Sender, within_s: float) -> Socket:
 
 async def _connect_until_answered(sender: Sender, progress: Progress, within_s: float) -> Socket | Failure:
     settings = sender.settings
-    if settings.timeout is not None:
-        progress.deadline = progress.began + settings.timeout
-    state = RetryState(
-        max_retries=settings.max_retries, patience_s=settings.patience_s, free=True, rng=settings.rng
-    )
+    scheduled = sender.scheduled("tts", free=True, light=True)
+    scheduled.deadline = progress.deadline
+    last: Failure | None = None
     while True:
+        try:
+            place = await scheduled.place()
+        except NotSentError as error:
+            return last or Failure(sender.not_sent(error, f"GET {settings.ws_base_url}{REALTIME_PATH}"))
         progress.attempts += 1
         progress.tell("request")
         pid = sender.service_pid
-        outcome = await open_socket(settings, within_s)
+        outcome: Socket | Failure | None = None
+        try:
+            outcome = await open_socket(settings, within_s)
+        finally:
+            if not isinstance(outcome, Failure):
+                place.end(Ended(End.UNKNOWN if outcome is None else End.ANSWERED))
         if isinstance(outcome, Socket):
             progress.tell("response", status=101)
             return outcome
+        last = outcome
         if await sender.revived(outcome, progress, pid):
+            place.end(Ended(End.UNKNOWN))
             continue
-        delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
+        delay = scheduled.again(outcome, place)
         if delay is None:
             return outcome
         name = type(outcome.error).__name__
         progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
-        await progress.clock.sleep(delay)
 
 
-async def _configure(socket: Socket, config: RealtimeConfig, within_s: float) -> SessionInfo:
+async def _configure(socket: Socket, config: RealtimeConfig, within_s: float, clock: Clock) -> SessionInfo:
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
+    until = clock.monotonic() + within_s  # of the whole: a service may say something else for ever
     try:
         await socket.send(update.message())
         while True:
-            frame = await socket.receive(within_s)
+            frame = await socket.receive(max(0.0, until - clock.monotonic()))
             message = None if isinstance(frame, bytes) else read_message(frame)
             if isinstance(message, SessionCreated):
                 return message.session

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._realtime.synthesis import RealtimeEvent
-    from speechlab.client._transport.limiter import Slot
+    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
 
 
@@ -44,9 +44,9 @@ class Job:
         self._first: float | None = None
         self._ended: float | None = None
 
-    def begin(self, slot: Slot) -> None:
+    def begin(self, place: CallPlace) -> None:
         """Start counting the time: its turn has come."""
-        self._sent = slot.started
+        self._sent = place.started
 
     def came(self, frame: str | bytes) -> None:
         """Record a message, with its time."""
@@ -71,9 +71,11 @@ class Job:
         if self._finish():
             self.events.put_nowait(error)
 
-    def may_be_counted(self) -> None:
-        """Count the text as possibly metered: it was sent, and its outcome is unknown."""
+    def may_be_counted(self, error: SpeechLabError) -> SpeechLabError:
+        """Count the text as possibly metered, as it was sent and its outcome is unknown; its error tells so."""
         self._sender.totals.add(possibly_metered=1)
+        error.possibly_metered = True
+        return error
 
     def stop_clock(self) -> None:
         """Stop counting the time."""

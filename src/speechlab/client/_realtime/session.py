@@ -7,8 +7,12 @@ two texts a lost connection is made anew; within one it never is, because what w
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import warnings
+import weakref
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncOpenable
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from speechlab.client._operations.speech import SpeechClip
-    from speechlab.client._transport.limiter import Slot
+    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
@@ -56,10 +60,12 @@ class AsyncRealtimeSession(AsyncOpenable):
         self._tape = RealtimeTape(sender.settings, identity)
         self._config: RealtimeConfig | None = None
         self._info: SessionInfo | None = None
-        self._socket: Socket | None = None
+        self._line = _Line()
+        self._watched = False
         self._jobs: deque[Job] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
+        self._pid = os.getpid()
         self._connecting = asyncio.Lock()
 
     @property
@@ -70,7 +76,7 @@ class AsyncRealtimeSession(AsyncOpenable):
     @property
     def is_open(self) -> bool:
         """True while there is a connection, as far as is known."""
-        return self._socket is not None and self._socket.is_open
+        return self._line.socket is not None and self._line.socket.is_open
 
     async def open(self) -> None:
         """Connect and configure, if there is no connection; a session that the store knows waits for a new text.
@@ -81,6 +87,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             APIConnectionError: No answer came.
             RealtimeError: The service refused the settings.
         """
+        self._check_process()
         self._info = await self._tape.session(await self._prepared())
         if self._info is None:
             await self._connected()
@@ -106,6 +113,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             raise InvalidRequestError(message, parameter="text", rule="4.3", code="invalid_message")
         text = sendable({"text": text})["text"]
         check_text(text)
+        self._check_process()
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")
         job = Job(text, f"say_{secrets.token_hex(8)}", self._sender)
@@ -142,7 +150,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         for job in jobs:
             job.fail(ConfigurationError("this realtime session was closed before the text was spoken"))
         worker, self._worker = self._worker, None
-        if worker is not None and worker is not asyncio.current_task():
+        if worker is not None and worker is not asyncio.current_task() and self._pid == os.getpid():
             worker.cancel()
             await asyncio.wait({worker})
         await self._hang_up()
@@ -155,13 +163,30 @@ class AsyncRealtimeSession(AsyncOpenable):
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")
         async with self._connecting:
-            if self._socket is None or not self._socket.is_open:
+            socket = self._line.socket
+            if socket is None or not socket.is_open:
                 await self._hang_up()
                 config = await self._prepared()
-                self._socket, self._info = await configured_socket(self._sender, config)
-                self._sender.connections.sessions.add(self)
-                await self._tape.keep_session(config, self._info)
-            return self._socket
+                self._line.socket, self._info = socket, info = await configured_socket(self._sender, config)
+                self._watch()
+                await self._tape.keep_session(config, info)
+            return socket
+
+    def _watch(self) -> None:
+        """See to it that the connection ends with the client, and with the last that holds the session."""
+        self._sender.connections.sessions.add(self)
+        if not self._watched:
+            self._watched = True
+            weakref.finalize(
+                self, _dropped, asyncio.get_running_loop(), os.getpid(), self._line
+            ).atexit = False
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ConfigurationError(
+                f"this realtime session was made in process {self._pid}, from which this one was forked; a "
+                "connection belongs to one process, so make the session in the process that speaks"
+            )
 
     async def _prepared(self) -> RealtimeConfig:
         if self._config is None:
@@ -169,8 +194,8 @@ class AsyncRealtimeSession(AsyncOpenable):
         return self._config
 
     async def _hang_up(self) -> None:
-        socket, self._socket = self._socket, None
-        if socket is not None:
+        socket, self._line.socket = self._line.socket, None
+        if socket is not None and self._pid == os.getpid():
             await socket.close()
 
     async def _work(self) -> None:
@@ -192,23 +217,24 @@ class AsyncRealtimeSession(AsyncOpenable):
             job.config = await self._prepared()
             if await self._tape.played(job):
                 return
+            place = await self._sender.place("tts")
         except SpeechLabError as error:
             job.fail(error)
             return
         except BaseException:
             job.fail(_interrupted(job))
             raise
-        limit = self._sender.call_limit("tts")
-        slot = await limit.acquire(self._sender.settings.max_concurrency, self._sender.settings.clock)
-        job.begin(slot)
+        job.begin(place)
         try:
             await self._perform(job)
         except SpeechLabError as error:
             attach_timing(error, job.timing())
+            if job.synthesis.start is not None:
+                error.request_id = job.synthesis.start.request_id or None
             # After a terminal error event the session goes on; after anything else nobody knows where it is.
             if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
                 await self._hang_up()
-            _released(slot, error)
+            _released(place, error)
             job.fail(error)
         except BaseException as error:
             await self._hang_up()
@@ -216,7 +242,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             if not isinstance(error, Exception):
                 raise
         else:
-            slot.release(success=True)
+            place.release(success=True)
             job.stop_clock()
             try:
                 await self._tape.keep(job)
@@ -224,15 +250,20 @@ class AsyncRealtimeSession(AsyncOpenable):
                 job.fail(error)
             job.end()
         finally:
-            slot.release()
+            place.release()
 
     async def _perform(self, job: Job) -> None:
         socket = await self._connected()
         problem: SpeechLabError
+        clock, time_s = self._sender.settings.clock, self._sender.settings.timeout
+        until = None if time_s is None else clock.monotonic() + time_s
+        within_s = 0.0
         try:
             await socket.send(Speak(id=job.synthesis.client_id, text=job.text).message())
             while job.synthesis.phase is not Phase.OVER:
-                frame = await socket.receive(self._patience(job.synthesis))
+                within_s = _USAGE_S if job.synthesis.phase is Phase.USAGE else _GAP_S
+                left_s = within_s if until is None else max(until - clock.monotonic(), 0.0)
+                frame = await socket.receive(min(within_s, left_s))
                 job.came(frame)
                 event = job.synthesis.feed(frame)
                 if event is not None:
@@ -240,19 +271,43 @@ class AsyncRealtimeSession(AsyncOpenable):
         except SocketClosedError as error:
             problem = _closed_early(job, error)
         except TimeoutError:
-            problem = _silent(job, self._patience(job.synthesis))
+            problem = _silent(job, within_s if time_s is None else min(within_s, time_s))
         else:
             return
         raise problem
 
-    def _patience(self, synthesis: Synthesis) -> float:
-        usual = _USAGE_S if synthesis.phase is Phase.USAGE else _GAP_S
-        return min(usual, self._sender.settings.timeout or usual)
+
+class _Line:
+    """The connection of a session, which outlives a session that is dropped for as long as closing it takes."""
+
+    socket: Socket | None = None
 
 
-def _released(slot: Slot, error: SpeechLabError) -> None:
+def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
+    socket, line.socket = line.socket, None
+    if socket is None or pid != os.getpid():
+        return
+    warnings.warn(
+        "a realtime session was let go without being closed; use it in a with block, or close it",
+        ResourceWarning,
+        stacklevel=2,
+    )
+    with suppress(RuntimeError):  # the loop is closed, and its connections with it
+        loop.call_soon_threadsafe(_close_soon, socket)
+
+
+def _close_soon(socket: Socket) -> None:
+    task = asyncio.ensure_future(socket.close())
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
+
+
+_closing: set[asyncio.Future[None]] = set()
+
+
+def _released(place: CallPlace, error: SpeechLabError) -> None:
     code = error.code if isinstance(error, RealtimeError) else None
-    slot.release(throttled=code in _THROTTLED)
+    place.release(throttled=code in _THROTTLED)
 
 
 def _noted(synthesis: Synthesis) -> str:
@@ -264,19 +319,17 @@ def _closed_early(job: Job, error: SocketClosedError) -> SpeechLabError:
     came = job.synthesis.audio
     noted = _noted(job.synthesis)
     text = f"the session ended after {len(came):,} bytes of audio: {error}{noted}; the text is not sent again"
-    job.may_be_counted()
-    return StreamTruncatedError(text, partial=came, close_code=error.code)
+    return job.may_be_counted(StreamTruncatedError(text, partial=came, close_code=error.code))
 
 
 def _silent(job: Job, waited_s: float) -> SpeechLabError:
     phase, came = job.synthesis.phase, job.synthesis.audio
-    job.may_be_counted()
     if phase is Phase.SENT:
         text = f"no audio began within {waited_s:g} s{_noted(job.synthesis)}; the text may have been counted"
-        return APITimeoutError(text, possibly_metered=True)
+        return job.may_be_counted(APITimeoutError(text))
     what = "no tts.usage came" if phase is Phase.USAGE else "nothing more came"
     text = f"{what} within {waited_s:g} s after {len(came):,} bytes of audio{_noted(job.synthesis)}"
-    return StreamTruncatedError(text, partial=came)
+    return job.may_be_counted(StreamTruncatedError(text, partial=came))
 
 
 def _interrupted(job: Job) -> SpeechLabError:

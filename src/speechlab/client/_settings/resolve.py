@@ -14,6 +14,7 @@ from speechlab._platform import is_loopback
 from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
 from speechlab.client._secret import as_secret
+from speechlab.client._settings.headers import is_sensitive
 from speechlab.client._settings.keys import API_KEY_VARIABLE, ask_for_key, found_key
 from speechlab.client._settings.settings import (
     HTTP_SCHEMES,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 _WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
-_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store"})
+_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store", "default_headers"})
 """Options that live in this process; a store goes along by its path."""
 
 
@@ -130,8 +131,17 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
 
 
 def described(settings: Settings) -> dict[str, Any]:
-    """Settings as plain values, without the key and without objects of this process."""
+    """Settings as plain values, without the key and without objects of this process.
+
+    Raises:
+        TypeError: A header of all calls holds a credential, which no environment could give back.
+    """
+    credentials = [name for name in settings.default_headers if is_sensitive(name)]
+    if credentials:
+        text = f"a client whose default_headers hold a credential ({credentials[0]}) cannot be pickled"
+        raise TypeError(f"{text}; make one where it is needed")
     return {
+        "headers": {name: value.reveal() for name, value in settings.default_headers.items()},
         "base_url": settings.base_url,
         "ws_base_url": settings.ws_base_url,
         "has_key": settings.api_key is not None,
@@ -155,7 +165,7 @@ def settings_from(description: Mapping[str, Any]) -> Settings:
         ConfigurationError: There is no key in the environment.
         ServiceStartError: It was the embedded service, and it can neither be found nor started.
     """
-    options = dict(description["options"])
+    options = {**description["options"], "default_headers": description["headers"]}
     if description["store"] is not None:
         options["store"] = open_store(description["store"])
     if description["embedded"]:

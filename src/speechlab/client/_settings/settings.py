@@ -11,6 +11,8 @@ from speechlab._arguments import is_number, is_whole_number
 from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._secret import shown
+from speechlab.client._settings.headers import checked_headers, is_sensitive
 from speechlab.client._settings.store_mode import PACES, with_mode
 from speechlab.errors import ConfigurationError
 
@@ -27,17 +29,19 @@ if TYPE_CHECKING:
 
 HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
 FAST = "aiohttp"
-"""Value of the option ``transport`` that asks for aiohttp beneath the HTTP library."""
+"""Value of the option ``transport`` that asks for the wire on aiohttp."""
 
 
 class ClientOptions(TypedDict, total=False):
     """Options of a client; see ``Client``."""
 
     timeout: float | None
-    max_retries: int
+    connect_timeout_s: float
+    max_retries: int | None
     max_concurrency: int
     patience_s: float
     allow_insecure: bool
+    default_headers: Mapping[str, str]
     on_event: Callable[[CallEvent], None] | None
     transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
     clock: Clock
@@ -55,10 +59,14 @@ class Settings:
         base_url: HTTP base URL; may have a path.
         ws_base_url: WebSocket base URL.
         api_key: The key, or None to send none.
-        timeout: Seconds for a whole call with its retries; None lets it follow the length of text or audio.
-        max_retries: How often a failed call is repeated; 0 also stops the repeating of calls answered by 429.
+        timeout: Seconds for a whole call, with its waits and retries; None lets it follow the length of text or
+            audio, counted from when it is first sent.
+        connect_timeout_s: Seconds for one attempt to connect, within the whole.
+        max_retries: Most retries of a call, whatever the reason; None is 4 after failures, and as many as
+            ``patience_s`` allows while the service says "later".
         max_concurrency: Most calls of each service at once.
-        patience_s: Seconds for which a call goes on being repeated while the answer is 429.
+        patience_s: Seconds for which a call is repeated, or waits to be sent, while the service says "later".
+        default_headers: Headers of all calls, besides the usual ones; their values are kept as keys are.
         allow_insecure: Whether a key may travel over plain HTTP to another machine.
         on_event: Called with each :class:`CallEvent`.
         transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
@@ -74,10 +82,12 @@ class Settings:
     ws_base_url: str
     api_key: Secret | None = None
     timeout: float | None = None
-    max_retries: int = 4
+    connect_timeout_s: float = 5.0
+    max_retries: int | None = None
     max_concurrency: int = 16
     patience_s: float = 60.0
     allow_insecure: bool = False
+    default_headers: Mapping[str, Secret] = field(default_factory=dict)
     on_event: Callable[[CallEvent], None] | None = None
     transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
     clock: Clock = field(default_factory=SystemClock, repr=False)
@@ -88,26 +98,29 @@ class Settings:
     lease: Lease | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "default_headers", checked_headers(self.default_headers))
         if self.api_key is not None:
             self.api_key.check()
         for name, schemes in (("base_url", HTTP_SCHEMES), ("ws_base_url", WEBSOCKET_SCHEMES)):
             url = getattr(self, name)
             check_url(name, url, schemes)
             self._check_secrecy(name, url)
-        check_number("max_retries", self.max_retries, least=0, whole=True)
+        check_number("connect_timeout_s", self.connect_timeout_s, least=0, advice="give seconds above 0")
+        if self.max_retries is not None:
+            check_number("max_retries", self.max_retries, least=0, whole=True)
         check_number("max_concurrency", self.max_concurrency, least=1, whole=True)
         check_number("patience_s", self.patience_s, least=0)
         pace = cast("object", self.pace)
         if not isinstance(pace, str) or pace not in PACES:
-            raise ConfigurationError(f"pace is {self.pace!r}; it is {' or '.join(map(repr, PACES))}")
+            raise ConfigurationError(f"pace is {shown(self.pace)}; it is {' or '.join(map(repr, PACES))}")
         if self.timeout is not None:
             check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
         if not isinstance(self.allow_insecure, bool):
             # Any other value would count as yes, "no" among them.
-            raise ConfigurationError(f"allow_insecure is {self.allow_insecure!r}; give True or False")
+            raise ConfigurationError(f"allow_insecure is {shown(self.allow_insecure)}; give True or False")
         if self.on_event is not None and not callable(self.on_event):
             raise ConfigurationError(
-                f"on_event is {self.on_event!r}; give a function of one CallEvent, or None"
+                f"on_event is {shown(self.on_event)}; give a function of one CallEvent, or None"
             )
         if iscoroutinefunction(self.on_event):  # nobody would await what it gives
             raise ConfigurationError(
@@ -118,19 +131,20 @@ class Settings:
         if isinstance(self.transport, str):
             if self.transport != FAST:
                 raise ConfigurationError(
-                    f"transport is {self.transport!r}; give {FAST!r}, a transport, or None"
+                    f"transport is {shown(self.transport)}; give {FAST!r}, a transport, or None"
                 )
-            require("httpx_aiohttp.httpx2")
+            require("aiohttp")
         elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
     def _check_secrecy(self, name: str, url: str) -> None:
         parts = urlsplit(url)
-        if self.api_key is None or self.allow_insecure or parts.scheme in {"https", "wss"}:
+        secret = self.api_key is not None or any(map(is_sensitive, self.default_headers))
+        if not secret or self.allow_insecure or parts.scheme in {"https", "wss"}:
             return
         if not is_loopback(parts.hostname or ""):
             raise ConfigurationError(
-                f"{name} {url!r} would send the API key in the clear to another machine; use "
+                f"{name} {plain_url(url)!r} would send the API key in the clear to another machine; use "
                 f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
             )
 
@@ -157,18 +171,18 @@ def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
     """
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
-        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+        raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
-        raise ConfigurationError(f"{name} is not a URL ({error}); {allowed}") from None
+    except ValueError:  # its text would hold what stands in the place of the port
+        raise ConfigurationError(f"{name} is not a URL; {allowed}") from None
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(f"{name} holds a user name or password; leave it out, and give api_key")
     if parts.scheme not in schemes or not parts.hostname or url != url.strip() or not url.isprintable():
-        raise ConfigurationError(f"{name} is {url!r}; {allowed}")
+        raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
     if parts.query or parts.fragment:
-        raise ConfigurationError(f"{name} {url!r} has a query or a fragment; give the part before it")
+        raise ConfigurationError(f"{name} {plain_url(url)!r} has a query or a fragment; leave it out")
 
 
 def check_number(
@@ -190,14 +204,14 @@ def check_number(
     if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
         return
     allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
-    raise ConfigurationError(f"{name} is {value!r}; {allowed}")
+    raise ConfigurationError(f"{name} is {shown(value)}; {allowed}")
 
 
 def _check_methods(name: str, value: object, *methods: str) -> None:
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigurationError(
-            f"{name} is {value!r}, which has no {missing[0]}(); it needs {', '.join(methods)}"
+            f"{name} is {shown(value)}, which has no {missing[0]}(); it needs {', '.join(methods)}"
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import after_fork
+from speechlab.client._secret import shown
 from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ def with_mode(options: dict[str, Any]) -> dict[str, Any]:
     """
     given = options.get("mode")
     if given is not None and not isinstance(given, str):
-        raise ConfigurationError(f"mode is {given!r}; it is one of {', '.join(MODES)}")
+        raise ConfigurationError(f"mode is {shown(given)}; it is one of {', '.join(MODES)}")
     mode = given or os.environ.get(MODE_VARIABLE) or None
     if mode is None and options.get("store") is None:
         return options
     mode = mode or "auto"
     if mode not in MODES:
         source = "mode" if given else MODE_VARIABLE
-        raise ConfigurationError(f"{source} is {mode!r}; it is one of {', '.join(MODES)}")
+        raise ConfigurationError(f"{source} is {shown(mode)}; it is one of {', '.join(MODES)}")
     return {**options, "mode": mode, "store": open_store(options.get("store"))}
 
 
@@ -58,7 +59,7 @@ def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
     if isinstance(store, Store):
         return store
     if store is not None and not isinstance(store, (str, os.PathLike)):
-        raise ConfigurationError(f"store is {store!r}; give a Store, the path of its folder, or None")
+        raise ConfigurationError(f"store is {shown(store)}; give a Store, the path of its folder, or None")
     path = Store.default_path() if store is None else Path(store).expanduser().absolute()
     with _lock:
         key = (os.getpid(), path)

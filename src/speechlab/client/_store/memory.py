@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import key_of
 from speechlab.client._store.misses import miss
+from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +58,16 @@ class StoredCall:
 
         Raises:
             ReplayMiss: It is not kept, and calls are not made.
-            StoreError: The store cannot be read.
+            StoreError: The store cannot be read, or the call would have to be made, and the store cannot be written.
         """
         store = self.memory.store
         stored = store.get(self.key) if self.memory.asks else None
         if stored is None and self.memory.replaying:
             raise miss(store, self.operation, self.parameters, self.service)
+        if stored is None and store.read_only:
+            raise StoreError(
+                f"the store {store.path} can only be read, so that a new result could not be kept in it"
+            )
         return None if stored is None else (stored, store.facts(stored.key))
 
     def keep(
@@ -145,6 +150,8 @@ class Memory:
 
     def keep_catalogue(self, base_url: str, service: str, body: Any) -> None:
         """Keep what a service says of itself: its voices, or None where it lists none."""
+        if self.store.read_only:
+            return
         StoredCall(self, "voices", {"base_url": base_url}, service).keep({"service": service}, {"body": body})
 
     def catalogue(self, base_url: str) -> tuple[str, Any]:
@@ -156,9 +163,20 @@ class Memory:
         Raises:
             ReplayMiss: None is kept.
         """
+        found = self.remembered(base_url)
+        if found is None:
+            newest = self.store.newest("voices")
+            if not newest:
+                raise miss(self.store, "voices", {"base_url": base_url}, "")
+            found = self._told(newest[0][0])
+        return found
+
+    def remembered(self, base_url: str) -> tuple[str, Any] | None:
+        """What the service at an address said of itself last: its identity, and the body of its catalogue."""
         known = self.store.newest("voices", 100)
         here = [key for key, asked in known if asked.get("base_url") == base_url]
-        if not known:
-            raise miss(self.store, "voices", {"base_url": base_url}, "")
-        facts = self.store.facts((here or [known[0][0]])[0])
+        return self._told(here[0]) if here else None
+
+    def _told(self, key: str) -> tuple[str, Any]:
+        facts = self.store.facts(key)
         return facts["service"], facts["body"]

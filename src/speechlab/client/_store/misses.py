@@ -41,6 +41,9 @@ def miss(store: Store, operation: str, parameters: dict[str, Any], service: str)
 
 def _miss_of_the_same(head: str, asked: str | None, operation: str, service: str) -> ReplayMiss:
     """The error where no parameter differs: a key is made of the service, and of the number of a repetition, too."""
+    if not service:
+        text = f"{head}: the same is there, but not of which service it was asked; {REMEDY}"
+        return ReplayMiss(text, operation=operation, parameter="service")
     if asked == service:
         text = f"{head}: the same is there as a repetition, or from another version of the contract; {REMEDY}"
         return ReplayMiss(text, operation=operation)

@@ -7,6 +7,7 @@ stops the service's work.
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
 from contextlib import suppress
 from functools import partial
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
+from speechlab.client._operations.call import about_reply
 from speechlab.client._store.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
 from speechlab.client._transport.interrupts import hearing_interrupts
-from speechlab.errors import ConfigurationError
+from speechlab.errors import ConfigurationError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from speechlab.client._operations.operation import Operation
     from speechlab.client._store.memory import StoredCall
     from speechlab.client._store.tape import StreamBody
-    from speechlab.client._transport.sender import ReplyStream, Sender
+    from speechlab.client._transport.sender import Sender
+    from speechlab.errors import SpeechLabError
 
     StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]
     """Tells how the store knows an operation; None for clients without a store."""
@@ -42,18 +45,44 @@ class Stream(AsyncOpenable):
         self._stored_call_of = stored_call_of
         self._pieces: AsyncIterator[bytes]
         self._tape: Tape | None = None
+        self._opening = asyncio.Lock()
         self._reading = False
         self._closed = False
         self._timing = Timing()
+        self._pid = os.getpid()
+        self._time_s: float | None = None
+        """Seconds that all waiting for the service may take together, or None."""
+        self._waited_s = 0.0
 
     @property
     def timing(self) -> Timing:
         """Durations so far, and the number of attempts."""
         return self._body.timing if self._body is not None and not self._closed else self._timing
 
+    async def open(self) -> None:
+        """Send the request, and wait until the service begins to answer.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract.
+            APIError: The service refused.
+            APIConnectionError: No answer came.
+            ContractError: The answer is of another kind.
+        """
+        async with self._opening:  # threads may begin to read it at the same time, and it is to be sent once
+            self._check_open()
+            if self._body is None:
+                await self._begin()
+
+    async def _begin(self) -> None:
+        raise NotImplementedError
+
     async def _open(self, operation: Operation[Any]) -> StreamBody:
         self._body = body = await self._played(operation) or await self._sent(operation)
-        self._pieces = body.pieces()
+        self._pieces = pieces = body.pieces()
+        # A stream that is dropped unfinished must not keep its place under the rate limit.
+        weakref.finalize(
+            self, _close_abandoned, asyncio.get_running_loop(), self._pid, body, pieces
+        ).atexit = False
         return body
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
@@ -69,20 +98,24 @@ class Stream(AsyncOpenable):
         return TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
 
     async def _sent(self, operation: Operation[Any]) -> StreamBody:
-        body = await self._sender.open(operation.call(self._sender.settings.timeout))
-        # A stream that is dropped unfinished must not keep its place under the rate limit.
-        weakref.finalize(self, _close_abandoned, asyncio.get_running_loop(), body).atexit = False
+        sender = self._sender
+        self._time_s = operation.time_s(sender.settings.timeout)
+        body = await sender.open(operation.call(sender.settings.timeout))
+        self._waited_s = body.timing.latency_s
+        sender.connections.sessions.add(self)
         return body
 
     async def _next_bytes(self) -> bytes | None:
         """The next bytes of the body, or None at the end; WireError if it is cut short."""
         assert self._body is not None
+        self._check_process()
         if self._reading:
-            raise WireError("another thread or task is reading it", sent=True, timed_out=False, cut=True)
+            raise ConfigurationError(
+                "another thread or task is reading this stream; let one of them read, and hand on what it gets"
+            )
         self._reading = True
         try:
-            with hearing_interrupts():
-                piece = await anext(self._pieces, None)
+            piece = await self._awaited_bytes()
         finally:
             self._reading = False
         if piece is None:
@@ -94,6 +127,22 @@ class Stream(AsyncOpenable):
         if self._copy_to is not None:
             self._copy_to(piece)
         return piece
+
+    async def _awaited_bytes(self) -> bytes | None:
+        """Wait for the next bytes, within what is left of the call's time."""
+        clock = self._sender.settings.clock
+        left = None if self._time_s is None else self._time_s - self._waited_s
+        began = clock.monotonic()
+        try:
+            with hearing_interrupts():
+                async with asyncio.timeout(left):
+                    return await anext(self._pieces, None)
+        except TimeoutError:
+            pass
+        finally:
+            self._waited_s += clock.monotonic() - began
+        text = f"the call's time of {self._time_s:g} s is up; a longer one can be given by with_options(timeout=...)"
+        raise WireError(text, sent=True, timed_out=True, cut=True)
 
     async def _settle(self, spent: dict[str, float]) -> None:
         """Keep and count a stream that has proved to be whole; one from the store is not counted."""
@@ -108,21 +157,46 @@ class Stream(AsyncOpenable):
         if not self._closed:
             self._timing = self.timing
             self._closed = True
-            if self._body is not None:
-                await self._body.close()
+            self._sender.connections.sessions.discard(self)
+            if self._body is not None and self._pid == os.getpid():
+                await _close(self._body, self._pieces)
+
+    def _about(self, error: SpeechLabError) -> SpeechLabError:
+        if isinstance(error, StreamTruncatedError) and not isinstance(self._body, TapedBody):
+            error.possibly_metered = True
+            self._sender.totals.add(possibly_metered=1)
+        return about_reply(error, {} if self._body is None else self._body.headers, self.timing)
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ConfigurationError(
+                f"this stream was made in process {self._pid}, from which this one was forked; a connection belongs "
+                "to one process, so make the stream in the process that reads it"
+            )
 
     def _check_open(self) -> None:
+        self._check_process()
         if self._closed:
             raise ConfigurationError("this stream is closed; ask for a new one")
 
 
-def _close_abandoned(loop: asyncio.AbstractEventLoop, body: ReplyStream) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and its connections with it
-        loop.call_soon_threadsafe(partial(_close_soon, body))
+async def _close(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
+    # The innermost generator first: what is left to the garbage collector complains when the program ends.
+    with suppress(RuntimeError):  # another thread or task is waiting in it
+        await pieces.aclose()  # type: ignore[attr-defined]
+    await body.close()
 
 
-def _close_soon(body: ReplyStream) -> None:
-    task = asyncio.ensure_future(body.close())
+def _close_abandoned(
+    loop: asyncio.AbstractEventLoop, pid: int, body: StreamBody, pieces: AsyncIterator[bytes]
+) -> None:
+    if pid == os.getpid():
+        with suppress(RuntimeError):  # the loop is closed, and its connections with it
+            loop.call_soon_threadsafe(partial(_close_soon, body, pieces))
+
+
+def _close_soon(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
+    task = asyncio.ensure_future(_close(body, pieces))
     _closing.add(task)
     task.add_done_callback(_closing.discard)
 
@@ -130,8 +204,8 @@ def _close_soon(body: ReplyStream) -> None:
 _closing: set[asyncio.Future[None]] = set()
 
 
-async def first_text(body: StreamBody) -> str:
+async def first_text(pieces: AsyncIterator[bytes]) -> str:
     """The start of an unexpected body, for an error's text."""
     with suppress(WireError):
-        return (await anext(body.pieces(), b""))[:2000].decode("utf-8", "replace")
+        return (await anext(pieces, b""))[:2000].decode("utf-8", "replace")
     return ""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from speechlab.client._events import attach_timing
 from speechlab.client._operations.pcm import SampleReader, what_is_missing
 from speechlab.client._operations.speech import SpeechClip, check_audio_type, spent_on_speech
 from speechlab.client._streams.base import Stream, first_text
+from speechlab.client._streams.copy import FileCopy
 from speechlab.client._transport.http import WireError
-from speechlab.errors import ContractError, StreamTruncatedError
+from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from speechlab.audio import AudioClip
@@ -35,6 +36,7 @@ class AsyncSpeechStream(Stream):
         self._expected: ExpectedSpeech | None = None
         self._audio: list[bytes] = []
         self._ended = False
+        self._copy: FileCopy | None = None
 
     @property
     def partial(self) -> bytes:
@@ -46,26 +48,20 @@ class AsyncSpeechStream(Stream):
         """Media type that the service named; empty before the stream is open."""
         return self._body.headers.get("content-type", "") if self._body is not None else ""
 
-    async def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
-
-        Raises:
-            InvalidRequestError: The request breaks a rule of the contract.
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not audio.
-        """
-        self._check_open()
-        if self._body is not None:
-            return
+    async def _begin(self) -> None:
         operation = await self._prepare()
         self._expected = operation.expected
-        body = await self._open(operation)
+        if self._copy is not None:
+            self._copy.check(self._expected.format)
+        await self._open(operation)
         try:
             media_type = self.content_type.partition(";")[0].strip().lower()
-            check_audio_type(media_type, "" if media_type.startswith("audio/") else await first_text(body))
-        except ContractError:
+            check_audio_type(
+                media_type, "" if media_type.startswith("audio/") else await first_text(self._pieces)
+            )
+        except ContractError as error:
             await self.aclose()
+            self._about(error)
             raise
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -82,6 +78,8 @@ class AsyncSpeechStream(Stream):
         else:
             if piece is not None:
                 self._audio.append(piece)
+                if self._copy is not None:
+                    self._copy.add(piece)
                 return piece
             lacks = (
                 what_is_missing(self._expected.format, self.partial) if self._expected and self._audio else ""
@@ -91,9 +89,7 @@ class AsyncSpeechStream(Stream):
                 raise StopAsyncIteration
             text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
         await self.aclose()
-        broken = StreamTruncatedError(text, partial=self.partial)
-        attach_timing(broken, self.timing)
-        raise broken
+        raise self._about(StreamTruncatedError(text, partial=self.partial))
 
     async def next_piece(self) -> bytes | None:
         """The next bytes as they arrive, or None at the end.
@@ -103,11 +99,53 @@ class AsyncSpeechStream(Stream):
         """
         return await anext(self, None)
 
+    def save_to(self, path: str | os.PathLike[str]) -> Self:
+        """Write the bytes to a file as well, while the stream is read or played.
+
+        The file is there once all of the stream has come, with what had come before this call; of a stream that
+        breaks off or is left early nothing stays (``partial`` has what had come).
+
+        Args:
+            path: The file; an existing one is replaced.
+
+        Returns:
+            The stream itself, so that ``stream.save_to("a.mp3").collect()`` is all that saving takes.
+
+        Raises:
+            OSError: It cannot be written.
+            InvalidRequestError: Its name is for another format.
+            ConfigurationError: The stream is closed, or is being saved already.
+        """
+        if self._copy is not None or (self._closed and not self._ended):
+            why = "is closed; ask for a new one" if self._copy is None else "is being saved to a file already"
+            raise ConfigurationError(f"this stream {why}")
+        copy = FileCopy(path)
+        if self._expected is not None:
+            copy.check(self._expected.format)
+        copy.add(self.partial)
+        if self._ended:
+            copy.finish(self.partial)
+        else:
+            self._copy = copy
+        return self
+
+    async def aclose(self) -> None:
+        """Close the connection; the service stops working for it."""
+        await super().aclose()
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.drop()
+
     async def _finish(self) -> None:
         self._ended = True
+        copy, self._copy = self._copy, None
+        if copy is not None and self._audio:
+            copy.finish(self.partial)
+        elif copy is not None:
+            copy.drop()
         await self.aclose()
         if not self._audio:
-            raise ContractError("the service answered 200 without a single byte of audio")
+            raise self._about(ContractError("the service answered 200 without a single byte of audio"))
         if self._expected is not None:
             await self._settle(spent_on_speech(self._expected.text, len(self.partial)))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from speechlab.client._events import attach_timing
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_value
 from speechlab.client._operations.sse import EventReader
@@ -71,27 +70,17 @@ class AsyncTranslationStream(Stream):
             )
         return self._result
 
-    async def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
-
-        Raises:
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is neither events nor JSON.
-        """
-        self._check_open()
-        if self._body is not None:
-            return
+    async def _begin(self) -> None:
         body = await self._open(self._operation)
         media_type = body.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json":
             await self._read_whole(body)
         elif media_type != "text/event-stream":
-            start = await first_text(body)
+            start = await first_text(self._pieces)
             await self.aclose()
             what = media_type or "an untyped body"
             text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
-            raise ContractError(text, body=start)
+            raise self._about(ContractError(text, body=start))
 
     async def _read_whole(self, body: StreamBody) -> None:
         """A service that does not stream may answer with the whole translation at once."""
@@ -103,13 +92,17 @@ class AsyncTranslationStream(Stream):
             text = f"the reply was cut short after {len(content):,} bytes ({error})"
         else:
             reply = RawResponse(body.status, body.headers, content, body.timing)
-            await self.aclose()
-            result = self._operation.read(reply)
+            await body.close()
+            try:
+                result = self._operation.read(reply)
+            except ContractError as error:
+                self._about(error)
+                raise
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
             self._whole = (only, result)
             return
         await self.aclose()
-        raise StreamTruncatedError(text, partial="")
+        raise self._about(StreamTruncatedError(text, partial=""))
 
     def __aiter__(self) -> AsyncIterator[TranslationChunk]:
         return self
@@ -177,7 +170,8 @@ class AsyncTranslationStream(Stream):
         except ContractError as caught:
             error = caught
         await self.aclose()
-        raise error or ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
+        nothing = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
+        raise self._about(error or nothing)
 
     async def _finish(self) -> None:
         # The end of the body says nothing by itself: connections break in a way that looks the same.
@@ -200,8 +194,7 @@ class AsyncTranslationStream(Stream):
         broken = StreamTruncatedError(
             f"the translation was cut short after {len(self.text):,} characters: {why}", partial=self.text
         )
-        attach_timing(broken, self.timing)
-        raise broken
+        raise self._about(broken)
 
     async def _raise_reported(self, value: dict[str, object]) -> None:
         await self.aclose()
@@ -210,8 +203,7 @@ class AsyncTranslationStream(Stream):
             f"the service stopped the translation after {len(self.text):,} characters: {cause.message}",
             partial=self.text,
         )
-        attach_timing(broken, self.timing)
-        raise broken from cause
+        raise self._about(broken) from cause
 
     def _summary(self) -> Translation:
         replies = [chunk.reply for chunk in self._chunks if chunk.reply is not None]

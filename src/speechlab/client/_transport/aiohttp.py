@@ -1,58 +1,327 @@
-"""aiohttp beneath the HTTP library: half of its CPU for a small call, where the extra ``fast`` is installed.
+"""The wire on aiohttp, for ``transport="aiohttp"``: a third of the usual one's CPU; loaded where it is asked for.
 
-The transport is that of the package httpx-aiohttp. What differs from the usual one is set right here: it keeps no
-cookies, opens as many connections as there are calls, and an address that refuses a connection is no timeout.
+It follows the rules of the usual wire: no cookies, no redirections, no repetitions, as many connections as there are
+calls. Whatever is left unclosed (a client, a stream, a loop that ended, a fork) goes in silence.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import weakref
+from contextlib import aclosing
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
-from speechlab._require import require
+import aiohttp
+from aiohttp.payload import Payload
+from yarl import URL
+
+from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._transport.http import (
+    KEEPALIVE_S,
+    Reply,
+    Wire,
+    WireError,
+    add_secrets,
+    broken_proxy,
+    environment_proxy,
+    is_untrusted,
+    no_connection,
+    proxy_name,
+    request_headers,
+    shared_ssl_context,
+    unusable_proxy,
+    without_trace,
+)
+from speechlab.contract import join_url
+from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
-    import ssl
+    from collections.abc import AsyncIterator
 
-    import httpx2
+    from aiohttp.abc import AbstractStreamWriter
+
+    from speechlab.client._operations.call import Body, HttpCall
+    from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Sent
+
+_URLS = 100
+_SLICE = 1 << 18
+"""Bytes handed to the network at once, and held of a reply that nobody reads."""
+_AT_ONCE = 1 << 15
+"""Bytes that the library takes without waiting for the network."""
+_IDLE_S = 0.5
+"""After this time without a call, connections that were closed meanwhile are looked for first."""
 
 
-def fast_transport(
-    verify: ssl.SSLContext | bool, *, keepalive_s: float, trust_env: bool
-) -> httpx2.AsyncBaseTransport:
-    """A transport for one event loop, which is the one of its first request.
+class _Upload(Payload):
+    """A body that is sent in pieces, each of which the network has to take in time."""
 
-    Args:
-        verify: How certificates are checked.
-        keepalive_s: Seconds for which an idle connection is kept.
-        trust_env: Whether proxies of the environment are used.
+    _autoclose = True
 
-    Raises:
-        MissingDependencyError: httpx-aiohttp is not installed (``pip install 'speechlab[fast]'``).
-    """
-    import httpx2
+    def __init__(self, body: Body, sent: Sent, piece_s: float) -> None:
+        super().__init__(body, content_type=body.content_type)
+        self._body = body
+        self._size = body.length
+        self._sent = sent
+        self._piece_s = piece_s
+        self.failure: SpeechLabError | None = None
+        """Why the body could not be made, if it could not."""
 
-    package: Any = require("httpx_aiohttp.httpx2")
-    aiohttp: Any = require("aiohttp")
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
+        """No text: it is never shown."""
+        return ""
 
-    def session() -> Any:
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=keepalive_s, ssl=verify if verify is not False else False
-        )
-        return aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=trust_env
-        )
-
-    class _Transport(package.AiohttpTransport):  # type: ignore[misc]
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            try:
-                response: httpx2.Response = await super().handle_async_request(request)
-            except httpx2.ConnectTimeout as error:
-                # It says so of each connection that failed, refused and broken ones among them.
-                if isinstance(error.__cause__, TimeoutError):
-                    raise
-                kind, text = httpx2.ConnectError, str(error)
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Send all of it."""
+        content = self._body.open()
+        try:
+            if isinstance(content, bytes) and len(content) <= _AT_ONCE:
+                await writer.write(content)
+            elif isinstance(content, bytes):
+                whole = memoryview(content)
+                for start in range(0, len(content), _SLICE):
+                    await self._write(writer, whole[start : start + _SLICE])
             else:
-                return response
-            raise kind(text)
+                async with aclosing(content) as pieces:  # type: ignore[type-var]
+                    async for piece in pieces:
+                        await self._write(writer, piece)
+        except SpeechLabError as error:
+            self.failure = error
+            raise
+        self._sent.done = True
 
-    return _Transport(verify=verify, client=session)
+    async def _write(self, writer: AbstractStreamWriter, piece: bytes | memoryview) -> None:
+        async with asyncio.timeout(self._piece_s):
+            await writer.write(piece)
+
+
+class AiohttpReply(Reply):
+    """A reply of aiohttp."""
+
+    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire) -> None:
+        self._response = response
+        self._wire = wire
+        self.status = response.status
+        self.headers = {}
+        for name, value in response.headers.items():
+            known = self.headers.get(name := name.lower())
+            self.headers[name] = value if known is None else f"{known}, {value}"
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives."""
+        content = self._response.content
+        failure: WireError | None = None
+        while failure is None:
+            try:
+                piece = await content.readany()
+            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+                failure = self._wire.translated(error, sent=True, cut=True)
+            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+                raise without_trace(error)  # noqa: B904
+            else:
+                if not piece:
+                    self.ended = True
+                    return
+                yield piece
+        raise failure
+
+    async def close(self) -> None:
+        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        self._response.close()
+
+
+class AiohttpWire(Wire):
+    """A session of aiohttp."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        install_log_filter()
+        self._base_url = settings.base_url
+        self._key = settings.api_key
+        proxy = environment_proxy(settings.base_url)
+        self._proxy = _Proxy(proxy, settings.base_url) if proxy else None
+        self._loop = asyncio.get_running_loop()
+        self._session = _session(settings.base_url)
+        self._urls: dict[str, URL] = {}
+        self._used_at = self._loop.time()
+        self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
+
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+        """Send a request and wait for the head of the reply."""
+        await self._notice_closed()
+        upload = None if call.body is None else _Upload(call.body, sent, call.timeouts.write)
+        failure: Exception
+        try:
+            response = await self._request(call, upload, connect_s)
+        except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+            failure = self.translated(error, sent=sent.done, connect_s=connect_s)
+        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+            raise without_trace(error)  # noqa: B904
+        else:
+            if response.status != 407 or self._proxy is None:
+                reply = AiohttpReply(response, self)
+                self.replies.add(reply)
+                return reply
+            response.close()
+            failure = broken_proxy(self._proxy.address, "407", 407)
+        if upload is not None and upload.failure is not None:
+            failure = upload.failure
+        raise without_trace(failure)
+
+    async def _request(
+        self, call: HttpCall, upload: _Upload | None, connect_s: float
+    ) -> aiohttp.ClientResponse:
+        url = self._urls.get(call.path)
+        if url is None:
+            url = URL(join_url(self._base_url, call.path), encoded=True)
+            if len(self._urls) < _URLS:
+                self._urls[call.path] = url
+        headers = request_headers(call)
+        add_secrets(headers, call, self._key)
+        options: dict[str, Any] = {}
+        if self._proxy is not None:
+            headers |= self._proxy.headers
+            options = self._proxy.options
+        return await self._session.request(
+            call.method,
+            url,
+            data=upload,
+            headers=headers,
+            timeout=_timeout(connect_s, call.timeouts.read),
+            allow_redirects=False,
+            **options,
+        )
+
+    async def _notice_closed(self) -> None:
+        # A loop that was not run for a while, as between the cells of a notebook, has not seen yet which idle
+        # connections the service closed meanwhile: the first turn reads from the sockets, the second one acts on it.
+        now = self._loop.time()
+        if now - self._used_at > _IDLE_S:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._used_at = now
+
+    def translated(
+        self, error: Exception, *, sent: bool, cut: bool = False, connect_s: float = 0.0
+    ) -> WireError:
+        """The failure that an exception of the library stands for."""
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return no_connection(connect_s, proxy=self._proxy.address if self._proxy else None)
+        timed_out = isinstance(error, TimeoutError)
+        text = "nothing came in time" if timed_out else _said(error)
+        if self._proxy is not None and not is_untrusted(text):
+            if isinstance(error, aiohttp.ClientHttpProxyError):
+                return broken_proxy(self._proxy.address, f"{error.status} {text}", error.status)
+            if isinstance(error, aiohttp.ClientConnectorError):
+                return broken_proxy(self._proxy.address, text)
+        return WireError(text, sent=sent, timed_out=timed_out, cut=cut)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await super().close()
+        self._let_go.detach()
+        await self._session.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base_url!r})"
+
+
+def _said(error: Exception) -> str:
+    """What an exception says, without the addresses and objects that the library adds."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection was closed without a reply"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        error = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return redact(said).strip() or type(error).__name__
+
+
+@lru_cache(maxsize=64)
+def _timeout(connect_s: float, read_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(connect=connect_s, sock_read=read_s, ceil_threshold=float("inf"))
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Says nothing of connections that were not closed."""
+
+    def __del__(self) -> None:  # type: ignore[override]
+        pass
+
+
+class _Response(aiohttp.ClientResponse):
+    """Touches no loop that is closed, nor that of the process that this one was forked from."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:  # type: ignore[override]
+        if self._pid == os.getpid() and not self._loop.is_closed():
+            super().__del__()
+
+
+def _session(base_url: str) -> aiohttp.ClientSession:
+    connector = _Connector(
+        limit=0,  # the limiter bounds the calls
+        keepalive_timeout=KEEPALIVE_S,
+        ssl=shared_ssl_context() if base_url.startswith("https:") else True,
+        resolver=aiohttp.ThreadedResolver(),
+    )
+    session = aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=_SLICE,
+        response_class=_Response,
+    )
+    session._retry_connection = False  # noqa: SLF001 - else it sends a GET again by itself
+    return session
+
+
+class _Proxy:
+    """A proxy as the library takes it: its user and password go into a header."""
+
+    def __init__(self, address: str, base_url: str) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ConfigurationError(
+                f'the proxy of the environment, {proxy_name(address)}, cannot be used by transport="aiohttp", which '
+                "knows HTTP proxies alone; leave transport out, or name the service in NO_PROXY"
+            )
+        try:
+            options: dict[str, Any] = {"proxy": URL(proxy_name(address))}
+        except ValueError as error:
+            raise unusable_proxy(error) from None
+        self.address = address
+        self.headers: dict[str, str] = {}
+        if parts.username is not None:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            given = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
+            if base_url.startswith("https:"):  # the proxy sees the request for a tunnel alone
+                options["proxy_headers"] = given
+            else:
+                self.headers = given
+        self.options = options
+
+
+def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    """Let go of a session that nobody closed."""
+    connector = session.connector
+    session.detach()  # it says nothing from now on
+    # A loop that is closed, or that of the process that this one was forked from, must not be touched.
+    if connector is not None and pid == os.getpid() and loop.is_running():
+        loop.call_soon_threadsafe(_close_soon, connector)
+
+
+_closing: set[asyncio.Future[None]] = set()
+
+
+def _close_soon(connector: aiohttp.BaseConnector) -> None:
+    task: Any = asyncio.ensure_future(connector.close())
+    task._log_destroy_pending = False  # noqa: SLF001 - the loop may end before it, and with it the connections
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)

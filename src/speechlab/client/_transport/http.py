@@ -1,6 +1,6 @@
-"""Adapter of the HTTP library.
+"""One HTTP exchange, whichever library makes it: its reply, its failures, its certificates and its proxy.
 
-Everything that it raises is turned into :class:`WireError` here, and the original is dropped: its traceback runs
+Everything that a library raises is turned into :class:`WireError`, and the original is dropped: its traceback runs
 through frames that hold the Authorization header, and a notebook prints the locals of tracebacks.
 """
 
@@ -11,26 +11,25 @@ import platform
 import threading
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from speechlab._platform import after_fork, is_loopback, package_version
-from speechlab.client._secret import Secret, install_log_filter, redact
-from speechlab.contract import join_url
-from speechlab.errors import ConfigurationError, SpeechLabError
+from speechlab.client._secret import redact
+from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
-
-    import httpx2
+    from collections.abc import AsyncIterator, MutableMapping
 
     from speechlab.client._operations.call import HttpCall
-    from speechlab.client._settings.settings import Settings
+    from speechlab.client._secret import Secret
 
-_KEEPALIVE_S = 20.0
+KEEPALIVE_S = 20.0
+"""For how long an idle connection is kept."""
 _ERROR_BYTES = 1 << 20
-_URLS = 100
 
 
 class WireError(Exception):
@@ -40,21 +39,32 @@ class WireError(Exception):
         sent: Whether the request had been sent in full.
         timed_out: Whether it is a matter of time.
         cut: Whether a reply had begun.
-        untrusted: Whether the certificate of the service is the reason.
+        advice: What to do about it, where the wire knows more than its caller; else empty.
+        final: Whether it would happen again, however often it is tried.
     """
 
-    def __init__(self, text: str, *, sent: bool, timed_out: bool, cut: bool = False) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        sent: bool,
+        timed_out: bool,
+        cut: bool = False,
+        advice: str = "",
+        final: bool = False,
+    ) -> None:
         super().__init__(text)
         self.sent = sent
         self.timed_out = timed_out
         self.cut = cut
-        self.untrusted = is_untrusted(text)
+        self.final = final or is_untrusted(text)
+        self.advice = remedy(text) if is_untrusted(text) else advice
 
 
 _REMEDIES = {
-    "mismatch": "; the certificate is for another name; set base_url to the name that it is for",
-    "expired": "; the service has to renew its certificate, unless the clock of this machine is wrong",
-    "": "; to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
+    "mismatch": "the certificate is for another name; set base_url to the name that it is for",
+    "expired": "the service has to renew its certificate, unless the clock of this machine is wrong",
+    "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
 }
 
 
@@ -78,18 +88,10 @@ def without_trace(error: BaseException) -> BaseException:
 class Sent:
     """Flag that is set when a request has been sent in full."""
 
+    __slots__ = ("done",)
+
     def __init__(self) -> None:
         self.done = False
-
-
-async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIterator[bytes]:
-    """Hand out a body, and note when the last piece of it was taken."""
-    if isinstance(content, bytes):
-        yield content
-    else:
-        async for piece in content:
-            yield piece
-    sent.done = True
 
 
 class Reply:
@@ -101,33 +103,21 @@ class Reply:
         ended: Whether all of the body has come.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
-        self.status: int = response.status_code
-        self.headers: dict[str, str] = {name.lower(): value for name, value in response.headers.items()}
-        self.ended = False
+    status: int
+    headers: dict[str, str]
+    ended: bool = False
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives.
 
         Raises:
             WireError: It was cut short, or nothing came for too long.
         """
-        body = self._response.aiter_bytes()
-        failure: WireError | None = None
-        while failure is None:
-            try:
-                piece = await anext(body, None)
-            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-                failure = _translated(error, sent=True, cut=True)
-            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
-                raise without_trace(error)  # noqa: B904
-            else:
-                if piece is None:
-                    self.ended = True
-                    return
-                yield piece
-        raise failure
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        raise NotImplementedError
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
         """The start of an error's body; no failure if it is cut short."""
@@ -139,73 +129,35 @@ class Reply:
                     break
         return content
 
-    async def close(self) -> None:
-        """Close the connection if the body has not been read to its end, and give it back otherwise."""
-        try:
-            await self._response.aclose()
-        except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
-            without_trace(error)
-
 
 class Wire:
-    """Connections of one client, on one event loop."""
+    """Connections of one client, on one event loop.
 
-    def __init__(self, settings: Settings) -> None:
-        install_log_filter()
-        self._settings = settings
-        self._http = _http_client(settings)
-        self._urls: dict[str, httpx2.URL] = {}
-        self._auth = _bearer(settings.api_key) if settings.api_key else None
+    Attributes:
+        replies: Those that somebody still holds; they end with the wire.
+    """
 
-    async def open(self, call: HttpCall, sent: Sent) -> Reply:
+    def __init__(self) -> None:
+        self.replies: WeakSet[Reply] = WeakSet()
+
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
         """Send a request and wait for the head of the reply.
 
         Args:
             call: What to send.
             sent: Is told when all of it has been sent.
+            connect_s: How long a new connection may take, in seconds.
 
         Raises:
             WireError: None came.
             SpeechLabError: The body could not be made.
         """
-        request = self._request(call, sent)
-        failure: Exception
-        try:
-            response = await self._http.send(request, auth=self._auth, stream=True, follow_redirects=False)
-            return Reply(response)
-        except SpeechLabError as error:
-            failure = error
-        except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-            failure = _translated(error, sent=sent.done)
-        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
-            raise without_trace(error)  # noqa: B904
-        raise without_trace(failure)
-
-    def _request(self, call: HttpCall, sent: Sent) -> httpx2.Request:
-        import httpx2
-
-        url = self._urls.get(call.path)
-        if url is None:
-            url = httpx2.URL(join_url(self._settings.base_url, call.path))
-            if len(self._urls) < _URLS:
-                self._urls[call.path] = url
-        limits = call.timeouts
-        waits = {"connect": limits.connect, "read": limits.read, "write": limits.write, "pool": None}
-        # Made here and not by the library's client, whose merging of defaults takes as long as all of our own work.
-        return httpx2.Request(
-            call.method,
-            url,
-            headers=_headers(call),
-            content=None if call.body is None else _upload(call.body.open(), sent),
-            extensions={"timeout": waits},
-        )
+        raise NotImplementedError
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
-
-    def __repr__(self) -> str:
-        return f"Wire({self._settings.base_url!r})"
+        for reply in tuple(self.replies):
+            await reply.close()
 
 
 @cache
@@ -214,7 +166,28 @@ def user_agent() -> str:
     return f"speechlab/{package_version()} Python/{platform.python_version()}"
 
 
-def _headers(call: HttpCall) -> dict[str, str]:
+def add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
+    """Add the headers that may be secret: at the last moment, so that nothing of ours that lasts holds them.
+
+    Args:
+        headers: The others, which are changed.
+        call: The call; its own headers go before those of all calls.
+        key: The API key, which goes before any other authorization.
+    """
+    own = {name.lower() for name in call.headers}
+    for name, value in call.defaults.items():
+        if name.lower() not in own:
+            for known in [known for known in headers if known.lower() == name.lower()]:
+                del headers[known]
+            headers[name] = value.reveal()
+    if key is not None:
+        for known in [known for known in headers if known.lower() == "authorization"]:
+            del headers[known]
+        headers["Authorization"] = f"Bearer {key.reveal()}"
+
+
+def request_headers(call: HttpCall) -> dict[str, str]:
+    """The headers of a call, without its key."""
     headers = {
         "Accept": call.accept,
         "Accept-Encoding": "gzip, deflate",
@@ -230,16 +203,16 @@ def _headers(call: HttpCall) -> dict[str, str]:
     return {**headers, **call.headers}
 
 
-def _translated(error: Exception, *, sent: bool, cut: bool = False) -> WireError:
-    import httpx2
+def no_connection(connect_s: float, *, proxy: str | None) -> WireError:
+    """The failure to connect in time.
 
-    timed_out = isinstance(error, (httpx2.TimeoutException, TimeoutError))
-    text = redact(str(error)).strip() or type(error).__name__
-    if isinstance(error, httpx2.ConnectTimeout):
-        text = "no connection in time"
-    elif timed_out:
-        text = "nothing came in time"
-    return WireError(text, sent=sent, timed_out=timed_out, cut=cut)
+    Args:
+        connect_s: How long that was, in seconds.
+        proxy: The proxy that was to be connected to, if any.
+    """
+    text = f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {connect_s:g} s"
+    advice = "a longer time can be given by with_options(connect_timeout_s=...)"
+    return WireError(text, sent=False, timed_out=True, advice=advice)
 
 
 _ssl_lock = threading.Lock()
@@ -267,36 +240,74 @@ def shared_ssl_context() -> ssl.SSLContext:
         return _ssl_context
 
 
-def _http_client(settings: Settings) -> httpx2.AsyncClient:
-    import httpx2
+_PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
 
-    parts = urlsplit(settings.base_url)
-    options: dict[str, Any] = {}
-    verify = shared_ssl_context() if parts.scheme == "https" else False
-    # A proxy that is meant for the internet must not see what stays on this machine.
-    trust_env = not is_loopback(parts.hostname or "")
-    if isinstance(settings.transport, str):
-        from speechlab.client._transport.aiohttp import fast_transport
 
-        options["transport"] = fast_transport(verify, keepalive_s=_KEEPALIVE_S, trust_env=trust_env)
-    elif settings.transport is not None:
-        options["transport"] = settings.transport
-    else:
-        options["verify"], options["trust_env"] = verify, trust_env
-        # The limiter bounds the calls, so the pool must not: waiting there would count as a timeout.
-        options["limits"] = httpx2.Limits(
-            max_connections=None, max_keepalive_connections=64, keepalive_expiry=_KEEPALIVE_S
-        )
+def environment_proxy(url: str) -> str | None:
+    """The proxy that the environment names for a URL, or None.
+
+    A proxy that is meant for the internet does not see what stays on this machine. ``NO_PROXY`` lists hosts, domains
+    and networks that are reached without it.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host):
+        return None
+    from urllib.request import getproxies, proxy_bypass  # it loads half of the standard library's internet
+
+    proxies = getproxies()
+    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    proxy = proxies.get(scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.netloc) or _in_network(host, proxies.get("no", "")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _in_network(host: str, excepted: str) -> bool:
     try:
-        return httpx2.AsyncClient(follow_redirects=False, **options)
-    except (ImportError, ValueError) as error:  # it reads the proxies of the environment
-        raise unusable_proxy(error) from None
+        address = ip_address(host)
+    except ValueError:
+        return False
+    for entry in excepted.split(","):
+        with suppress(ValueError):
+            if "/" in entry and address in ip_network(entry.strip(), strict=False):
+                return True
+    return False
+
+
+def proxy_name(proxy: str) -> str:
+    """The address of a proxy without its user and password."""
+    parts = urlsplit(proxy)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
+    """The failure of a proxy.
+
+    Args:
+        proxy: Its address.
+        said: What a library says of it.
+        status: The status with which it refused to pass the request on; None if it cannot be reached.
+    """
+    name = proxy_name(proxy)
+    source = f"it is named by {_PROXY_VARIABLES}"
+    around = "NO_PROXY lists the hosts that are reached without it"
+    if status == 407:
+        text = f"the proxy {name} wants a user and a password, or other ones (407)"
+        advice = f"{source}, as http://user:password@host:port; {around}"
+    elif status is not None:
+        text = f"the proxy {name} does not pass the request on ({said})"
+        advice = f"check base_url and the rules of the proxy; {source}, and {around}"
+    else:
+        text = f"the proxy {name} cannot be reached ({said})"
+        advice = f"check that it runs; {source}, and {around}"
+    return WireError(text, sent=False, timed_out=False, advice=advice, final=status == 407)
 
 
 def unusable_proxy(error: Exception) -> ConfigurationError:
     """The error for a proxy of the environment that cannot be used."""
     if isinstance(error, ImportError):
-        what = "is a SOCKS proxy, which needs two more packages (pip install socksio python-socks)"
+        what = "is a SOCKS proxy, which needs packages of the extra socks (pip install 'speechlab[socks]')"
     else:
         # Some texts begin with the address, which may hold a password.
         what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
@@ -304,19 +315,6 @@ def unusable_proxy(error: Exception) -> ConfigurationError:
         f"the proxy of the environment {what}; it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, and NO_PROXY "
         "lists the hosts that are reached without it"
     )
-
-
-def _bearer(key: Secret) -> httpx2.Auth:
-    import httpx2
-
-    class _BearerAuth(httpx2.Auth):
-        """Puts the key on a request at the last moment, so that no header dictionary of ours holds it."""
-
-        def auth_flow(self, request: httpx2.Request) -> Any:
-            request.headers["Authorization"] = f"Bearer {key.reveal()}"
-            yield request
-
-    return _BearerAuth()
 
 
 @after_fork

@@ -1,177 +1,185 @@
-"""One call from beginning to end: wait for a place under the limit, send, judge, wait, send again.
+"""One call from beginning to end: ask the scheduler for a place, send, say how it ended, ask again.
 
-It knows HTTP, retries, limits and time, and nothing of voices or transcripts. It lives on one event loop.
+It knows HTTP and time, and nothing of voices or transcripts; when to send is the scheduler's business. It lives on
+one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import CallEvent, RunningTotals, Timing, attach_timing, emit, server_timing_s
+from speechlab.client._events import RunningTotals, Timing, attach_timing, server_timing_s
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.failures import error_from_reply, retry_after_s
+from speechlab.client._operations.failures import NO_KEY, error_from_reply, retry_after_s
+from speechlab.client._scheduling.call import ScheduledCall
+from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Patience
+from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
+from speechlab.client._scheduling.waiting import CallPlace, NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
-from speechlab.client._transport.http import Reply, Sent, Wire, WireError, remedy
+from speechlab.client._transport.http import Sent, WireError
 from speechlab.client._transport.interrupts import hearing_interrupts
-from speechlab.client._transport.limiter import Slot, call_limit
-from speechlab.client._transport.retry import Failure, RetryState
+from speechlab.client._transport.progress import Progress, ReplyStream
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
-    ConfigurationError,
+    RunStoppedError,
     SpeechLabError,
     StreamTruncatedError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Awaitable, Callable
 
-    from speechlab.client._closable import AsyncClosable
+    from speechlab.client._scheduling.group import CallGroup
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.limiter import CallLimit
+    from speechlab.client._transport.connections import ConnectionPool
+    from speechlab.client._transport.http import Reply
 
-
-class ConnectionPool:
-    """The HTTP connections of a client, made on first use and bound to the event loop of that use."""
-
-    def __init__(self) -> None:
-        self._wire: Wire | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
-        self.closed = False
-        self.sessions: set[AsyncClosable] = set()
-        """Realtime sessions, which end with their client."""
-
-    def wire(self, settings: Settings) -> Wire:
-        """The wire for the running loop.
-
-        Raises:
-            ConfigurationError: The client is closed, or belongs to another loop that is still there.
-        """
-        self.check()
-        if self._wire is None:
-            self._wire = Wire(settings)
-        return self._wire
-
-    def check(self) -> None:
-        """Bind to the running loop, or make sure that it is the one bound to.
-
-        Raises:
-            ConfigurationError: The client is closed, or belongs to another loop that is still there.
-        """
-        loop = asyncio.get_running_loop()
-        if self.closed:
-            raise ConfigurationError("this client is closed; make a new one")
-        if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
-            # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
-            self._wire, self._loop, self._pid = None, loop, os.getpid()
-            self.sessions.clear()
-        elif self._loop is not loop:
-            raise ConfigurationError(
-                "this AsyncClient belongs to another event loop, the one of its first call (a widget callback or "
-                "asyncio.run has a loop of its own); make one AsyncClient for each loop, or use Client, which "
-                "works from every thread and inside a running loop"
-            )
-
-    async def close(self) -> None:
-        """Close it for good."""
-        self.closed = True
-        if self._pid == os.getpid() and self._loop is asyncio.get_running_loop():
-            for session in tuple(self.sessions):
-                await session.aclose()
-        wire, self._wire = self._wire, None
-        if wire is not None and self._pid == os.getpid() and self._loop is asyncio.get_running_loop():
-            await wire.close()
-
-
-class Progress:
-    """Measurements of a running call."""
-
-    def __init__(self, settings: Settings, call: HttpCall) -> None:
-        self.clock = settings.clock
-        self.call = call
-        self._hook = settings.on_event
-        self.call_id = secrets.token_hex(8)
-        self.began = self.clock.monotonic()
-        self.attempts = 0
-        self.queued_s = 0.0
-        self.first_byte_s: float | None = None
-        self.processing_s: float | None = None
-        self.service_queued_s: float | None = None
-        self.deadline: float | None = None
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.clock.monotonic() - self.began
-
-    def timing(self) -> Timing:
-        told = (self.processing_s, self.service_queued_s)
-        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
-
-    def tell(self, kind: str, **facts: object) -> None:
-        """Log a step of the call, and hand it to the hook."""
-        event = CallEvent(
-            kind,  # type: ignore[arg-type]
-            self.call.operation,
-            self.attempts,
-            elapsed_s=self.elapsed_s,
-            call_id=self.call_id,
-            **facts,  # type: ignore[arg-type]
-        )
-        emit(self._hook, event)
-
-
-class ReplyStream:
-    """A successful reply whose body is still coming; holds its place under the limit until it is closed."""
-
-    def __init__(self, reply: Reply, slot: Slot, progress: Progress) -> None:
-        self._reply = reply
-        self._slot = slot
-        self._progress = progress
-        self.status = reply.status
-        self.headers = reply.headers
-
-    @property
-    def timing(self) -> Timing:
-        """Timing so far."""
-        return self._progress.timing()
-
-    @property
-    def ended(self) -> bool:
-        """True once all of the body has come."""
-        return self._reply.ended
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives; WireError if it is cut short."""
-        return self._reply.pieces()
-
-    async def close(self) -> None:
-        """Close the connection if the body has not been read to its end."""
-        try:
-            await self._reply.close()
-        finally:
-            self._slot.release(success=self.ended)
+T = TypeVar("T")
 
 
 class Sender:
     """Sends calls."""
 
-    def __init__(self, settings: Settings, connections: ConnectionPool, totals: RunningTotals) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        connections: ConnectionPool,
+        totals: RunningTotals,
+        group: CallGroup | None = None,
+        *,
+        direct: bool = False,
+    ) -> None:
         self.settings = settings
         self.connections = connections
         self.totals = totals
+        self.group = group
+        """The group that the calls belong to, if any."""
+        self.direct = direct
+        """Whether each call is attempted once and at once, because its scheduler is in another process."""
 
     def with_settings(self, settings: Settings) -> Sender:
-        """The same connections and sums under other settings."""
-        return Sender(settings, self.connections, self.totals)
+        """The same connections, sums and group under other settings."""
+        return Sender(settings, self.connections, self.totals, self.group, direct=self.direct)
 
-    def call_limit(self, service: str) -> CallLimit:
-        """The limit that calls of a service share: ``tts``, ``asr`` or ``translate``."""
-        key = self.settings.api_key
-        return call_limit(self.settings.base_url, key.fingerprint() if key else "", service)
+    def in_group(self, group: CallGroup) -> Sender:
+        """The same for the calls of a group."""
+        return Sender(self.settings, self.connections, self.totals, group)
+
+    def directly(self) -> Sender:
+        """The same without a scheduler."""
+        return Sender(self.settings, self.connections, self.totals, direct=True)
+
+    def scheduler(self, service: str) -> Scheduler:
+        """The scheduler that calls of a service share: ``tts``, ``asr`` or ``translate``."""
+        settings = self.settings
+        key = settings.api_key.fingerprint() if settings.api_key else ""
+        return scheduler_for(settings.base_url, key, service, settings.clock, settings.rng)
+
+    def scheduled(
+        self, service: str, *, free: bool = False, retries: int | None = None, light: bool = False
+    ) -> ScheduledCall:
+        """A call's way through the scheduler of its service.
+
+        Args:
+            service: ``tts``, ``asr`` or ``translate``.
+            free: Whether repeating costs nothing even when the outcome is unknown.
+            retries: Most retries, where it is not for the settings to say.
+            light: Whether its attempts need no place, as connecting does.
+        """
+        settings, group = self.settings, self.group
+        most = settings.max_retries if retries is None else retries
+        if self.direct:
+            most = 0
+        if group is not None:
+            patience = group.patience if most is None else replace(group.patience, retries=most)
+        else:
+            patience = Patience(
+                call_s=settings.patience_s,
+                later_s=settings.patience_s,
+                gone_s=min(settings.patience_s, GONE_S),
+                failures=FAILURES if most is None else most,
+                retries=most,
+            )
+        return ScheduledCall(
+            self.scheduler(service),
+            patience,
+            settings.max_concurrency,
+            group,
+            free=free,
+            light=light,
+            direct=self.direct,
+        )
+
+    async def place(self, service: str) -> CallPlace:
+        """A place for one attempt, which is made elsewhere and not repeated.
+
+        Raises:
+            APITimeoutError: None came in time.
+        """
+        scheduled = self.scheduled(service, retries=0)
+        if self.settings.timeout is not None:
+            scheduled.deadline = scheduled.began + self.settings.timeout
+        try:
+            return await scheduled.place()
+        except NotSentError as error:
+            problem = self.not_sent(error, "the text")
+        raise problem
+
+    def not_sent(self, error: NotSentError, what: str) -> SpeechLabError:
+        """The error of a call that was never sent."""
+        if error.stopped:
+            return RunStoppedError(f"{what} was not sent: {error}")
+        problem = APITimeoutError(f"{what} was not sent: {error}", attempts=0)
+        problem.service_lost = error.lost
+        return problem
+
+    async def repeat(self, service: str, attempt: Callable[[], Awaitable[T]]) -> tuple[T, int]:
+        """Make a call whose attempts are made elsewhere, whenever the scheduler says so.
+
+        Args:
+            service: ``tts``, ``asr`` or ``translate``.
+            attempt: Makes one attempt; raises its error.
+
+        Returns:
+            What the last attempt gave, and how many there were.
+
+        Raises:
+            SpeechLabError: The last attempt's, with the number of attempts; or that no attempt could be made.
+        """
+        scheduled, attempts = self.scheduled(service), 0
+        last: SpeechLabError | None = None
+        while True:
+            try:
+                place = await scheduled.place()
+            except NotSentError as error:
+                if last is None or error.stopped:
+                    problem = self.not_sent(error, f"a call of {service}")
+                else:
+                    problem, last.service_lost = last, error.lost
+                break
+            attempts += 1
+            end = Ended(End.UNKNOWN)
+            try:
+                result = await attempt()
+                end = Ended(End.OK)
+            except SpeechLabError as error:
+                last = problem = error
+                failure = Failure.of(error)
+                if failure is None or scheduled.again(failure, place) is None:
+                    error.service_lost = scheduled.lost
+                    break
+            else:
+                return result, attempts
+            finally:
+                place.end(end)
+        if attempts:
+            timing = problem.timing or Timing()
+            attach_timing(problem, replace(timing, attempts=attempts))
+        raise problem
 
     async def send(self, call: HttpCall) -> RawResponse:
         """Send a call and read the whole reply.
@@ -202,8 +210,14 @@ class Sender:
         settings = self.settings
         if settings.mode == "replay":
             raise nothing_is_sent(call.operation)
+        if settings.default_headers:
+            call = replace(call, defaults=settings.default_headers)
         progress = Progress(settings, call)
+        if call.timeouts.given and call.timeouts.total is not None and self.group is None:
+            # What a user gave bounds the whole of a call, and of a call of a batch its time under way.
+            progress.deadline = progress.began + call.timeouts.total
         try:
+            await progress.key_ready()
             with hearing_interrupts():
                 outcome = await self._send_until_answered(call, progress, stream=stream)
         except BaseException as error:  # cancelled, above all
@@ -211,33 +225,45 @@ class Sender:
             raise
         if isinstance(outcome, Failure):
             raise self.given_up(outcome, progress)
+        if progress.possibly_metered:  # by an attempt that failed, besides the one that succeeded
+            self.totals.add(possibly_metered=1)
         progress.tell("done", status=outcome.status)
         return outcome
 
     async def _send_until_answered(
         self, call: HttpCall, progress: Progress, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
-        settings = self.settings
-        state = RetryState(
-            max_retries=0 if call.raw else settings.max_retries,
-            patience_s=settings.patience_s,
-            free=call.free,
-            rng=settings.rng,
-        )
-        limit = self.call_limit(call.service)
+        scheduled = self.scheduled(call.service, free=call.free, retries=0 if call.raw else None)
+        scheduled.deadline = progress.deadline
+        last: Failure | None = None
         while True:
             pid = self.service_pid
-            outcome = await self._send_in_slot(call, progress, limit, stream=stream)
+            waiting_since = progress.clock.monotonic()
+            try:
+                place = await scheduled.place()
+            except NotSentError as error:
+                if last is None or error.stopped:
+                    where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
+                    return Failure(self.not_sent(error, where))
+                last.error.service_lost = error.lost
+                return last
+            progress.queued_s += place.started - waiting_since
+            outcome = await self._send_in_place(call, progress, place, stream=stream)
             if not isinstance(outcome, Failure):
                 return outcome
+            last = outcome
+            progress.possibly_metered |= outcome.sent and outcome.status is None and not call.free
             if await self.revived(outcome, progress, pid):
+                place.end(Ended(End.UNKNOWN))
+                scheduled.deadline = None if self.group is not None else progress.deadline
                 continue
-            delay = state.delay(outcome, now=progress.clock.monotonic(), deadline=progress.deadline)
-            if delay is None or not (outcome.status == 429 or limit.spend_retry()):
+            delay = scheduled.again(outcome, place)
+            if delay is None:
+                outcome.error.service_lost = scheduled.lost
                 return outcome
+            scheduled.deadline = None if self.group is not None else progress.deadline
             name = type(outcome.error).__name__
             progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
-            await progress.clock.sleep(delay)
 
     @property
     def service_pid(self) -> int:
@@ -245,10 +271,14 @@ class Sender:
         return 0 if self.settings.lease is None else self.settings.lease.service.pid
 
     async def revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
-        """Restart the embedded service if the call failed because it had stopped; True if it is there again.
+        """Put right what made an attempt fail, where that can be done at once; True if it is to be sent again.
 
-        Only what was not sent in full is sent again; the time that the start takes does not count as the call's.
+        The embedded service is restarted if it had stopped: only what was not sent in full is sent again, and the
+        time that the start takes does not count as the call's. A key that was refused is asked for again, once in a
+        call, where a function gives it.
         """
+        if failure.status == 401:
+            return await self._key_renewed(progress)
         lease = self.settings.lease
         if lease is None or failure.status is not None or failure.sent or failure.timed_out:
             return False
@@ -261,41 +291,53 @@ class Sender:
         progress.tell("retry", delay_s=0.0, error=name)
         return True
 
+    async def _key_renewed(self, progress: Progress) -> bool:
+        key, most = self.settings.api_key, self.settings.max_retries
+        if key is None or progress.key_renewed:
+            return False
+        if not await progress.key_given(key.renew(progress.key_number)):
+            return False
+        progress.key_renewed = True
+        if most is not None and progress.attempts > most:  # for the next call, then
+            return False
+        progress.tell("retry", status=401, delay_s=0.0, error="AuthenticationError")
+        return True
+
     def given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
         """Report a call that is not sent again, and return its error; counts it where it may have been metered."""
         error = failure.error
         attach_timing(error, progress.timing())
-        if failure.sent and isinstance(error, APIConnectionError):
+        if failure.status == 401 and self.settings.api_key is None:
+            error.advice = NO_KEY
+        if progress.possibly_metered:
+            error.possibly_metered = True
             self.totals.add(possibly_metered=1)
+            if not failure.sent:
+                earlier = "an earlier attempt had been sent in full, so that it may have been done and billed"
+                error.advice = f"{error.advice}; {earlier}" if error.advice else earlier
         progress.tell("error", status=failure.status, error=type(error).__name__)
         return error
 
-    async def _send_in_slot(
-        self, call: HttpCall, progress: Progress, limit: CallLimit, *, stream: bool
+    async def _send_in_place(
+        self, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
-        clock = progress.clock
-        waiting_since = clock.monotonic()
-        slot = await limit.acquire(self.settings.max_concurrency, clock)
-        progress.queued_s += slot.started - waiting_since
-        if progress.deadline is None and call.timeouts.total is not None:
+        if call.timeouts.total is not None and (progress.deadline is None or self.group is not None):
             # Time in the queue does not count: of a thousand calls made at once the last one waits for long.
-            progress.deadline = slot.started + call.timeouts.total
+            progress.deadline = place.started + call.timeouts.total
         progress.attempts += 1
         progress.tell("request")
-        keep = False
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
-            outcome = await self._send_once(call, progress, slot, stream=stream)
-            keep = isinstance(outcome, ReplyStream)
+            outcome = await self._send_once(call, progress, place, stream=stream)
         finally:
-            if not keep:
-                success = isinstance(outcome, RawResponse) and outcome.status < 400
-                throttled = isinstance(outcome, Failure) and outcome.throttled
-                slot.release(success=success, throttled=throttled)
+            if outcome is None:
+                place.end(Ended(End.UNKNOWN))
+            elif isinstance(outcome, RawResponse):
+                place.end(Ended(End.OK if outcome.status < 400 else End.ANSWERED))
         return outcome
 
     async def _send_once(
-        self, call: HttpCall, progress: Progress, slot: Slot, *, stream: bool
+        self, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
         wire = self.connections.wire(self.settings)
         remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
@@ -304,19 +346,26 @@ class Sender:
         sent = Sent()
         try:
             async with asyncio.timeout(remaining):
-                reply = await wire.open(call, sent)
-                progress.first_byte_s = progress.clock.monotonic() - slot.started
+                reply = await wire.open(call, sent, self.settings.connect_timeout_s)
+                progress.first_byte_s = progress.clock.monotonic() - place.started
                 progress.processing_s = server_timing_s(reply.headers, "engine")
                 progress.service_queued_s = server_timing_s(reply.headers, "queue")
                 progress.tell("response", status=reply.status)
                 if stream and 200 <= reply.status < 300:
                     opened = True
-                    return ReplyStream(reply, slot, progress)
+                    place.streams()
+                    return ReplyStream(reply, place, progress)
                 return await self._read_reply(call, progress, reply)
         except WireError as error:
             fault = error
         except TimeoutError:
-            text = f"the call's time of {call.timeouts.total:g} s is up"
+            taken = (
+                "a connection, or for the reply"
+                if call.body is None
+                else "a connection, and for the request to be taken"
+            )
+            waited = "the reply" if sent.done else taken
+            text = f"the call's time of {call.timeouts.total:g} s was up while it waited for {waited}"
             fault = WireError(text, sent=sent.done, timed_out=True)
         finally:
             if reply is not None and not opened:
@@ -350,17 +399,17 @@ class Sender:
 
     def _no_reply(self, call: HttpCall, fault: WireError) -> Failure:
         where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
-        text = f"{where}: {fault}"
-        if fault.untrusted:
-            text += remedy(text)
-        elif fault.sent and not call.free:
-            text += "; the request had been sent in full, so it may have been done and billed"
-        elif self.settings.lease is not None and not fault.timed_out:
-            text += f"; {self.settings.lease.explain()}"
-        elif not fault.timed_out:
-            text += "; check base_url, and that the service runs"
-        if fault.timed_out:
-            text += "; a longer time can be given by with_options(timeout=...)"
+        advice = [fault.advice] if fault.advice else []
+        if not advice and fault.sent and not call.free:
+            advice = ["the request had been sent in full, so it may have been done and billed"]
+        elif not advice and not fault.timed_out:
+            lease = self.settings.lease
+            advice = [lease.explain() if lease is not None else "check base_url, and that the service runs"]
+        if fault.timed_out and not fault.advice:
+            advice.append("a longer time can be given by with_options(timeout=...)")
         kind = APITimeoutError if fault.timed_out else APIConnectionError
-        error = kind(text, possibly_metered=fault.sent and not call.free)
-        return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.untrusted)
+        error = kind(f"{where}: {fault}", possibly_metered=fault.sent and not call.free)
+        error.advice = "; ".join(advice)
+        if fault.final:
+            error.retryable = False
+        return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.final)

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import orjson
 
-from speechlab._platform import is_loopback
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
+from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.http import (
+    WireError,
+    broken_proxy,
+    environment_proxy,
     is_untrusted,
-    remedy,
     shared_ssl_context,
     unusable_proxy,
     user_agent,
     without_trace,
 )
 from speechlab.client._transport.interrupts import hearing_interrupts
-from speechlab.client._transport.retry import Failure
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 
@@ -146,10 +146,11 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
 
     install_log_filter()
     url = join_url(settings.ws_base_url, REALTIME_PATH)
+    proxy = environment_proxy(url)
     failure: Failure
     try:
         with hearing_interrupts():
-            connection = await _connecting(settings, url, within_s)
+            connection = await _connecting(settings, url, within_s, proxy)
     except InvalidStatus as error:
         response = without_trace(error).response  # type: ignore[attr-defined]
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
@@ -163,22 +164,37 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     except (ImportError, InvalidProxy) as error:
         raise unusable_proxy(error) from None
     except (OSError, WebSocketException, ValueError) as error:
-        said = redact(str(error)).strip() or type(error).__name__
-        untrusted = is_untrusted(said)
-        text = (
-            f"{url}: {said}{remedy(said) if untrusted else '; check ws_base_url, and that the service runs'}"
-        )
-        failure = Failure(APIConnectionError(text), final=untrusted)
+        failure = _no_socket(url, _fault(error, proxy))
     except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
         raise without_trace(error)  # noqa: B904
     else:
         if connection.request is not None:  # a repr of it would show the key
-            connection.request.headers.pop("Authorization", None)
+            for name in ("Authorization", *settings.default_headers):
+                connection.request.headers.pop(name, None)
         return Socket(connection)
     return failure
 
 
-async def _connecting(settings: Settings, url: str, within_s: float) -> ClientConnection:
+def _no_socket(url: str, fault: WireError) -> Failure:
+    advice = fault.advice or "check ws_base_url, and that the service runs"
+    return Failure(APIConnectionError(f"{url}: {fault}; {advice}"), final=fault.final)
+
+
+def _fault(error: Exception, proxy: str | None) -> WireError:
+    from websockets.exceptions import InvalidProxyStatus, ProxyError
+
+    said = redact(str(error)).strip() or type(error).__name__
+    if proxy is not None and not is_untrusted(said):
+        if isinstance(error, InvalidProxyStatus):
+            return broken_proxy(proxy, said, error.response.status_code)
+        if isinstance(error, ProxyError):
+            return broken_proxy(proxy, said, 0)
+        if isinstance(error, OSError):  # with the service behind it nothing has been said yet
+            return broken_proxy(proxy, said)
+    return WireError(said, sent=False, timed_out=False)
+
+
+async def _connecting(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
     from websockets.asyncio.client import connect
 
     class _Once(connect):
@@ -187,12 +203,14 @@ async def _connecting(settings: Settings, url: str, within_s: float) -> ClientCo
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc
 
-    parts = urlsplit(url)
-    key = settings.api_key
-    tls: dict[str, Any] = {"ssl": shared_ssl_context()} if parts.scheme == "wss" else {}
+    secrets = {name: value.reveal() for name, value in settings.default_headers.items()}
+    if settings.api_key is not None:
+        secrets = {name: value for name, value in secrets.items() if name.lower() != "authorization"}
+        secrets["Authorization"] = f"Bearer {settings.api_key.reveal()}"
+    tls: dict[str, Any] = {"ssl": shared_ssl_context()} if url.startswith("wss:") else {}
     return await _Once(
         url,
-        additional_headers={"Authorization": f"Bearer {key.reveal()}"} if key else None,
+        additional_headers=secrets,
         user_agent_header=user_agent(),
         compression=None,  # audio does not shrink, and deflating a frame costs ten times its receipt
         max_size=_MAX_MESSAGE,
@@ -200,6 +218,6 @@ async def _connecting(settings: Settings, url: str, within_s: float) -> ClientCo
         close_timeout=_CLOSE_S,
         ping_interval=_KEEPALIVE_S,
         ping_timeout=_KEEPALIVE_S,
-        proxy=None if is_loopback(parts.hostname or "") else True,
+        proxy=proxy,
         **tls,
     )

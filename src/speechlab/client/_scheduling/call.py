@@ -1,0 +1,104 @@
+"""One call on its way through a scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.client._scheduling.retry import Retries
+from speechlab.client._scheduling.waiting import CallPlace, WaitingCall
+
+if TYPE_CHECKING:
+    from speechlab.client._scheduling.group import CallGroup
+    from speechlab.client._scheduling.retry import Failure, Patience
+    from speechlab.client._scheduling.scheduler import Scheduler
+
+
+class ScheduledCall(WaitingCall):
+    """One call on its way through a scheduler: it waits, is sent, and perhaps waits again.
+
+    Args:
+        scheduler: Of its service and key.
+        patience: How long it goes on.
+        ceiling: Most attempts at once, of all calls that say the same.
+        group: The group that it belongs to, if any; then its ceiling counts.
+        free: Whether repeating costs nothing even when the outcome is unknown.
+        light: Whether its attempts need no place, and only heed a pause.
+        direct: Whether it is sent at once, because its scheduler is in another process.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        patience: Patience,
+        ceiling: int,
+        group: CallGroup | None = None,
+        *,
+        free: bool,
+        light: bool = False,
+        direct: bool = False,
+    ) -> None:
+        super().__init__(
+            patience=patience,
+            ceiling=ceiling if group is None else group.concurrency,
+            number=next(scheduler.numbers),
+            began=scheduler.clock.monotonic(),
+            group=group,
+            light=light,
+        )
+        self._scheduler, self._direct = scheduler, direct
+        self._retries = Retries(patience, free=free)
+        self._repeats = False
+
+    async def place(self) -> CallPlace:
+        """Wait until an attempt may be sent.
+
+        Raises:
+            NotSentError: It will not be sent; the text says what it waited for.
+        """
+        if self._direct:
+            return CallPlace.nowhere(self._scheduler)
+        try:
+            return await self._scheduler.place(self)
+        finally:
+            if self._repeats and self.group is not None:
+                self._repeats = False
+                self.group.repeats(-1)
+
+    def again(self, failure: Failure, place: CallPlace) -> float | None:
+        """Give a place back after a failure, and tell how long to wait before the next attempt.
+
+        Returns:
+            Seconds until it may be sent at the earliest, or None if it is not sent again.
+        """
+        place.end(failure.ended)
+        delay_s = self._delay_s(failure, place)
+        if delay_s is not None and self.group is not None:
+            self._repeats = True
+            self.group.repeats(1)
+        return delay_s
+
+    def _delay_s(self, failure: Failure, place: CallPlace) -> float | None:
+        scheduler = self._scheduler
+        now = scheduler.clock.monotonic()
+        with scheduler.lock:
+            pressure = scheduler.pressure
+            others = pressure.successes > place.successes
+            waits = self._retries.wait_s(failure, unpaused=pressure.unpaused(now), others=others)
+            if waits is None:
+                return None
+            least, longest = waits
+            wait = pressure.jittered(least) if least else scheduler.rng.uniform(0.0, longest)
+            earliest = now + wait
+            if pressure.pause is not None:
+                earliest = max(earliest, pressure.pause.until)
+                self.lost = scheduler.is_lost(self, earliest)
+            if self.lost or (pressure.pause is None and least > self.patience.later_s):
+                return None
+            if self.deadline is not None and earliest >= self.deadline:
+                return None
+            if place.probe:
+                # Behind all others: a call that alone is refused keeps none of them waiting, and probes of a service
+                # that is not there cost each call few of its retries.
+                self.number = next(scheduler.numbers)
+            self.earliest = earliest
+            return earliest - now

@@ -1,0 +1,228 @@
+"""What a service bears, learned from how attempts end: how many at once, and when not to ask at all.
+
+A state machine without clocks, locks or tasks; times are seconds of the caller's clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from speechlab.client._clock import Random
+
+_START = 4.0
+_GROWTH = 0.5
+_QUOTA_S = 5.0
+"""A wait of this length that a service asks for concerns everyone at once; a shorter one only its call."""
+_FIRST_S = 0.5
+_LONGEST_S = 60.0
+_LONGEST_GONE_S = 5.0
+_SLOWLY = 0.25
+_LATELY = 64
+"""Attempts that are remembered: how many were under way, and whether it was borne."""
+_NARROW = 0.7
+"""Share of the attempts at a smaller width that have to be borne for the width to be the reason of a refusal."""
+_TRUST = 4.0
+_TRUST_S = 0.1
+"""A probe is trusted after this many times as long as the last refusal took, and not before this time."""
+
+
+class End(Enum):
+    """How an attempt ended, as far as it tells something about the service."""
+
+    OK = auto()
+    """It succeeded."""
+    BEGUN = auto()
+    """It was accepted, and its stream has begun."""
+    ANSWERED = auto()
+    """The service is there: it refused the request as wrong."""
+    LATER = auto()
+    """The service said "later"."""
+    FAILED = auto()
+    """No reply came, or one that says that the service is not there."""
+    UNKNOWN = auto()
+    """It was cancelled, or its end says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of an attempt.
+
+    Attributes:
+        end: How it ended.
+        crowded: Whether fewer attempts at once may help.
+        retry_after_s: Seconds that the service asked to wait, or None.
+        reason: What the service said, for errors of calls that wait because of it.
+    """
+
+    end: End
+    crowded: bool = False
+    retry_after_s: float | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Pause:
+    """A time in which nothing is sent but one probe after the other.
+
+    Attributes:
+        since: When the service last seemed well.
+        closed: When the pause began.
+        until: When the next probe may be sent.
+        gone: True if the service is not there; False if it says "later".
+        reason: What it said last.
+        step_s: Length of the last wait that it did not ask for.
+        probing: Whether a probe is under way.
+        trusted: When the probe has been under way for so long that it was not refused.
+    """
+
+    since: float
+    closed: float
+    until: float
+    gone: bool
+    reason: str
+    step_s: float = 0.0
+    probing: bool = False
+    trusted: float = 0.0
+
+    @property
+    def next(self) -> float:
+        """When something may be sent again."""
+        return self.trusted if self.probing else self.until
+
+
+class Pressure:
+    """The width and the pause of one service with one key."""
+
+    def __init__(self, rng: Random) -> None:
+        self.width = _START
+        self.pause: Pause | None = None
+        self.successes = 0
+        self._rng = rng
+        self._paused_s = 0.0
+        self._refusal_s = 0.0
+        self._lately: deque[tuple[int, bool]] = deque(maxlen=_LATELY)
+        self._refused = math.inf
+        self._fresh = True
+        self._row = 0
+        self._row_since = 0.0
+
+    def unpaused(self, now: float) -> float:
+        """The time without the pauses: a clock that stands still while nothing may be sent."""
+        pause = self.pause
+        return now - self._paused_s - (now - pause.closed if pause is not None else 0.0)
+
+    def jittered(self, seconds: float) -> float:
+        """A wait that a service asked for, with a little jitter, so that calls do not come back together."""
+        return seconds + self._rng.uniform(0.0, min(0.25, 0.1 * seconds))
+
+    def ended(
+        self,
+        ended: Ended,
+        *,
+        began: float,
+        now: float,
+        under_way: int,
+        present: int,
+        beside: int,
+        probe: bool,
+    ) -> None:
+        """Learn from an attempt.
+
+        Args:
+            ended: How it ended.
+            began: When it was sent.
+            now: The time.
+            under_way: Attempts under way, this one included.
+            beside: Attempts under way when it was sent, itself included.
+            present: Calls under way or waiting, this one included.
+            probe: Whether it was the probe of a pause.
+        """
+        pause = self.pause
+        if probe and pause is not None:
+            pause.probing = False
+        if ended.end is End.UNKNOWN:
+            return
+        if ended.end is End.OK:
+            self.successes += 1
+            self._lately.append((beside, True))
+            # Only a width that is in use proves anything about a greater one.
+            if under_way >= int(self.width):
+                self._grow(beside)
+        if ended.end is End.BEGUN and under_way >= int(self.width) and under_way + 1 < self._refused:
+            # A stream holds its place for long: one more than those that were accepted may be tried at once.
+            self.width = under_way + 1.0
+        if ended.end in {End.OK, End.BEGUN, End.ANSWERED}:
+            if pause is not None and began >= pause.closed:
+                self._open(pause, now)
+            elif began >= self._row_since:
+                self._row = 0
+            return
+        borne = max(1, min(int(self.width), present))
+        if ended.crowded:
+            self._lately.append((beside, False))
+            self._shrink(beside)
+        self._refusal_s = now - began
+        if pause is not None:
+            self._prolong(pause, ended, now, old=began < pause.closed)
+        elif self._is_down(ended, began, now, borne):
+            since = self._row_since
+            self.pause = Pause(since, now, now, gone=ended.end is End.FAILED, reason=ended.reason)
+            self._prolong(self.pause, ended, now, old=False)
+
+    def probe(self, now: float) -> None:
+        """Begin a probe, or end the pause because the one under way has outlived what refusals take."""
+        pause = self.pause
+        if pause is not None and pause.probing:
+            self._open(pause, now)
+        elif pause is not None:
+            pause.probing, pause.trusted = True, now + max(_TRUST_S, _TRUST * self._refusal_s)
+
+    def _open(self, pause: Pause, now: float) -> None:
+        self._paused_s += now - pause.closed
+        self.pause, self._row = None, 0
+
+    def _grow(self, beside: int) -> None:
+        """Grow by one in a round of successes; faster until the first refusal, slower where one was."""
+        if beside >= self._refused:
+            self._refused = math.inf
+        if self._refused == math.inf:
+            self.width += _GROWTH if self._fresh else 1.0 / self.width
+        else:
+            slowly = self.width + 1 >= self._refused
+            self.width += (_SLOWLY if slowly else 1.0) / self.width
+
+    def _shrink(self, beside: int) -> None:
+        """Shrink below a count that is mostly refused, where smaller ones mostly are not.
+
+        Refusals that come at any width have another reason, and a smaller width would not help.
+        """
+        self._fresh = False
+        wide = [well for count, well in self._lately if count >= beside]
+        narrow = [well for count, well in self._lately if count < beside]
+        if 2 * sum(wide) < len(wide) and sum(narrow) >= _NARROW * len(narrow):
+            self._refused = min(self._refused, beside)
+            self.width = max(1.0, min(self.width, beside - 1.0))
+
+    def _is_down(self, ended: Ended, began: float, now: float, borne: int) -> bool:
+        """Count failures in a row; as many as may be under way at once are a pause."""
+        if self._row == 0:
+            self._row, self._row_since = 1, now
+        elif began >= self._row_since:
+            self._row += 1
+        asked = ended.retry_after_s or 0.0
+        return asked >= _QUOTA_S or self._row >= borne
+
+    def _prolong(self, pause: Pause, ended: Ended, now: float, *, old: bool) -> None:
+        if ended.retry_after_s is not None:
+            pause.until = max(pause.until, now + self.jittered(ended.retry_after_s))
+        elif not old:
+            longest = _LONGEST_GONE_S if ended.end is End.FAILED else _LONGEST_S
+            pause.step_s = min(longest, 2.0 * pause.step_s) if pause.step_s else _FIRST_S
+            pause.until = max(pause.until, now + self._rng.uniform(0.75 * pause.step_s, pause.step_s))
+        if not old:
+            pause.gone, pause.reason = ended.end is End.FAILED, ended.reason

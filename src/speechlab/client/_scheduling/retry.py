@@ -1,0 +1,157 @@
+"""Failures of attempts, and how long a call goes on in spite of them. Nothing is repeated anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.contract import RETRYABLE_STATUS
+from speechlab.errors import APIConnectionError, APIError, APITimeoutError, StreamTruncatedError
+
+if TYPE_CHECKING:
+    from speechlab.errors import SpeechLabError
+
+_MAX_500_RETRIES = 2
+"""A 500 may be the recording's fault rather than the moment's, and each attempt may be metered."""
+_MAX_METERED_RETRIES = 4
+"""Requests that were sent in full, and may have been done, are not repeated more often."""
+GONE_S = 10.0
+"""Seconds for which a single call waits for a service that is not there."""
+FAILURES = 4
+"""Retries of a single call after failures."""
+_BASE_S = 0.25
+_FAILED_CAP_S = 2.0
+_REFUSED_CAP_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Failure of one attempt.
+
+    Attributes:
+        error: What to raise if it is not repeated.
+        status: HTTP status, or None if no reply came.
+        retry_after_s: Seconds that the service asked to wait.
+        sent: Whether the request had been sent in full, so that the work may have been done.
+        timed_out: Whether the wait for the reply ran out of time.
+        final: Whether it must not be repeated, whatever else is true.
+    """
+
+    error: SpeechLabError
+    status: int | None = None
+    retry_after_s: float | None = None
+    sent: bool = False
+    timed_out: bool = False
+    final: bool = False
+
+    @classmethod
+    def of(cls, error: SpeechLabError) -> Failure | None:
+        """The failure behind an error of a call that was attempted once; None if it says nothing of the service."""
+        if isinstance(error, APIError):
+            return cls(error, status=error.status, retry_after_s=error.retry_after_s)
+        if isinstance(error, APIConnectionError):
+            timed_out = isinstance(error, APITimeoutError)
+            final = not error.retryable
+            return cls(error, sent=error.possibly_metered, timed_out=timed_out, final=final)
+        if isinstance(error, StreamTruncatedError):
+            return cls(error, sent=True, final=True)
+        return None
+
+    @property
+    def later(self) -> bool:
+        """True if the service says "later", which is no fault of the call."""
+        return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
+
+    @property
+    def ended(self) -> Ended:
+        """What it tells about the service."""
+        reason = str(self.error)
+        if self.later:
+            return Ended(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
+        if self.status in {502, 503, 504}:
+            return Ended(End.FAILED, retry_after_s=self.retry_after_s, reason=reason)
+        if self.status is not None:
+            return Ended(End.ANSWERED)
+        if self.final or (self.timed_out and self.sent):
+            return Ended(End.UNKNOWN)
+        return Ended(End.FAILED, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long calls go on.
+
+    Attributes:
+        call_s: Seconds for which one call is repeated while the service says "later" to it, and not to others; pauses
+            do not count.
+        later_s: Seconds for which a service is waited for that says "later" to all.
+        gone_s: Seconds for which a service is waited for that is not there.
+        failures: Retries of a call after failures of its own.
+        retries: Retries of a call in all, whatever the reason; None is as many as the rest allows.
+        spared: Whether failures are the service's, and not the call's own, as long as no other call succeeds.
+    """
+
+    call_s: float
+    later_s: float
+    gone_s: float
+    failures: int
+    retries: int | None = None
+    spared: bool = False
+
+
+class Retries:
+    """The retries of one call."""
+
+    def __init__(self, patience: Patience, *, free: bool) -> None:
+        self._patience = patience
+        self._free = free
+        self._made = 0
+        self._failures = 0
+        self._errors_500 = 0
+        self._metered = 0
+        self._refusals = 0
+        self._refused_at: float | None = None
+
+    def wait_s(self, failure: Failure, *, unpaused: float, others: bool) -> tuple[float, float] | None:
+        """The least and the longest wait before the next attempt, in seconds, or None to give up.
+
+        Args:
+            failure: What happened.
+            unpaused: The time without the pauses, in seconds.
+            others: Whether other calls succeeded meanwhile.
+        """
+        most = self._patience.retries
+        if failure.final or (most is not None and self._made >= most):
+            return None
+        going_on = self._refused(unpaused) if failure.later else self._failed(failure, others=others)
+        if not going_on:
+            return None
+        self._made += 1
+        if failure.retry_after_s is not None:
+            return failure.retry_after_s, failure.retry_after_s
+        count, cap_s = (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
+        return 0.0, min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
+
+    def _refused(self, unpaused: float) -> bool:
+        if self._refused_at is None:
+            self._refused_at = unpaused
+        self._refusals += 1
+        return unpaused - self._refused_at <= self._patience.call_s
+
+    def _failed(self, failure: Failure, *, others: bool) -> bool:
+        patience = self._patience
+        if failure.status is None:
+            # After a timeout the work may still be going on, and be paid for: repeating it would double both.
+            if failure.timed_out and failure.sent and not self._free:
+                return False
+            self._metered += failure.sent and not self._free
+        elif failure.status not in RETRYABLE_STATUS:
+            return False
+        self._errors_500 += failure.status == 500
+        self._failures += others or not patience.spared or failure.status == 500
+        return (
+            self._errors_500 <= _MAX_500_RETRIES
+            and self._metered <= _MAX_METERED_RETRIES
+            and self._failures <= patience.failures
+        )

@@ -1,0 +1,374 @@
+"""One scheduler for each service with one key: it alone decides when an attempt is sent.
+
+Every attempt asks it for a place and says how it ended. Its rules are in ``docs/client.md``; what it learns of the
+service is in ``pressure``, how long a call goes on in ``retry``. All clients of a process that use one service with
+one key share one, whatever their threads and event loops. A call that waits costs a future; there is no task for each
+of them, and nothing polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+import threading
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from speechlab._platform import after_fork
+from speechlab.client._clock import SystemClock
+from speechlab.client._scheduling.alarm import Alarm
+from speechlab.client._scheduling.pressure import End, Ended, Pressure
+from speechlab.client._scheduling.waiting import NOWHERE, CallPlace, CallQueue, NotSentError, Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.client._clock import Clock, Random
+    from speechlab.client._scheduling.group import CallGroup
+    from speechlab.client._scheduling.waiting import WaitingCall
+
+_LATE_S = 0.05
+"""Lateness of a timer that a rate makes up for."""
+_IDLE_S = 1.0
+"""After this time without a reader, a stream's place goes to a call that waits."""
+
+
+class Scheduler:
+    """The scheduler of one service with one key.
+
+    Args:
+        clock: Time.
+        rng: Jitter.
+    """
+
+    def __init__(self, clock: Clock, rng: Random) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.lock = threading.Lock()
+        self.pressure = Pressure(rng)
+        self.numbers = count()
+        self.under_way = 0
+        self.waiting = 0
+        self._light = CallQueue(0)
+        self._queues: dict[int | CallGroup | None, CallQueue] = {None: self._light}
+        self._delayed: list[tuple[float, int, Waiter]] = []
+        self._streams: set[CallPlace] = set()
+        self._alarms: dict[asyncio.AbstractEventLoop, Alarm] = {}
+
+    def paused(self) -> tuple[str, float] | None:
+        """What everyone waits for, and for how many seconds yet; None if the service is not in a pause."""
+        with self.lock:
+            pause = self.pressure.pause
+            if pause is None:
+                return None
+            what = "the service to come back" if pause.gone else "the service's quota"
+            return what, max(0.0, pause.until - self.clock.monotonic())
+
+    async def place(self, call: WaitingCall) -> CallPlace:
+        """Wait until an attempt of a call may be sent.
+
+        Raises:
+            NotSentError: It will not be sent; the text says what it waited for.
+        """
+        loop = asyncio.get_running_loop()
+        with self.lock:
+            now = self.clock.monotonic()
+            self._check(call, now)
+            queue = self._queue(call)
+            if not self.waiting and call.earliest <= now and self._next_queue(now, queue) is queue:
+                return self._place(queue, now)
+            waiter = Waiter(call, loop, loop.create_future())
+            self.waiting += 1
+            if call.earliest > now:
+                heapq.heappush(self._delayed, (call.earliest, call.number, waiter))
+            else:
+                heapq.heappush(queue.ready, (call.number, waiter))
+            alarm = self._alarms.get(loop)
+            if alarm is None:
+                alarm = self._alarms[loop] = Alarm(loop, self.clock, self.look)
+            alarm.waiters += 1
+            self._dispatch(now)
+        try:
+            if waiter.place is not None:
+                return waiter.place
+            if call.deadline is None:
+                return await waiter.future
+            async with asyncio.timeout(max(0.0, call.deadline - now)):
+                return await waiter.future
+        except TimeoutError:
+            self._abandon(waiter)
+            raise NotSentError(self._full(call)) from None
+        except BaseException:
+            self._abandon(waiter)
+            raise
+        finally:
+            with self.lock:
+                self._left(alarm)
+
+    def stop(self, group: CallGroup) -> None:
+        """Let the calls of a run that wait end at once."""
+        with self.lock:
+            self._fail(lambda call: _stopped() if call.group is group else None)
+
+    def forget_group(self, group: CallGroup) -> None:
+        """Drop the queue of a run that is over."""
+        with self.lock:
+            self._queues.pop(group, None)
+
+    def ended(self, place: CallPlace, ended: Ended) -> None:
+        """Take a place back, and learn from how its attempt ended."""
+        with self.lock:
+            now = self.clock.monotonic()
+            pause = self.pressure.pause
+            until = None if pause is None else pause.until
+            present = self.under_way + self.waiting
+            self.pressure.ended(
+                ended,
+                began=place.started,
+                now=now,
+                under_way=self.under_way,
+                present=present,
+                beside=place.beside,
+                probe=place.probe,
+            )
+            self._free(place)
+            pause = self.pressure.pause
+            if pause is not None and pause.until != until:
+                self._fail(lambda call: self._hopeless(call, pause.until))
+            self._dispatch(now)
+
+    def streams(self, place: CallPlace) -> None:
+        """Note that the head of a stream has come: the service is there, and bears this many."""
+        with self.lock:
+            now = self.clock.monotonic()
+            place.idle_since = now
+            self._streams.add(place)
+            self.pressure.ended(
+                Ended(End.BEGUN),
+                began=place.started,
+                now=now,
+                under_way=self.under_way,
+                present=self.under_way,
+                beside=place.beside,
+                probe=place.probe,
+            )
+            self._dispatch(now)
+
+    def look(self) -> None:
+        """Send what can be sent now."""
+        with self.lock:
+            self._dispatch(self.clock.monotonic())
+
+    def is_lost(self, call: WaitingCall, until: float) -> bool:
+        """Whether a pause until then is longer than a call's patience."""
+        pause, patience = self.pressure.pause, call.patience
+        assert pause is not None
+        longest = patience.gone_s if pause.gone else patience.later_s
+        return until > max(pause.since, call.began) + longest
+
+    def _queue(self, call: WaitingCall) -> CallQueue:
+        if call.light:
+            return self._light
+        group = call.group
+        key = call.ceiling if group is None else group
+        queue = self._queues.get(key)
+        if queue is None:
+            gap_s = 0.0 if group is None else group.gap_s
+            queue = self._queues[key] = CallQueue(call.ceiling, gap_s, next_at=self.clock.monotonic())
+            if group is not None:
+                group.schedulers.add(self)
+        return queue
+
+    def _check(self, call: WaitingCall, now: float) -> None:
+        if call.group is not None and call.group.stopped:
+            raise _stopped()
+        if call.deadline is not None and now >= call.deadline:
+            raise NotSentError(self._full(call))
+        pause = self.pressure.pause
+        if pause is not None and (problem := self._hopeless(call, pause.until)) is not None:
+            if not pause.gone or call.group is not None or call.earliest > -math.inf:
+                raise problem
+            pause.until = now  # a new call that cannot wait for a service to come back finds out at once
+
+    def _hopeless(self, call: WaitingCall, until: float) -> NotSentError | None:
+        """Why a call cannot wait until then, if it cannot."""
+        lost = self.is_lost(call, until)
+        if not lost and (call.deadline is None or until < call.deadline):
+            return None
+        pause = self.pressure.pause
+        assert pause is not None
+        call.lost = lost
+        seconds = until - self.clock.monotonic()
+        longest = call.patience.gone_s if pause.gone else call.patience.later_s
+        why = f"its patience of {longest:g} s" if lost else "its time"
+        what = "is not there" if pause.gone else "asks to wait"
+        text = f"the service {what} (the last answer: {pause.reason}); the next attempt is in {seconds:.0f} s"
+        return NotSentError(f"{text}, beyond {why}", lost=lost)
+
+    def _full(self, call: WaitingCall) -> str:
+        pause = self.pressure.pause
+        if pause is not None:
+            return f"it waited for the service, which answered: {pause.reason}"
+        most = min(int(self.pressure.width), call.ceiling)
+        return f"it waited for one of {most} places, which {self.under_way} attempts under way have"
+
+    def _dispatch(self, now: float) -> None:
+        """Send what may be sent, and set the alarm for what may be sent later."""
+        if not self.waiting:
+            return
+        delayed = self._delayed
+        while delayed and (delayed[0][0] <= now or delayed[0][2].done):
+            waiter = heapq.heappop(delayed)[2]
+            if not waiter.done:
+                heapq.heappush(self._queue(waiter.call).ready, (waiter.call.number, waiter))
+        self._take_back(now)
+        while (queue := self._next_queue(now)) is not None:
+            self._admit(heapq.heappop(queue.ready)[1], queue, now)
+        if self.waiting:
+            self._set_alarms(self._next_time(now))
+
+    def _next_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
+        """The queue whose first call has waited longest, of those that may send.
+
+        Args:
+            now: The time.
+            entered: The queue of a call that has just come, if no other one waits.
+        """
+        pause = self.pressure.pause
+        if pause is not None and now < pause.next:
+            return None
+        if pause is not None and pause.probing:
+            self.pressure.probe(now)
+            pause = None
+        full = pause is None and self.under_way >= int(self.pressure.width)
+        best: CallQueue | None = None
+        oldest = 0
+        for queue in self._queues.values():
+            if queue is not self._light and (full or queue.under_way >= queue.ceiling or queue.next_at > now):
+                continue
+            if queue is entered:
+                return queue
+            first = queue.first()
+            if first is not None and (best is None or first.call.number < oldest):
+                best, oldest = queue, first.call.number
+        return best
+
+    def _admit(self, waiter: Waiter, queue: CallQueue, now: float) -> None:
+        waiter.done = True
+        self.waiting -= 1
+        waiter.place = self._place(queue, now)
+        if not waiter.wake():
+            self._undo(waiter.place)
+
+    def _place(self, queue: CallQueue, now: float) -> CallPlace:
+        place = CallPlace(self, queue, now, probe=self.pressure.pause is not None)
+        self.pressure.probe(now)
+        if queue is self._light:
+            place.queue = NOWHERE
+            return place
+        self.under_way += 1
+        queue.under_way += 1
+        if queue.gap_s:
+            queue.next_at = max(queue.next_at, now - _LATE_S) + queue.gap_s
+        return place
+
+    def _undo(self, place: CallPlace) -> None:
+        """Take a place back in which nothing was sent."""
+        place.given_back = True
+        if place.probe and self.pressure.pause is not None:
+            self.pressure.pause.probing = False
+        self._free(place)
+
+    def _free(self, place: CallPlace) -> None:
+        self._streams.discard(place)
+        queue = place.queue
+        if queue is not NOWHERE:
+            place.queue = NOWHERE
+            queue.under_way -= 1
+            self.under_way -= 1
+
+    def _take_back(self, now: float) -> None:
+        """Take the places of streams that nobody reads."""
+        for place in [*self._streams] if self._streams else ():
+            if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
+                self._free(place)
+
+    def _abandon(self, waiter: Waiter) -> None:
+        with self.lock:
+            if waiter.place is not None:  # admitted and cancelled at once: the place is free again
+                self._undo(waiter.place)
+                self._dispatch(self.clock.monotonic())
+            elif not waiter.done:
+                waiter.done = True
+                self.waiting -= 1
+
+    def _fail(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
+        """Let those calls that wait end for which there is a problem."""
+        waiters = [waiter for *_, waiter in self._delayed]
+        waiters += [waiter for queue in self._queues.values() for _, waiter in queue.ready]
+        for waiter in waiters:
+            if not waiter.done and (problem := problem_of(waiter.call)) is not None:
+                waiter.done = True
+                self.waiting -= 1
+                waiter.wake(problem)
+
+    def _next_time(self, now: float) -> float:
+        """When something may be sent that may not be sent now."""
+        found = [self._delayed[0][0]] if self._delayed else []
+        pause = self.pressure.pause
+        ready = [queue for queue in self._queues.values() if queue.first() is not None]
+        if ready and pause is not None:
+            found.append(pause.next)
+        if pause is not None or self.under_way < int(self.pressure.width):
+            found += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
+        if ready:
+            idle = [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
+            found += idle
+        return min((when for when in found if when > now), default=math.inf)
+
+    def _set_alarms(self, when: float) -> None:
+        if when < math.inf:
+            for alarm in [*self._alarms.values()]:
+                alarm.set(when)
+
+    def _left(self, alarm: Alarm) -> None:
+        """One call fewer waits on a loop."""
+        alarm.waiters -= 1
+        if not alarm.waiters:
+            alarm.stop()
+            self._alarms.pop(alarm.loop, None)
+
+
+def _stopped() -> NotSentError:
+    return NotSentError("its run was stopped", stopped=True)
+
+
+_schedulers: dict[tuple[Any, ...], Scheduler] = {}
+_schedulers_lock = threading.Lock()
+
+
+def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Random) -> Scheduler:
+    """The one scheduler of this process for a service and key.
+
+    Args:
+        base_url: Where the service is.
+        key: Fingerprint of the key.
+        service: ``tts``, ``asr`` or ``translate``.
+        clock: Time; clients of another clock than the machine's have a scheduler of their own.
+        rng: Jitter.
+    """
+    whose = None if isinstance(clock, SystemClock) else clock
+    with _schedulers_lock:
+        known = base_url.rstrip("/"), key, service, whose
+        if known not in _schedulers:
+            _schedulers[known] = Scheduler(clock, rng)
+        return _schedulers[known]
+
+
+@after_fork
+def _forget_after_fork() -> None:
+    # Another thread may have held a lock at the moment of the fork, and its calls are not the child's.
+    global _schedulers_lock  # noqa: PLW0603
+    _schedulers_lock = threading.Lock()
+    _schedulers.clear()

@@ -1,0 +1,97 @@
+"""The connections of a client, and the event loop and process that they belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from speechlab._require import require
+from speechlab.client._settings.settings import FAST
+from speechlab.client._transport.httpx import HttpxWire
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from speechlab.client._closable import AsyncClosable
+    from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Wire
+
+
+_bound: WeakSet[ConnectionPool] = WeakSet()
+"""Pools that have been used."""
+
+
+class ConnectionPool:
+    """The HTTP connections of a client, made on first use and bound to the event loop of that use."""
+
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self.closed = False
+        self.sessions: WeakSet[AsyncClosable] = WeakSet()
+        """Realtime sessions and streams, which end with their client; it holds none that its user has let go."""
+
+    def wire(self, settings: Settings) -> Wire:
+        """The wire for the running loop.
+
+        Raises:
+            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+        """
+        self.check()
+        if self._wire is None:
+            self._wire = _wire(settings)
+        return self._wire
+
+    def check(self) -> None:
+        """Bind to the running loop, or make sure that it is the one bound to.
+
+        Raises:
+            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+        """
+        loop = asyncio.get_running_loop()
+        if self.closed:
+            raise ConfigurationError("this client is closed; make a new one")
+        if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
+            # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
+            self._wire, self._loop, self._pid = None, loop, os.getpid()
+            self.sessions.clear()
+            _bound.add(self)
+        elif self._loop is not loop:
+            raise ConfigurationError(
+                "this AsyncClient belongs to another event loop, the one of its first call (a widget callback or "
+                "asyncio.run has a loop of its own); make one AsyncClient for each loop, or use Client, which "
+                "works from every thread and inside a running loop"
+            )
+
+    @property
+    def is_here(self) -> bool:
+        """True on the loop that it is bound to."""
+        return self._pid == os.getpid() and self._loop is asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Close it for good."""
+        self.closed = True
+        if self.is_here:
+            for session in tuple(self.sessions):
+                await session.aclose()
+        wire, self._wire = self._wire, None
+        if wire is not None and self.is_here:
+            await wire.close()
+
+
+async def close_all() -> None:
+    """Close all that is still open on the running loop, which is about to end."""
+    for pool in tuple(_bound):
+        if pool.is_here and not pool.closed:
+            await pool.close()
+
+
+def _wire(settings: Settings) -> Wire:
+    if settings.transport != FAST:
+        return HttpxWire(settings)
+    require("aiohttp")
+    from speechlab.client._transport.aiohttp import AiohttpWire
+
+    return AiohttpWire(settings)

@@ -1,0 +1,178 @@
+"""The usual wire: httpx2, or a transport of it that a user gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._transport.http import (
+    KEEPALIVE_S,
+    Reply,
+    Wire,
+    WireError,
+    add_secrets,
+    broken_proxy,
+    environment_proxy,
+    is_untrusted,
+    no_connection,
+    request_headers,
+    shared_ssl_context,
+    unusable_proxy,
+    without_trace,
+)
+from speechlab.contract import join_url
+from speechlab.errors import SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx2
+
+    from speechlab.client._operations.call import HttpCall
+    from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Sent
+
+_URLS = 100
+
+
+async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIterator[bytes]:
+    """Hand out a body, and note when the last piece of it was taken."""
+    if isinstance(content, bytes):
+        yield content
+    else:
+        async for piece in content:
+            yield piece
+    sent.done = True
+
+
+class HttpxReply(Reply):
+    """A reply of httpx2."""
+
+    def __init__(self, response: httpx2.Response, wire: HttpxWire) -> None:
+        self._response = response
+        self._wire = wire
+        self.status = response.status_code
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives."""
+        body = self._response.aiter_bytes()
+        failure: WireError | None = None
+        while failure is None:
+            try:
+                piece = await anext(body, None)
+            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+                failure = self._wire.translated(error, sent=True, cut=True)
+            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+                raise without_trace(error)  # noqa: B904
+            else:
+                if piece is None:
+                    self.ended = True
+                    return
+                yield piece
+        raise failure
+
+    async def close(self) -> None:
+        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        try:
+            await self._response.aclose()
+        except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
+            without_trace(error)
+
+
+class HttpxWire(Wire):
+    """A transport of httpx2. Its client is left out: all that it would add is switched off or done by us."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        install_log_filter()
+        self._base_url = settings.base_url
+        self._key = settings.api_key
+        self._proxy: str | None = None
+        if settings.transport is None or isinstance(settings.transport, str):
+            self._proxy = environment_proxy(settings.base_url)
+            self._transport = _transport(settings.base_url, self._proxy)
+        else:
+            self._transport = settings.transport
+        self._urls: dict[str, httpx2.URL] = {}
+
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+        """Send a request and wait for the head of the reply."""
+        request = self._request(call, sent, connect_s)
+        failure: Exception
+        try:
+            response = await self._transport.handle_async_request(request)
+        except SpeechLabError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+            failure = self.translated(error, sent=sent.done, connect_s=connect_s)
+        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+            raise without_trace(error)  # noqa: B904
+        else:
+            reply = HttpxReply(response, self)
+            self.replies.add(reply)
+            if reply.status != 407 or self._proxy is None:
+                return reply
+            await reply.close()
+            failure = broken_proxy(self._proxy, "407", 407)
+        raise without_trace(failure)
+
+    def _request(self, call: HttpCall, sent: Sent, connect_s: float) -> httpx2.Request:
+        import httpx2
+
+        url = self._urls.get(call.path)
+        if url is None:
+            url = httpx2.URL(join_url(self._base_url, call.path))
+            if len(self._urls) < _URLS:
+                self._urls[call.path] = url
+        limits = call.timeouts
+        waits = {"connect": connect_s, "read": limits.read, "write": limits.write, "pool": None}
+        headers = request_headers(call)
+        add_secrets(headers, call, self._key)
+        return httpx2.Request(
+            call.method,
+            url,
+            headers=headers,
+            content=None if call.body is None else _upload(call.body.open(), sent),
+            extensions={"timeout": waits},
+        )
+
+    def translated(
+        self, error: Exception, *, sent: bool, cut: bool = False, connect_s: float = 0.0
+    ) -> WireError:
+        """The failure that an exception of the library stands for."""
+        import httpx2
+
+        if isinstance(error, httpx2.ConnectTimeout):
+            return no_connection(connect_s, proxy=self._proxy)
+        timed_out = isinstance(error, (httpx2.TimeoutException, TimeoutError))
+        text = redact(str(error)).strip() or type(error).__name__
+        if self._proxy is not None and not is_untrusted(text):
+            if isinstance(error, httpx2.ConnectError):
+                return broken_proxy(self._proxy, text)
+            if isinstance(error, httpx2.ProxyError):  # its text begins with the status
+                status = text.partition(" ")[0]
+                return broken_proxy(self._proxy, text, int(status) if status.isdecimal() else 0)
+        return WireError(
+            "nothing came in time" if timed_out else text, sent=sent, timed_out=timed_out, cut=cut
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await super().close()
+        await self._transport.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base_url!r})"
+
+
+def _transport(base_url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
+    import httpx2
+
+    verify = shared_ssl_context() if base_url.startswith("https:") else False
+    # The limiter bounds the calls, so the pool must not: waiting there would count as a timeout.
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S)
+    try:
+        return httpx2.AsyncHTTPTransport(verify=verify, trust_env=False, limits=limits, proxy=proxy)
+    except (ImportError, ValueError) as error:
+        raise unusable_proxy(error) from None

@@ -1,0 +1,130 @@
+"""A call while it runs: what is measured of it, and its reply while that is still coming."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+from speechlab.client._events import CallEvent, Timing, emit
+from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.errors import APITimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    from speechlab.client._operations.call import HttpCall
+    from speechlab.client._scheduling.waiting import CallPlace
+    from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Reply
+
+T = TypeVar("T")
+
+
+class Progress:
+    """Measurements of a running call."""
+
+    def __init__(self, settings: Settings, call: HttpCall) -> None:
+        self.clock = settings.clock
+        self.call = call
+        self._hook = settings.on_event
+        self.call_id = secrets.token_hex(8)
+        self.began = self.clock.monotonic()
+        self.attempts = 0
+        self.queued_s = 0.0
+        self.first_byte_s: float | None = None
+        self.processing_s: float | None = None
+        self.service_queued_s: float | None = None
+        self.deadline: float | None = None
+        self.possibly_metered = False
+        """Whether an attempt failed after it had been sent in full, so that it may have been billed."""
+        self._key = settings.api_key
+        self.key_number = 0
+        """Number of the key that the last attempt was sent with."""
+        self.key_renewed = False
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock.monotonic() - self.began
+
+    def timing(self) -> Timing:
+        told = (self.processing_s, self.service_queued_s)
+        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
+
+    async def key_ready(self) -> None:
+        """Wait until the key can be sent.
+
+        Raises:
+            APITimeoutError: The function that gives it took longer than the call has.
+        """
+        if self._key is not None:
+            await self.key_given(self._key.ready())
+
+    async def key_given(self, waiting: Awaitable[T]) -> T:
+        """Wait for the function that gives the key, within the call's time.
+
+        Raises:
+            APITimeoutError: It took longer.
+        """
+        left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
+        try:
+            async with asyncio.timeout(left_s):
+                return await waiting
+        except TimeoutError:
+            pass
+        where = f"{self.call.method} {self.call.path}"
+        raise APITimeoutError(f"{where}: the call's time was up while it waited for the function of api_key")
+
+    def tell(self, kind: str, **facts: object) -> None:
+        """Log a step of the call, and hand it to the hook."""
+        if kind == "request" and self._key is not None:
+            self.key_number = self._key.number
+        event = CallEvent(
+            kind,  # type: ignore[arg-type]
+            self.call.operation,
+            self.attempts,
+            elapsed_s=self.elapsed_s,
+            call_id=self.call_id,
+            **facts,  # type: ignore[arg-type]
+        )
+        emit(self._hook, event)
+
+
+class ReplyStream:
+    """A successful reply whose body is still coming; it has its place until it is closed or nobody reads it."""
+
+    def __init__(self, reply: Reply, place: CallPlace, progress: Progress) -> None:
+        self._reply = reply
+        self._place = place
+        self._progress = progress
+        self.status = reply.status
+        self.headers = reply.headers
+
+    @property
+    def timing(self) -> Timing:
+        """Timing so far."""
+        return self._progress.timing()
+
+    @property
+    def ended(self) -> bool:
+        """True once all of the body has come."""
+        return self._reply.ended
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives; WireError if it is cut short."""
+        place = self._place
+        place.reads(reading=True)
+        try:
+            async for piece in self._reply.pieces():
+                place.reads(reading=False)
+                yield piece
+                place.reads(reading=True)
+        finally:
+            place.reads(reading=False)
+
+    async def close(self) -> None:
+        """Close the connection if the body has not been read to its end."""
+        try:
+            await self._reply.close()
+        finally:
+            self._place.end(Ended(End.OK if self.ended else End.UNKNOWN))

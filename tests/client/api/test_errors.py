@@ -1,0 +1,116 @@
+"""What errors of calls tell: the service's own words, advice beside them, and what its operator needs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from speechlab.client import Client
+from speechlab.errors import (
+    APIConnectionError,
+    APIError,
+    AuthenticationError,
+    ContractError,
+    RateLimitError,
+    StreamTruncatedError,
+)
+
+MEANT = {"source_lang": "ja", "target_lang": "en"}
+REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
+
+
+def test_the_message_is_the_services_and_the_advice_stands_beside_it(server, lab, http):
+    server.script(http.reply(401, REFUSED, X_Request_Id="req-7", Set_Cookie="session=abc"))
+    with pytest.raises(AuthenticationError) as caught:
+        lab.translate("a", **MEANT)
+    error = caught.value
+    assert error.message == "Authentication error: Invalid token"
+    assert error.advice == "give a valid key as api_key= or in SPEECHLAB_API_KEY"
+    assert str(error) == f"HTTP 401 ErrAuthenticationFailed: {error.message}; {error.advice}"
+    assert error.request_id == "req-7"
+    assert error.headers["content-type"] == "application/json"
+    assert "set-cookie" not in error.headers
+    twin = pickle.loads(pickle.dumps(error))
+    assert (str(twin), twin.headers, twin.request_id) == (str(error), error.headers, "req-7")
+
+
+@pytest.mark.parametrize("name", ["X-Request-Id", "Request-Id", "x-amzn-requestid", "X-Correlation-ID"])
+def test_the_names_under_which_services_tell_a_request(server, lab, http, name):
+    server.script(http.reply(429, {"error": "slow down"}, **{name: "req-8", "Retry-After": "90"}))
+    with pytest.raises(RateLimitError) as caught:
+        lab.with_options(max_retries=0).translate("a", **MEANT)
+    assert (caught.value.request_id, caught.value.headers["retry-after"]) == ("req-8", "90")
+
+
+def test_headers_of_errors_hold_no_key(server, lab, http):
+    server.script(http.reply(400, {"error": "no"}, X_Echo=f"Bearer {http.KEY}"))
+    with pytest.raises(APIError) as caught:
+        lab.translate("a", **MEANT)
+    assert caught.value.headers["x-echo"] == "Bearer ***"
+
+
+def test_errors_about_replies_that_succeeded_tell_the_request_too(server, lab, http, wav):
+    answers = {"X_Request_Id": "req-9"}
+    server.script(http.reply(body=b"?", **answers))
+    for call in (
+        lambda: lab.translate("a", **MEANT),
+        lambda: lab.transcribe(wav),
+        lab.voices,
+        lambda: lab.synthesize("a", voice=http.VOICE_ID),
+        lambda: lab.stream_speech("a", voice=http.VOICE_ID).open(),
+        lambda: lab.stream_translation("a", **MEANT).collect(),
+    ):
+        with pytest.raises(ContractError) as caught:
+            call()
+        assert caught.value.request_id == "req-9"
+        assert caught.value.timing.attempts == 1
+    assert lab.request("GET", "/x").request_id == "req-9"
+    server.script(
+        http.reply(body=http.events(http.delta("a"), end=b""), content_type="text/event-stream", **answers)
+    )
+    with pytest.raises(StreamTruncatedError) as caught:
+        lab.stream_translation("a", **MEANT).collect()
+    assert caught.value.request_id == "req-9"
+
+
+def test_a_client_without_a_key_is_told_so(server, http):
+    server.script(http.reply(401, REFUSED))
+    with Client(server.base_url) as lab:
+        for call in (lab.voices, lambda: lab.stream_translation("a", **MEANT).open()):
+            with pytest.raises(
+                AuthenticationError, match="no API key was given; give one as api_key="
+            ) as caught:
+                call()
+            assert caught.value.message == "Authentication error: Invalid token"
+
+
+def test_what_to_do_about_no_answer_stands_beside_what_happened(server, lab, http):
+    server.script(http.RESET)
+    with pytest.raises(APIConnectionError) as caught:
+        lab.with_options(max_retries=0).translate("a", **MEANT)
+    error = caught.value
+    assert error.advice == "the request had been sent in full, so it may have been done and billed"
+    assert error.message.startswith(f"POST {server.base_url}/translate/: ")
+    assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
+
+
+def test_an_error_in_a_cell_is_a_few_lines(server, http, monkeypatch, tmp_path):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    server.script(http.reply(401, REFUSED))
+    shell = InteractiveShell()
+    shell.user_ns["make"] = lambda kind: kind(server.base_url, api_key=http.KEY, max_retries=0)
+    for cell in (
+        "import speechlab as sl; lab = make(sl.Client); lab.translate('a', source_lang='ja', target_lang='en')",
+        "import speechlab as sl; await make(sl.AsyncClient).voices()",
+    ):
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            result = shell.run_cell(cell)
+        assert isinstance(result.error_in_exec, AuthenticationError)
+        assert "Invalid token" in shown.getvalue()
+        assert len(shown.getvalue().splitlines()) <= 15
+    shell.history_manager.end_session()

@@ -1,0 +1,348 @@
+"""What users of other SDKs look for: a time for one call, headers of all calls, a key that a function gives."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from websockets.asyncio.server import serve
+
+from speechlab.client import AsyncClient, Client, Transcribe, Translate, connect
+from speechlab.errors import (
+    APIError,
+    APITimeoutError,
+    AuthenticationError,
+    ConfigurationError,
+    InvalidRequestError,
+    ServerError,
+    StreamTruncatedError,
+)
+from support.realtime_server import Script, spoken
+
+MEANT = {"source_lang": "ja", "target_lang": "en"}
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
+
+
+@pytest.fixture
+def realtime(_server_loop):
+    script = Script()
+    script.speaks = [spoken]
+
+    async def begin():
+        return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
+
+    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
+    script.port = running.sockets[0].getsockname()[1]
+    yield script
+
+    async def stop():
+        running.close()
+        await running.wait_closed()
+
+    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+
+
+# -- a time for one call
+
+
+def test_a_call_may_have_a_time_of_its_own(server, http, wav):
+    server.script([20.0])
+    with Client(server.base_url, max_retries=0) as lab:
+        for call in (
+            lambda: lab.translate("a", **MEANT, timeout=0.3),
+            lambda: lab.transcribe(wav, timeout=0.3),
+            lambda: lab.synthesize("a", voice=http.VOICE_ID, timeout=0.3),
+            lambda: lab.stream_speech("a", voice=http.VOICE_ID, timeout=0.3).open(),
+            lambda: lab.stream_translation("a", **MEANT, timeout=0.3).open(),
+            lambda: lab.voices(timeout=0.3),
+            lambda: lab.request("GET", "/x", timeout=0.3),
+            lambda: lab.perform(Translate("a", **MEANT, timeout=0.3)),
+        ):
+            with pytest.raises(APITimeoutError, match=r"0\.3 s"):
+                call()
+
+
+def test_a_time_of_its_own_may_be_longer_than_the_clients(server, http):
+    server.script([0.6, http.reply(body=TRANSLATED)])
+    with Client(server.base_url, timeout=0.2, max_retries=0) as lab:
+        with pytest.raises(APITimeoutError):
+            lab.translate("a", **MEANT)
+        assert lab.translate("a", **MEANT, timeout=10).text == "Hello"
+
+
+def test_a_time_of_its_own_bounds_a_stream(server, http):
+    words = [step for n in range(100) for step in (http.events(http.delta(f"{n} "), end=b""), 0.1)]
+    server.script(http.chunked(*words, content_type="text/event-stream"))
+    with Client(server.base_url) as lab, pytest.raises(StreamTruncatedError, match=r"time of 0\.5 s is up"):
+        lab.stream_translation("a", **MEANT, timeout=0.5).collect()
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "5", True])
+def test_a_time_that_is_none_is_refused_before_anything_is_sent(server, lab, http, wav, value):
+    server.script(http.reply(body=TRANSLATED))
+    for call in (
+        lambda: lab.translate("a", **MEANT, timeout=value),
+        lambda: lab.transcribe(wav, timeout=value),
+        lambda: lab.stream_speech("a", voice=http.VOICE_ID, timeout=value).open(),
+        lambda: lab.voices(timeout=value),
+        lambda: lab.request("GET", "/x", timeout=value),
+    ):
+        with pytest.raises(InvalidRequestError, match="timeout is"):
+            call()
+    assert not server.requests
+
+
+def test_the_time_of_a_call_is_no_part_of_its_key(wav):
+    assert Translate("a", **MEANT, timeout=3).key("s") == Translate("a", **MEANT).key("s")
+    assert Transcribe(wav, timeout=3).key("s") == Transcribe(wav).key("s")
+
+
+# -- headers of all calls
+
+
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+def test_headers_of_all_calls(server, http, transport):
+    server.script(http.reply(body=TRANSLATED))
+    headers = {"X-Team": "speech", "user-agent": "mine/1", "X-Gateway-Key": "gateway-secret-1"}
+    options = {"api_key": http.KEY, "transport": transport, "default_headers": headers}
+    with Client(server.base_url, **options) as lab:
+        lab.translate("a", **MEANT)
+        lab.with_options(default_headers={"X-Team": "other"}).translate("a", **MEANT)
+        lab.request("GET", "/x", headers={"x-team": "this call"})
+        shown = f"{lab!r} {vars(lab)} {vars(lab._async)} {lab._async._settings}"
+    first, second, third = (request.headers for request in server.requests)
+    assert (first["x-team"], first["user-agent"], first["x-gateway-key"]) == (
+        "speech",
+        "mine/1",
+        "gateway-secret-1",
+    )
+    assert first["authorization"] == f"Bearer {http.KEY}"
+    assert (second["x-team"], "x-gateway-key" in second) == ("other", False)
+    assert third["x-team"] == "this call"
+    assert "gateway-secret-1" not in shown
+
+
+def test_headers_of_all_calls_reach_realtime_sessions(realtime, http):
+    options = {"api_key": http.KEY, "default_headers": {"X-Team": "speech"}}
+    with Client(f"http://127.0.0.1:{realtime.port}", **options) as lab, lab.realtime_pool() as pool:
+        assert pool.say("a", voice=http.VOICE_ID, format="pcm").encoded
+    _, headers = realtime.headers[0]
+    assert (headers["X-Team"], headers["Authorization"]) == ("speech", f"Bearer {http.KEY}")
+
+
+def test_an_authorization_of_the_users_own(server, http):
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url, default_headers={"Authorization": "Basic abc"}) as lab:
+        lab.translate("a", **MEANT)
+    assert server.requests[0].headers["authorization"] == "Basic abc"
+    with pytest.raises(ConfigurationError, match="in the clear"):
+        Client("http://speech.example", default_headers={"Authorization": "Basic abc"})
+
+
+def test_a_secret_in_a_header_is_not_shown_by_errors(server, http):
+    server.script(http.reply(400, {"error": "no such gateway key: gateway-secret-2"}))
+    with Client(
+        server.base_url, default_headers={"X-Gateway-Key": "gateway-secret-2", "X-Team": "such"}
+    ) as lab:
+        with pytest.raises(APIError, match=r"no such gateway key: \*\*\*"):
+            lab.translate("a", **MEANT)
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(lab)
+    with Client(server.base_url, default_headers={"X-Team": "speech"}) as lab:
+        again = pickle.loads(pickle.dumps(lab))
+        with again, pytest.raises(APIError):
+            again.translate("a", **MEANT)
+    assert server.requests[-1].headers["x-team"] == "speech"
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (5, "default_headers is 5; give a dict"),
+        ([("a", "b")], "default_headers is a list"),
+        ({"a b": "c"}, "names such as 'X-Team'"),
+        ({5: "c"}, "names such as 'X-Team'"),
+        ({"X-A": 5}, "the value of 'X-A' in default_headers is a int"),
+        ({"X-A": "b\r\nX-B: c"}, "is not plain ASCII in one line"),
+        ({"Content-Length": "5"}, "which the client makes itself"),
+    ],
+)
+def test_headers_that_cannot_be_sent(server, headers, said):
+    for make in (Client, connect):
+        with pytest.raises(ConfigurationError, match=said):
+            make(server.base_url, default_headers=headers)
+
+
+# -- a key that a function gives
+
+
+class Keys:
+    """Gives another key each time; the service takes the last that was given."""
+
+    def __init__(self):
+        self.given = 0
+        self.threads = set()
+
+    def __call__(self):
+        self.given += 1
+        self.threads.add(threading.current_thread().name)
+        return f"sl:fresh-key-{self.given}"
+
+
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+def test_a_key_is_asked_for_once_and_again_when_it_is_refused(server, http, transport):
+    def answer(request):
+        fits = request.headers["authorization"] == f"Bearer sl:fresh-key-{valid}"
+        return http.reply(body=TRANSLATED) if fits else http.reply(401, REFUSED)
+
+    server.script(answer)
+    keys, valid = Keys(), 1
+    with Client(server.base_url, api_key=keys, transport=transport) as lab:
+        assert keys.given == 0
+        for _ in range(3):
+            assert lab.translate("a", **MEANT).text == "Hello"
+        assert keys.given == 1
+        valid = 2
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(lambda _: lab.translate("a", **MEANT).text, range(20))) == {"Hello"}
+        assert keys.given == 2
+        assert "speechlab-client" not in keys.threads
+        valid = 9
+        with pytest.raises(AuthenticationError) as caught:
+            lab.translate("a", **MEANT)
+        assert (keys.given, caught.value.attempts) == (3, 2)
+        assert "fresh-key" not in f"{caught.value} {vars(caught.value)} {lab!r}"
+
+
+def test_a_call_that_is_not_to_be_repeated_renews_the_key_for_the_next(server, http):
+    server.script(http.reply(401, REFUSED), http.reply(body=TRANSLATED))
+    with Client(server.base_url, api_key=Keys(), max_retries=0) as lab:
+        with pytest.raises(AuthenticationError):
+            lab.translate("a", **MEANT)
+        assert lab.translate("a", **MEANT).text == "Hello"
+    assert [request.headers["authorization"][-1] for request in server.requests] == ["1", "2"]
+
+
+def test_a_function_that_gives_the_same_key_again_is_not_asked_for_ever(server, http):
+    server.script(http.reply(401, REFUSED))
+    with Client(server.base_url, api_key=lambda: http.KEY) as lab, pytest.raises(AuthenticationError):
+        lab.translate("a", **MEANT)
+    assert len(server.requests) == 1
+
+
+def test_a_key_of_a_function_opens_sessions(realtime, http):
+    with (
+        Client(f"http://127.0.0.1:{realtime.port}", api_key=Keys()) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        session.say("a")
+    assert realtime.headers[0][1]["Authorization"] == "Bearer sl:fresh-key-1"
+
+
+def test_await_with_a_function(server, http):
+    server.script(http.reply(body=TRANSLATED))
+
+    async def main():
+        async with AsyncClient(server.base_url, api_key=Keys()) as lab:
+            return await asyncio.gather(*(lab.translate("a", **MEANT) for _ in range(4)))
+
+    assert [result.text for result in asyncio.run(main())] == ["Hello"] * 4
+
+
+def broken():
+    raise OSError("the vault is closed")
+
+
+async def awaited():
+    return "sl:x"
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (broken, "the function that was given as api_key failed: OSError: the vault is closed"),
+        (lambda: None, "gave no text; let it return the key"),
+        (lambda: b"sl:secret", "gave no text"),
+        (lambda: "sl:a b", "the API key is empty or holds spaces"),
+    ],
+)
+def test_a_function_that_gives_no_key(server, http, function, said):
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url, api_key=function) as lab, pytest.raises(ConfigurationError, match=said):
+        lab.translate("a", **MEANT)
+    assert not server.requests
+    with pytest.raises(ConfigurationError, match="a function without async"):
+        Client(server.base_url, api_key=awaited)
+
+
+# -- what may have been billed
+
+
+def test_what_may_have_been_billed_stays_so_over_the_attempts_of_a_call(server, lab, http):
+    server.script(http.RESET, http.reply(400, {"error": "no"}))
+    with pytest.raises(APIError, match="an earlier attempt had been sent in full") as caught:
+        lab.translate("a", **MEANT)
+    assert caught.value.possibly_metered
+    assert caught.value.attempts == 2
+    assert lab.usage.possibly_metered == 1
+    server.script(http.reply(503), http.reply(503))
+    with pytest.raises(ServerError) as caught:
+        lab.with_options(max_retries=1).translate("a", **MEANT)
+    assert not caught.value.possibly_metered
+    server.script(http.RESET, http.reply(body=TRANSLATED))
+    assert lab.translate("a", **MEANT).text == "Hello"
+    assert (lab.usage.possibly_metered, lab.usage.calls) == (2, 1)
+    server.script(http.RESET, http.reply(body=[]))
+    lab.voices()
+    assert lab.usage.possibly_metered == 2  # a list of voices costs nothing
+
+
+# -- what the time of a call bounds besides its own request
+
+
+def test_a_time_of_its_own_bounds_the_search_for_its_voice(server, http, tmp_path):
+    server.script([20.0])
+    with Client(server.base_url, max_retries=0) as lab:
+        kept = lab.with_options(store=tmp_path / "store")
+        for call in (
+            lambda: lab.synthesize("a", voice="haru", timeout=0.3),
+            lambda: lab.stream_speech("a", voice="haru", timeout=0.3).open(),
+            lambda: kept.translate("a", **MEANT, timeout=0.3),
+        ):
+            with pytest.raises(APITimeoutError, match=r"tts/voices: the call's time of 0\.3 s"):
+                call()
+
+
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+def test_the_time_of_a_call_bounds_the_function_of_its_key(server, transport):
+    given = threading.Event()
+
+    def key():
+        given.wait(20)
+        return "k-late"
+
+    try:
+        with (
+            Client(server.base_url, api_key=key, transport=transport) as lab,
+            pytest.raises(APITimeoutError, match="waited for the function of api_key"),
+        ):
+            lab.translate("a", **MEANT, timeout=0.3)
+    finally:
+        given.set()
+    assert not server.requests
+
+
+def test_a_new_key_is_no_reason_for_one_more_attempt_than_allowed(server, http):
+    refused = http.reply(401, body=REFUSED)
+    server.script(http.reply(503), http.reply(503), refused, http.reply(body=TRANSLATED))
+    keys = iter(["k-first", "k-second", "k-third"])
+    with Client(server.base_url, api_key=lambda: next(keys), max_retries=2) as lab:
+        with pytest.raises(AuthenticationError):
+            lab.translate("a", **MEANT)
+        assert len(server.requests) == 3
+        assert lab.translate("a", **MEANT).text == "Hello"  # with the key that was given since
+    assert server.requests[-1].headers["authorization"] == "Bearer k-second"

@@ -1,0 +1,93 @@
+"""A stream that is saved to a file while it is used."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.client import AsyncClient
+from speechlab.errors import ConfigurationError, InvalidRequestError, StreamTruncatedError
+
+
+@pytest.fixture
+def endless(wav):
+    """The same sound with a header that leaves its lengths open, as streams have it."""
+    return wav[:4] + b"\xff" * 4 + wav[8:40] + b"\xff" * 4 + wav[44:]
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir() if path.is_file())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def test_a_stream_is_saved_while_it_plays(server, lab, http, wav, endless, folder, clip):
+    server.script(http.chunked(endless[:1000], 0.1, endless[1000:]))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        assert stream.save_to(folder / "a.wav") is stream
+        played = AudioClip.concatenate(stream.clips())
+    assert files(folder) == ["a.wav"]
+    assert (folder / "a.wav").read_bytes() == wav  # now the header knows its lengths
+    assert AudioClip.from_file(folder / "a.wav") == played == clip
+
+
+def test_saving_takes_one_line(server, lab, http, wav, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    server.script(http.chunked(wav))
+    assert lab.stream_speech("a", voice=http.VOICE_ID).save_to("~/a.wav").collect().encoded == wav
+    assert (folder / "a.wav").read_bytes() == wav
+
+
+def test_saving_may_begin_late_or_at_the_end(server, lab, http, wav, folder):
+    server.script(http.chunked(wav[:1000], wav[1000:]))
+    stream = lab.stream_speech("a", voice=http.VOICE_ID)
+    next(stream)
+    stream.save_to(folder / "late.wav")
+    with pytest.raises(ConfigurationError, match="being saved to a file already"):
+        stream.save_to(folder / "twice.wav")
+    list(stream)
+    stream.save_to(folder / "end.wav")
+    assert files(folder) == ["end.wav", "late.wav"]
+    assert (folder / "late.wav").read_bytes() == (folder / "end.wav").read_bytes() == wav
+
+
+def test_of_a_stream_that_is_not_whole_no_file_stays(server, lab, http, wav, folder):
+    (folder / "a.wav").write_bytes(b"before")
+    server.script([*http.chunked(wav[:1000], end=False), http.CLOSE])
+    with pytest.raises(StreamTruncatedError):
+        lab.stream_speech("a", voice=http.VOICE_ID).save_to(folder / "a.wav").collect()
+    server.script(http.chunked(wav[:1000], 30.0))
+    with lab.stream_speech("a", voice=http.VOICE_ID).save_to(folder / "a.wav") as stream:
+        next(stream)
+    with pytest.raises(ConfigurationError, match="this stream is closed"):
+        stream.save_to(folder / "b.wav")
+    assert files(folder) == ["a.wav"]
+    assert (folder / "a.wav").read_bytes() == b"before"
+
+
+def test_a_name_of_another_format_is_refused_before_anything_is_sent(server, lab, http, wav, folder):
+    server.script(http.chunked(wav))
+    said = r"the stream is wav, and a\.mp3 is named as mp3; ask for format='mp3'"
+    with pytest.raises(InvalidRequestError, match=said):
+        lab.stream_speech("a", voice=http.VOICE_ID).save_to(folder / "a.mp3").open()
+    assert not server.requests
+    with pytest.raises(FileNotFoundError):
+        lab.stream_speech("a", voice=http.VOICE_ID).save_to(folder / "no" / "a.wav")
+    assert files(folder) == []
+
+
+def test_saving_with_await(server, http, wav, folder):
+    server.script(http.chunked(wav[:1000], wav[1000:]))
+
+    async def main():
+        async with AsyncClient(server.base_url) as lab, lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+            stream.save_to(folder / "a.wav")
+            return b"".join([piece async for piece in stream])
+
+    assert asyncio.run(main()) == wav == (folder / "a.wav").read_bytes()

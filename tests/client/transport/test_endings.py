@@ -1,0 +1,125 @@
+"""Programs that end without closing anything, and processes that fork: nothing is printed, nothing is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+PROGRAM = """
+import asyncio, gc, os
+from speechlab.client import AsyncClient, Client
+
+def options(): return {{"base_url": {url!r}, "transport": {wire!r}}}
+def text(lab): return lab.translate("a", source_lang="ja", target_lang="en")
+def stream(lab): return lab.stream_speech("a", voice={voice!r}, format="pcm")
+{code}
+"""
+ENDINGS = {
+    "a client": """
+lab = Client(**options())
+print(text(lab).text)
+""",
+    "a stream": """
+lab = Client(**options())
+pieces = stream(lab)
+print(len(next(iter(pieces))))
+""",
+    "a stream that was opened": """
+lab = Client(**options())
+pieces = stream(lab).__enter__()
+""",
+    "a client of a loop that ended": """
+async def main():
+    lab = AsyncClient(**options())
+    print((await text(lab)).text)
+asyncio.run(main())
+""",
+    "a client that outlives its loop": """
+lab = AsyncClient(**options())
+async def main():
+    print((await text(lab)).text)
+asyncio.run(main())
+asyncio.run(main())
+""",
+    "a client that is let go": """
+import psutil, time
+lab = Client(**options())
+print(text(lab).text)
+del lab
+gc.collect()
+until = time.monotonic() + 10
+while any(c.raddr for c in psutil.Process().net_connections("tcp")) and time.monotonic() < until:
+    time.sleep(0.01)
+print(*[c.status for c in psutil.Process().net_connections("tcp") if c.raddr])
+""",
+    "a fork": """
+lab = Client(**options())
+print(text(lab).text)
+child = os.fork()
+print(text(lab).text, flush=True)
+if child:
+    print(os.waitpid(child, 0)[1], text(lab).text)
+""",
+    "a fork while a loop runs": """
+lab = AsyncClient(**options())
+async def main():
+    global child
+    print((await text(lab)).text, flush=True)
+    child = os.fork()
+    if child:
+        print(os.waitpid(child, 0)[1], (await text(lab)).text)
+asyncio.run(main())
+if not child:
+    print(asyncio.run(text(lab)).text)
+""",
+}
+STREAM_OF_A_LOOP = """
+async def main():
+    global pieces
+    pieces = stream(AsyncClient(**options()))
+    async for piece in pieces:
+        print(len(piece))
+        break
+asyncio.run(main())
+"""
+PRINTED = {
+    "a client": ["Hello"],
+    "a stream": ["1000"],
+    "a stream that was opened": [],
+    "a client of a loop that ended": ["Hello"],
+    "a client that outlives its loop": ["Hello", "Hello"],
+    "a client that is let go": ["Hello", ""],
+    "a fork": ["Hello", "Hello", "Hello", "0 Hello"],
+    "a fork while a loop runs": ["Hello", "Hello", "0 Hello"],
+}
+
+
+def run(server, http, wire, code):
+    def answer(request):
+        if request.path == "/tts":
+            return [*http.chunked(bytes(1000), end=False), 60.0]
+        return [http.reply(body=TRANSLATED)]
+
+    server.script(answer)
+    program = PROGRAM.format(url=server.base_url, wire=wire, voice=http.VOICE_ID, code=code)
+    return subprocess.run(
+        [sys.executable, "-c", program], timeout=60, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_not_closed_ends_in_silence(server, http, wire, ending):
+    done = run(server, http, wire, ENDINGS[ending])
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == PRINTED[ending]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_stream_of_a_loop_that_ended(server, http, kept):
+    code = STREAM_OF_A_LOOP if kept else STREAM_OF_A_LOOP.replace("    global pieces\n", "")
+    done = run(server, http, "aiohttp", code)
+    assert (done.stdout, done.stderr) == ("1000\n", "")

@@ -1,0 +1,215 @@
+"""Proxies of the environment, for calls over either wire and for realtime sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+import sys
+
+import pytest
+from websockets.asyncio.server import serve
+
+from speechlab.client import Client
+from speechlab.errors import APIConnectionError, APIError, ConfigurationError
+from support.forward_proxies import ForwardProxy, SocksProxy
+from support.realtime_server import Script, spoken
+from support.sockets import nobody
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+SECRET = "hid:den@"
+USER = "me:hid%3Aden%40"
+BASIC = "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()
+ELSEWHERE = "http://speech.invalid:8080"
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def proxy(server):
+    running = ForwardProxy(("127.0.0.1", server.port))
+    yield running
+    running.close()
+
+
+def client(http, wire, base_url=ELSEWHERE, **options):
+    options = {"max_retries": 0, "allow_insecure": True, "transport": wire, **options}
+    return Client(base_url, api_key=http.KEY, **options)
+
+
+def translate(lab):
+    return lab.translate("a", source_lang="ja", target_lang="en").text
+
+
+def test_calls_go_through_the_proxy_with_its_password(server, http, wire, proxy, monkeypatch, wav):
+    monkeypatch.setenv("HTTP_PROXY", f"http://{USER}@{proxy.place}")
+    proxy.authorization = BASIC
+    server.script(http.reply(body=TRANSLATED))
+    with client(http, wire) as lab:
+        assert translate(lab) == translate(lab) == "Hello"
+        server.script(http.chunked(wav[:1000], wav[1000:]))
+        assert lab.stream_speech("a", voice=http.VOICE_ID).collect().encoded == wav
+    first, headers = proxy.asked[0]
+    assert first == f"POST {ELSEWHERE}/translate/ HTTP/1.1"
+    assert headers["host"] == "speech.invalid:8080"
+    assert server.requests[0].headers["authorization"] == f"Bearer {http.KEY}"
+
+
+@pytest.mark.parametrize("user", ["", "me:wrong@"])
+def test_a_proxy_that_wants_a_password(server, http, wire, proxy, monkeypatch, clock, user):
+    monkeypatch.setenv("http_proxy", f"{user}{proxy.place}")  # without a scheme, as many write it
+    proxy.authorization = BASIC
+    with (
+        client(http, wire, max_retries=4, clock=clock) as lab,
+        pytest.raises(APIConnectionError, match=r"wants a user and a password.*HTTP_PROXY") as caught,
+    ):
+        translate(lab)
+    assert f"http://{proxy.place} " in str(caught.value)
+    assert "wrong" not in str(caught.value)
+    assert "base_url" not in str(caught.value)
+    assert caught.value.timing.attempts == len(proxy.asked) == 1
+    assert not caught.value.possibly_metered
+    assert not server.requests
+
+
+@pytest.mark.parametrize("ways", ["calls", "realtime"])
+@pytest.mark.parametrize("base_url", [ELSEWHERE, "https://speech.invalid"])
+def test_a_proxy_that_is_not_there(http, wire, monkeypatch, base_url, ways):
+    with nobody() as place, client(http, wire, base_url) as lab:
+        monkeypatch.setenv("ALL_PROXY", f"http://{USER}@{place}")
+        with pytest.raises(
+            APIConnectionError, match=r"the proxy .* cannot be reached .*check that it runs"
+        ) as caught:
+            translate(lab) if ways == "calls" else lab.realtime(voice=http.VOICE_ID, format="pcm").open()
+        assert f"http://{place} " in str(caught.value)
+        assert "NO_PROXY" in str(caught.value)
+        assert not {"hid", "base_url"} & set(str(caught.value).replace(":", " ").split())
+
+
+@pytest.mark.parametrize("ways", ["calls", "realtime"])
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [("502 Far away", "does not pass the request on .*502.*rules of the proxy"), ("407 Who", "wants a user")],
+)
+def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, ways, refusal, said):
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{USER}@{proxy.place}")
+    proxy.refusal = refusal
+    with (
+        client(http, wire, "https://speech.invalid") as lab,
+        pytest.raises(APIConnectionError, match=said) as caught,
+    ):
+        translate(lab) if ways == "calls" else lab.realtime(voice=http.VOICE_ID, format="pcm").open()
+    first, headers = proxy.asked[0]
+    assert first == "CONNECT speech.invalid:443 HTTP/1.1"
+    assert headers["proxy-authorization"] == BASIC
+    assert "authorization" not in headers
+    assert "hid" not in str(caught.value)
+
+
+def test_tunnels_to_a_service_with_a_certificate(secure, certificate, wire):
+    place, _, asked = secure
+    host, _, port = place.partition(":")
+    proxy = ForwardProxy((host, int(port)))
+    code = f"""
+from speechlab.client import Client
+with Client("https://speech.invalid", api_key="key-of-the-service", transport={wire!r}) as lab:
+    print(len(lab.voices()))
+"""
+    environment = {
+        "SSL_CERT_FILE": str(certificate / "cert.pem"),
+        "PATH": "/usr/bin:/bin",
+        "HTTPS_PROXY": f"http://{proxy.place}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, timeout=60, capture_output=True, text=True, check=False
+    )
+    proxy.close()
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert b"key-of-the-service" in asked[0]
+    assert "key-of-the-service" not in str(proxy.asked)
+
+
+def test_a_407_without_a_proxy_is_an_answer(server, http, wire):
+    server.script(http.reply(407, {"error": "odd"}))
+    with client(http, wire, server.base_url) as lab, pytest.raises(APIError, match="odd"):
+        translate(lab)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "excepted"),
+    [
+        ("http://192.0.2.1", "10.0.0.0/8,192.0.2.0/24"),
+        ("http://192.0.2.1", "192.0.2.1"),
+        ("http://speech.invalid", "other.invalid, .invalid"),
+        ("http://speech.invalid", "*"),
+    ],
+)
+def test_what_is_reached_without_it(server, http, wire, proxy, monkeypatch, base_url, excepted):
+    monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.place}")
+    monkeypatch.setenv("NO_PROXY", excepted)
+    with client(http, wire, base_url, timeout=0.3) as lab:
+        calls = [lambda: translate(lab), lab.realtime(voice=http.VOICE_ID, format="pcm").open]
+        for call in calls:
+            with pytest.raises(APIConnectionError) as caught:
+                call()
+            assert "proxy" not in str(caught.value)
+    assert not proxy.asked
+
+
+def test_this_machine_is_reached_without_it(server, http, wire, proxy, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", f"http://{proxy.place}")
+    server.script(http.reply(body=TRANSLATED))
+    with client(http, wire, server.base_url) as lab:
+        assert translate(lab) == "Hello"
+    assert not proxy.asked
+
+
+@pytest.fixture
+def realtime(_server_loop):
+    script = Script()
+    script.speaks = [spoken]
+
+    async def begin():
+        return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
+
+    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
+    script.port = running.sockets[0].getsockname()[1]
+    yield script
+    _server_loop.call_soon_threadsafe(running.close)
+
+
+@pytest.mark.parametrize("kind", [ForwardProxy, SocksProxy])
+def test_realtime_sessions_go_through_the_proxy(http, realtime, kind, monkeypatch):
+    proxy = kind(("127.0.0.1", realtime.port))
+    scheme = "socks5h" if kind is SocksProxy else "http"
+    monkeypatch.setenv("ALL_PROXY", f"{scheme}://{proxy.place}")
+    with (
+        client(http, None) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        assert session.say("a").duration_s > 0
+    assert len(proxy.asked) == 1
+    assert "speech.invalid" in proxy.asked[0][0]
+    assert realtime.headers[0][1]["Authorization"] == f"Bearer {http.KEY}"
+    proxy.close()
+
+
+def test_calls_go_through_socks(server, http, monkeypatch):
+    proxy = SocksProxy(("127.0.0.1", server.port), authorization=f"me:{SECRET}")
+    monkeypatch.setenv("ALL_PROXY", f"socks5h://{USER}@{proxy.place}")
+    server.script(http.reply(body=TRANSLATED))
+    with client(http, None) as lab:
+        assert translate(lab) == "Hello"
+    assert proxy.asked == [("speech.invalid", {})]
+    with (
+        client(http, "aiohttp") as lab,
+        pytest.raises(ConfigurationError, match="HTTP proxies alone") as caught,
+    ):
+        translate(lab)
+    assert "hid" not in str(caught.value)
+    proxy.close()

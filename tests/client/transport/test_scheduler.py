@@ -1,0 +1,475 @@
+"""The scheduler: nothing is lost and nothing waits for ever, and a service is asked no more than it bears."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.client import (
+    AsyncClient,
+    Client,
+    SystemClock,
+    Translate,
+    by_attempts,
+    grouped,
+    without_scheduler,
+)
+from speechlab.client._operations.failures import retry_after_s
+from speechlab.client._scheduling.call import ScheduledCall
+from speechlab.client._scheduling.group import CallGroup
+from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.retry import Failure, Patience, Retries
+from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
+from speechlab.client._scheduling.waiting import NotSentError
+from speechlab.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    BadRequestError,
+    RateLimitError,
+    RunStoppedError,
+    ServerError,
+)
+from support.clock import FakeClock, Half
+from support.simulated import SimulatedService, at_once, at_random, down, failure, quota, simulate
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+SINGLE = Patience(60.0, 60.0, 10.0, 4)
+LOST = APIConnectionError("x")
+ERROR = ServerError("x")
+
+
+def goes_on(attempts, *, others=True, free=False, **patience):
+    retries = Retries(Patience(**{**vars_of(SINGLE), **patience}), free=free)
+    return [retries.wait_s(one, unpaused=0.0, others=others) is not None for one in attempts]
+
+
+def vars_of(patience):
+    return {name: getattr(patience, name) for name in patience.__slots__}
+
+
+def test_what_is_repeated_and_what_is_not():
+    assert goes_on([Failure(LOST)] * 5) == [True] * 4 + [False]
+    assert goes_on([Failure(LOST, sent=True, timed_out=True)]) == [False]
+    assert goes_on([Failure(LOST, sent=True, timed_out=True)], free=True) == [True]
+    assert goes_on([Failure(LOST, timed_out=True)]) == [True]
+    assert goes_on([Failure(LOST, final=True)]) == [False]
+    assert goes_on([Failure(ERROR, status=500)] * 3) == [True, True, False]
+    assert goes_on([Failure(ERROR, status=501)]) == [False]
+    assert goes_on([failure(429)] * 50) == [True] * 50
+
+
+def test_a_maximum_bounds_all_retries():
+    for one in (failure(429), failure(503, 1.0), failure(502), failure(0)):
+        assert goes_on([one] * 4, retries=2, failures=2) == [True, True, False, False]
+    assert goes_on([failure(429)], retries=0) == [False]
+
+
+def test_an_outage_is_no_fault_of_a_call():
+    assert all(goes_on([failure(0)] * 50, others=False, spared=True))
+    assert goes_on([failure(502)] * 12, others=True, spared=True, failures=10) == [True] * 10 + [False] * 2
+    paid = [Failure(LOST, sent=True)] * 6  # each may have been done and billed
+    assert goes_on(paid, others=False, spared=True, failures=10) == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        (" 0.5 ", 0.5),
+        ("-3", 0.0),
+        ("1e9", 86_400.0),
+        (formatdate(1_000_030, usegmt=True), 30.0),
+        (formatdate(999_000, usegmt=True), 0.0),
+        ("soon", None),
+        ("", None),
+        ("nan", None),
+    ],
+)
+def test_both_forms_of_retry_after(value, seconds):
+    assert retry_after_s({"retry-after": value}, now=1_000_000.0) == seconds
+
+
+@given(st.text())
+def test_any_retry_after_is_read(value):
+    seconds = retry_after_s({"retry-after": value})
+    assert seconds is None or 0 <= seconds <= 86_400
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_quota_by_the_minute_is_waited_for(header):
+    service = SimulatedService(quota(30, 60.0, header=header))
+    run = simulate(service, 75)
+    assert run.counts == {"ok": 75}
+    assert run.took_s < (125 if header else 150)
+    assert service.statuses[429] <= (6 if header else 60)
+
+
+@pytest.mark.parametrize("status", [0, None, 502, 503])
+@pytest.mark.parametrize("outage_s", [2.0, 30.0])
+def test_an_outage_loses_nothing(status, outage_s):
+    service = SimulatedService(down(5.0, 5.0 + outage_s, status))
+    run = simulate(service, 600)
+    assert run.counts == {"ok": 600}
+    assert run.took_s < 600 * 0.5 / 16 + outage_s + 7
+    assert service.statuses[status or 0] < 40
+    assert max(run.attempts.values()) <= 5  # the probes are of many calls, as each may be billed
+
+
+@pytest.mark.parametrize("status", [0, 502, 503])
+@pytest.mark.parametrize("begin", [0.0, 30.0])
+def test_a_service_that_is_gone_for_good_is_given_up(status, begin):
+    service = SimulatedService(down(begin, 1e9, status))
+    run = simulate(service, 3000)
+    assert begin + 50 < run.took_s < begin + 70
+    assert set(run.counts) <= {"ok", "lost"}
+    assert run.counts["lost"] == 64  # those that had begun
+    assert service.statuses[status] < 80
+    patient = simulate(
+        SimulatedService(down(0.0, 1e9, status)), 10, patience=Patience(60, 9, 9, 10, spared=True)
+    )
+    assert patient.took_s < 10
+
+
+@pytest.mark.parametrize("status", [0, 429, 502, 503])
+def test_failures_at_random_lose_nothing(status):
+    service = SimulatedService(at_random(0.25, status), latency_s=0.05)
+    run = simulate(service, 3000)
+    assert run.counts == {"ok": 3000}
+
+
+@pytest.mark.parametrize("retry_after", [None, 0.2, 1.0])
+@pytest.mark.parametrize("most", [1, 8])
+def test_a_limit_of_calls_at_once_loses_nothing(most, retry_after):
+    service = SimulatedService(at_once(most, retry_after))
+    run = simulate(service, 200)
+    assert run.counts == {"ok": 200}
+    assert service.most_active == most
+
+
+def test_a_rate_is_kept_and_used():
+    service = SimulatedService(lambda *_: None)
+    run = simulate(service, 200, rate=20.0)
+    assert 200 / 20 - 1 < run.took_s < 200 / 20 + 1
+    times = [when for when, _ in service.log]
+    for first, later in zip(times, times[20:], strict=False):
+        assert later - first > 0.94
+
+
+def test_single_calls_end_too():
+    service = SimulatedService(down(0.0, 1e9))
+    run = simulate(service, 300, single=True, patience=SINGLE)
+    assert set(run.counts) <= {"lost", "error"}
+    assert run.took_s < 30
+    assert len(service.log) < 30
+
+
+def events():
+    """What a service does: for each attempt in scheduled nothing, or a status with or without a time to wait."""
+    statuses = st.sampled_from([None, None, None, 0, 429, 500, 502, 503])
+    return st.lists(st.tuples(statuses, st.sampled_from([None, 0.0, 0.3, 3.0, 30.0, 400.0])), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(events(), st.integers(1, 40), st.integers(1, 20), st.booleans(), st.integers(0, 5))
+def test_every_call_ends(script, calls, ceiling, single, seed):
+    left = list(script)
+
+    def judge(service, now):
+        status, asked = left.pop(0) if left else (None, None)
+        return None if status is None else failure(status, asked)
+
+    service = SimulatedService(judge)
+    patience = SINGLE if single else None
+    run = simulate(service, calls, ceiling=ceiling, single=single, patience=patience, seed=seed)
+    assert service.most_active <= ceiling
+    assert len(run.outcomes) == calls or "lost" in run.counts
+    assert run.scheduler.under_way == run.scheduler.waiting == 0
+    if not script:
+        assert run.counts == {"ok": calls}
+
+
+def scripted(script, **options):
+    clock = FakeClock()
+    scheduler = Scheduler(clock, Half())
+
+    async def main():
+        return await asyncio.wait_for(script(scheduler, clock), 10)
+
+    return asyncio.run(main())
+
+
+def call_of(scheduler, ceiling=64, patience=SINGLE, **options):
+    return ScheduledCall(scheduler, patience, ceiling, free=False, **options)
+
+
+def test_waiting_is_in_order_and_can_be_given_up():
+    async def script(scheduler, clock):
+        first = await call_of(scheduler, 1).place()
+        order = []
+
+        async def wait(name):
+            place = await call_of(scheduler, 1).place()
+            order.append(name)
+            place.end(Ended(End.OK))
+            place.end(Ended(End.OK))
+
+        tasks = [asyncio.ensure_future(wait(name)) for name in "abcd"]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.sleep(0)
+        first.end(Ended(End.UNKNOWN))
+        tasks[0].cancel()  # admitted a moment ago, and gone before it could run
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order == ["c", "d"]
+        assert scheduler.under_way == 0
+
+    scripted(script)
+
+
+def test_a_low_ceiling_holds_up_nobody_else():
+    async def script(scheduler, clock):
+        place = await call_of(scheduler, 1).place()
+        waiting = asyncio.ensure_future(call_of(scheduler, 1).place())
+        await asyncio.sleep(0)
+        other = await call_of(scheduler, 2).place()
+        assert not waiting.done()
+        place.end(Ended(End.OK))
+        (await waiting).end(Ended(End.OK))
+        other.end(Ended(End.OK))
+
+    scripted(script)
+
+
+def test_loops_of_several_threads_share_a_scheduler():
+    scheduler = Scheduler(SystemClock(), random.Random(1))
+    most, now, lock = [0], [0], threading.Lock()
+
+    async def call():
+        place = await call_of(scheduler, 3).place()
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        await asyncio.sleep(0.002)
+        with lock:
+            now[0] -= 1
+        place.end(Ended(End.OK))
+
+    async def many():
+        await asyncio.gather(*(call() for _ in range(40)))
+
+    threads = [threading.Thread(target=asyncio.run, args=(many(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert most[0] == 3
+    assert scheduler.under_way == scheduler.waiting == 0
+
+
+def test_a_pause_ends_on_a_loop_whose_neighbour_has_gone():
+    scheduler = Scheduler(SystemClock(), random.Random(1))
+    patient = Patience(60.0, 60.0, 60.0, 10, spared=True)
+
+    async def fail():
+        place = await call_of(scheduler).place()
+        assert call_of(scheduler).again(failure(429, 0.2), place) is not None
+
+    async def leave():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await call_of(scheduler, patience=patient).place()
+
+    asyncio.run(fail())
+    thread = threading.Thread(target=asyncio.run, args=(leave(),))
+    thread.start()
+
+    async def stay():
+        return await asyncio.wait_for(call_of(scheduler, patience=patient).place(), 5)
+
+    assert asyncio.run(stay()).started > 0
+    thread.join(10)
+
+
+def test_schedulers_belong_to_service_key_kind_and_clock():
+    clock, rng, fake = SystemClock(), random.Random(1), FakeClock()
+    one = scheduler_for("http://a/", "k", "tts", clock, rng)
+    assert scheduler_for("http://a", "k", "tts", SystemClock(), rng) is one
+    assert scheduler_for("http://a", "k", "tts", fake, rng) is not one
+    kinds = {scheduler_for("http://a", key, kind, clock, rng) for key in "kl" for kind in ("tts", "asr")}
+    assert len(kinds) == 4
+
+
+def test_a_stopped_group_sends_nothing_more():
+    async def script(scheduler, clock):
+        group = CallGroup(1, None, SINGLE)
+        place = await call_of(scheduler, group=group).place()
+        waiting = asyncio.ensure_future(call_of(scheduler, group=group).place())
+        other = asyncio.ensure_future(call_of(scheduler).place())
+        await asyncio.sleep(0)
+        group.stop()
+        with pytest.raises(NotSentError, match="stopped"):
+            await waiting
+        with pytest.raises(NotSentError, match="stopped"):
+            await call_of(scheduler, group=group).place()
+        (await other).end(Ended(End.OK))
+        place.end(Ended(End.OK))
+
+    scripted(script)
+
+
+def test_a_pause_is_told_to_those_who_show_it():
+    async def script(scheduler, clock):
+        group = CallGroup(1, None, SINGLE)
+        scheduled = call_of(scheduler, group=group)
+        place = await scheduled.place()
+        assert group.paused() is None
+        scheduled.again(failure(429, 48.0), place)
+        what, seconds = group.paused()
+        assert what == "the service's quota"
+        assert 48 <= seconds < 48.3
+
+    scripted(script)
+
+
+def test_four_open_streams_hold_up_no_other_call(server, http, wav):
+    def answer(request):
+        if b'"stream"' in request.body:
+            return [*http.chunked(wav, end=False), 20.0]
+        return (
+            http.reply(body=TRANSLATED) if "translate" in request.path else http.reply(200, wav, "audio/wav")
+        )
+
+    server.script(answer)
+    with Client(server.base_url, timeout=10) as lab:
+        streams = [lab.stream_speech("a", voice=http.VOICE_ID) for _ in range(4)]
+        for stream in streams:
+            assert next(iter(stream))
+        lab.synthesize("b", voice=http.VOICE_ID)
+        for stream in streams:
+            stream.close()
+
+
+def test_streams_that_are_read_make_room_for_another_call(server, http, wav):
+    def answer(request):
+        if b'"stream"' in request.body:
+            return [*http.chunked(wav, end=False), 4.0, b"0\r\n\r\n"]
+        return http.reply(200, wav, "audio/wav")
+
+    server.script(answer)
+    with Client(server.base_url) as lab:
+        streams = [lab.stream_speech("a", voice=http.VOICE_ID) for _ in range(4)]
+        for stream in streams:
+            stream.open()
+        readers = [threading.Thread(target=stream.collect) for stream in streams]
+        for reader in readers:
+            reader.start()
+        lab.synthesize("b", voice=http.VOICE_ID, timeout=3)  # the streams take four seconds
+        assert all(reader.is_alive() for reader in readers)
+        for reader in readers:
+            reader.join(15)
+
+
+def test_time_that_a_user_gives_bounds_the_wait_for_a_place(server, http):
+    server.script([20.0])
+    with Client(server.base_url, max_concurrency=1) as lab:
+        waits = []
+
+        def long():
+            with pytest.raises(APITimeoutError):
+                lab.with_options(timeout=3).translate("a", source_lang="ja", target_lang="en")
+            waits.append(1)
+
+        thread = threading.Thread(target=long)
+        thread.start()
+        while not server.requests:
+            time.sleep(0.01)
+        with pytest.raises(APITimeoutError, match="not sent: it waited for one of 1 places") as caught:
+            lab.with_options(timeout=0.2).translate("a", source_lang="ja", target_lang="en")
+        assert not caught.value.possibly_metered
+        assert caught.value.attempts == 0
+        thread.join(10)
+        assert waits
+
+
+def test_a_maximum_that_a_user_gives_bounds_refusals_too(server, lab, http):
+    server.script(http.reply(429))
+    with pytest.raises(RateLimitError):
+        lab.with_options(max_retries=2).translate("a", source_lang="ja", target_lang="en")
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("retry_after", [None, "0.2"])
+def test_a_storm_of_429_loses_nothing(server, http, retry_after):
+    refused = []
+
+    def answer(request):
+        if server.active > 8:
+            refused.append(request)
+            headers = {"Retry_After": retry_after} if retry_after else {}
+            return http.reply(429, {"error": "slow down"}, **headers)
+        return [0.02, http.reply(body=TRANSLATED)]
+
+    server.script(answer)
+
+    async def main():
+        async with AsyncClient(server.base_url, max_concurrency=64) as lab:
+            calls = (lab.translate("a", source_lang="ja", target_lang="en") for _ in range(300))
+            return await asyncio.gather(*calls)
+
+    began = time.monotonic()
+    results = asyncio.run(main())
+    assert [result.text for result in results] == ["Hello"] * 300
+    assert len(refused) < 300
+    assert time.monotonic() - began < 20
+
+
+def test_attempts_may_be_made_elsewhere(server, http):
+    server.script(http.reply(503), http.reply(429, b"", Retry_After="0.1"), http.reply(body=TRANSLATED))
+
+    async def main():
+        async with AsyncClient(server.base_url) as lab:
+            worker, (driver, group) = without_scheduler(lab), grouped(lab, concurrency=2)
+            operation = Translate("a", source_lang="ja", target_lang="en")
+            found, attempts = await by_attempts(driver, "translate", lambda: worker.perform(operation))
+            server.script(http.reply(502))
+            with pytest.raises(ServerError) as once:
+                await worker.perform(operation)
+            assert once.value.attempts == len(server.requests) == 1
+            server.script(http.reply(400))
+            with pytest.raises(BadRequestError):
+                await by_attempts(driver, "translate", lambda: worker.perform(operation))
+            group.end()
+            with pytest.raises(RunStoppedError):
+                await by_attempts(driver, "translate", lambda: worker.perform(operation))
+            return found.text, attempts
+
+    assert asyncio.run(main()) == ("Hello", 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.sampled_from([7.0, 20.0, 60.0]),
+    st.sampled_from([0.02, 0.5, 9.0]),
+    st.integers(1, 20),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_no_quota_is_exceeded_by_more_than_a_few_rounds(calls, window_s, latency_s, ceiling, header, seed):
+    service = SimulatedService(quota(calls, window_s, header=header), latency_s=latency_s)
+    run = simulate(service, 100, ceiling=ceiling, seed=seed)
+    assert run.counts == {"ok": 100}
+    refused = Counter(when // window_s for when, status in service.log if status == 429)
+    probes = 1 if header else 10
+    # a round is as many attempts as the width, which begins at four, or as the ceiling
+    assert max(refused.values(), default=0) <= 2 * max(ceiling, 4) + probes
+    fewest = 100 / calls * window_s + 100 * latency_s / ceiling
+    assert run.took_s <= 1.5 * fewest + 3 * window_s + 10 * latency_s

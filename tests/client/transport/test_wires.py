@@ -1,0 +1,163 @@
+"""Both wires: the same requests, the same answers and the same errors, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import os
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+from speechlab.client import AsyncClient, Client
+from speechlab.errors import (
+    APIConnectionError,
+    APIError,
+    BadRequestError,
+    ContractError,
+    InvalidRequestError,
+    MissingDependencyError,
+    StreamTruncatedError,
+)
+
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+
+
+def translate(lab):
+    return lab.translate("あ", source_lang="ja", target_lang="en").text
+
+
+def test_every_kind_of_call(server, lab, http, wav, tmp_path):
+    server.script(http.reply(body=TRANSLATED, Set_Cookie="a=b"))
+    assert translate(lab) == translate(lab) == "Hello"
+    first, second = server.requests
+    assert first.headers["authorization"] == f"Bearer {http.KEY}"
+    assert first.headers["content-length"] == str(len(first.body))
+    assert "transfer-encoding" not in first.headers
+    assert first.headers["user-agent"].startswith("speechlab/")
+    assert "cookie" not in second.headers
+    server.script(http.reply(body={"text": "あ"}))
+    (tmp_path / "long.wav").write_bytes(wav[:44] + bytes(1_000_000))
+    assert lab.transcribe(tmp_path / "long.wav").text == "あ"
+    assert int(server.requests[0].headers["content-length"]) == len(server.requests[0].body) > 1_300_000
+    server.script(http.chunked(wav[:1000], wav[1000:]))
+    assert lab.stream_speech("あ", voice=http.VOICE_ID).collect().encoded == wav
+    body = http.events(http.delta("あ"), http.delta("い"))
+    server.script(http.chunked(body[:20], body[20:], content_type="text/event-stream"))
+    assert lab.stream_translation("a", source_lang="en", target_lang="ja").collect().text == "あい"
+    assert lab.with_options(timeout=5).usage.calls == 5
+
+
+def test_errors_are_the_same(server, lab, http, wav, clock):
+    server.script(http.reply(400, {"code": 400, "error": "no"}))
+    with pytest.raises(BadRequestError, match="no"):
+        translate(lab)
+    server.script(http.reply(503), [http.CLOSE], http.reply(body=TRANSLATED))
+    assert translate(lab) == "Hello"
+    assert len(server.requests) == 3
+    server.script([*http.chunked(wav[:1000], end=False), http.CLOSE])
+    with pytest.raises(StreamTruncatedError, match="1,000 bytes") as caught:
+        lab.stream_speech("あ", voice=http.VOICE_ID).collect()
+    assert caught.value.partial == wav[:1000]
+    server.script(http.reply(302, Location="http://127.0.0.1:9/"))
+    assert lab.request("GET", "/x").status == 302
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_many_at_once_and_a_second_loop(server, http, wire):
+    server.script([0.02, http.reply(body=TRANSLATED)])
+
+    def twice():
+        lab = AsyncClient(server.base_url, transport=wire, max_concurrency=150)
+
+        async def many():
+            calls = [lab.translate(str(n), source_lang="ja", target_lang="en") for n in range(40)]
+            return [result.text for result in await asyncio.gather(*calls)]
+
+        return asyncio.run(many()), asyncio.run(many())
+
+    assert twice() == (["Hello"] * 40, ["Hello"] * 40)
+    gc.collect()  # what was left open warns here, and not in another test
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'speechlab\[fast\]'"):
+        Client("http://127.0.0.1:9", transport="aiohttp")
+
+
+def test_a_reply_that_is_compressed(server, lab, http):
+    packed = gzip.compress(b'{"choices": [{"message": {"content": "Hello"}}]}')
+    server.script(http.reply(body=packed, Content_Encoding="gzip"))
+    assert translate(lab) == "Hello"
+    assert "gzip" in server.requests[0].headers["accept-encoding"]
+    server.script(http.reply(body=packed[:20], Content_Encoding="gzip"))
+    with pytest.raises((StreamTruncatedError, ContractError)):
+        translate(lab)
+
+
+def test_headers_that_come_twice_are_joined(server, lab, http):
+    twice = http.reply(X_Note="a").replace(b"X-Note: a", b"X-Note: a\r\nx-note: b")
+    server.script(twice)
+    assert lab.request("GET", "/x").headers["x-note"] == "a, b"
+
+
+def test_nothing_is_sent_again_by_the_library(server, lab, http):
+    for method in ("GET", "POST"):
+        server.script(http.reply(), http.CLOSE)
+        lab.request(method, "/x")
+        with pytest.raises(APIConnectionError):
+            lab.request(method, "/x")
+        assert len(server.requests) == 2
+
+
+def test_a_recording_that_shrinks_while_it_is_sent(server, lab, http, wav, tmp_path):
+    path = tmp_path / "long.wav"
+    path.write_bytes(wav[:44] + bytes(3_000_000))
+    first = lab.with_options(on_event=lambda event: event.kind == "request" and os.truncate(path, 1_000_000))
+    with pytest.raises(InvalidRequestError, match="became shorter"):
+        first.transcribe(path)
+    server.script(http.reply(body={"text": "a"}))
+    assert lab.transcribe(wav).text == "a"
+
+
+def test_a_connection_that_was_closed_while_the_loop_stood_still(server, http, wire):
+    server.script([http.reply(body=TRANSLATED), http.CLOSE])
+
+    async def main():
+        async with AsyncClient(server.base_url, transport=wire, max_retries=0) as lab:
+            texts = []
+            for _ in range(3):
+                texts.append((await lab.translate("a", source_lang="ja", target_lang="en")).text)
+                time.sleep(0.6)  # noqa: ASYNC251 - as in a cell that computes
+            return texts
+
+    assert asyncio.run(main()) == ["Hello"] * 3
+
+
+def test_an_answer_that_comes_before_all_is_sent(server, http, wire, wav):
+    """As of a service that refuses a body for its length."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def refuse():
+        with listener.accept()[0] as connection:
+            connection.recv(1000)
+            connection.sendall(http.reply(413, {"error": "too large"}))
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 20):
+                pass
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    with (
+        Client(f"http://127.0.0.1:{listener.getsockname()[1]}", transport=wire, max_retries=0) as lab,
+        pytest.raises(APIError, match="too large"),
+    ):
+        lab.transcribe(wav[:44] + bytes(20_000_000))
+    thread.join(10)
+    listener.close()
