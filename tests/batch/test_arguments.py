@@ -59,6 +59,7 @@ WRONG = {
     "repeat": [-1, "x", 1.5, True, None],
     "store": [5, ["here"], b"here"],
     "prefix": [5, None],
+    "columns": [5, None, "some", ["text"]],
     "chunk_rows": [0, "x", None, 1.5],
     "concurrency": [0, -1, "x", None, 2.5, True],
     "progress": [5, "x", None],
@@ -68,8 +69,9 @@ WRONG = {
     "budget": ["x", 5, {"calls": 5}],
     "executor": ["cluster", 5],
     "rate": [0, -1, "x", float("nan"), True],
+    "give_up_after_s": [-1, "x", float("nan"), True],
 }
-TABLES = [None, 5, {"text": ["a"]}, ["a", "b"], FRAME["text"], b"rows.csv", "rows.csv", "rows", [5]]
+TABLES = [None, 5, {"text": ["a"]}, ["a", "b"], b"rows.csv", "rows.csv", "rows", [5]]
 
 
 def parameters(function):

@@ -10,10 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import segments
+from speechlab import batch, segments
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError
+from support.ears import Ears, ears
+
+__all__ = ["ears"]  # a fixture
 
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
 
@@ -49,6 +55,16 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     code, out, _ = ended(command(*job, "--dry-run"))
     assert code == 0
     assert "300 rows, 0 invalid, 300 calls, 0 cached" in out
+    price = ("--price", "calls=1/2", "--price", "characters=0")
+    code, out, _ = ended(command(*job, "--dry-run", *price))
+    assert "cost, estimated: 150" in out
+    code, out, err = ended(command(*job[:3], "few", *job[4:], *price, "--max-cost", "2"))
+    assert (code, "the budget of 2 (cost) is used up" in err) == (3, True)
+    assert "4 calls" in out
+    assert "cost 2" in out
+    code, _, err = ended(command(*job, "--price", "calls"))
+    assert "--price calls is not a price" in err
+    translator.calls.clear()
     translator.delay_s = 0.02
     stopped = command(*job)
     while sum(translator.calls.values()) < 40:
@@ -57,6 +73,7 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     stopped.send_signal(signal.SIGTERM)
     code, _, err = ended(stopped)
     assert code == 130
+    assert "was interrupted: " in err
     assert "the same command again goes on" in err
     before = sum(translator.calls.values())
     assert before < 300
@@ -81,6 +98,33 @@ def test_a_budget_ends_with_its_own_code(command, tmp_path):
     code, _, err = ended(bad)
     assert code == 2
     assert "gone.csv does not exist" in err
+
+
+def test_the_bookkeeping_can_be_left_out(command, tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b"], "status": ["mine", "also mine"]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
+    code, _, err = ended(command(*job))
+    assert (code, "--columns result" in err, "--prefix" in err) == (2, True, True)
+    code, _, err = ended(command(*job, "--columns", "result"))
+    assert code == 0, err
+    table = pd.read_parquet(tmp_path / "run" / "results.parquet")
+    assert table["translation"].tolist() == ["a", "b"]
+    assert not {"status (input)", "attempts", "key"} & set(table)
+    assert table["status"].tolist() == ["mine", "also mine"]
+    with pytest.raises(InvalidRequestError, match="'all' or 'result'"):
+        batch.load(tmp_path / "run").export(tmp_path / "x.csv", columns="few")
+
+
+def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, translator, tmp_path):
+    pd.DataFrame({"text": ["gone"]}).to_csv(tmp_path / "rows.csv", index=False)
+    translator.faults = {"gone": 503}
+    job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
+    code, _, err = ended(command(*job, "--give-up-after-s", "0.5"))
+    assert code == 3, err
+    assert "the service was given up (give_up_after_s)" in err
+    code, _, err = ended(command(*job, "--give-up-after-s", "-1"))
+    assert (code, "give_up_after_s" in err) == (2, True)
 
 
 def test_the_commonest_errors_are_named(command, translator, tmp_path):
@@ -140,3 +184,35 @@ def test_there_and_back_on_the_real_service(live_service, tmp_path):
     )
     assert set(pieces["position"]) == {0, 1}
     assert (pieces["end"] > pieces["start"]).all()
+
+
+def test_segments_of_any_format(ears, tmp_path):
+    for number in range(3):
+        AudioClip(np.full(32_000, 0.1 * (number + 1), np.float32), 16_000).save(tmp_path / f"r{number}.wav")
+    pd.DataFrame({"audio": [f"r{number}.wav" for number in range(3)]}).to_csv(tmp_path / "rows.csv")
+    env = {**os.environ, "SPEECHLAB_BASE_URL": ears, "SPEECHLAB_API_KEY": "key"}
+    job = [SPEECHLAB, "batch", "asr", "rows.csv", "--out", "heard", "--vad", "segments", "--concurrency", "1"]
+    Ears.backwards = {2}
+
+    def command(*more):
+        return subprocess.run(
+            [*job, *more], env=env, cwd=tmp_path, check=False, timeout=120, capture_output=True, text=True
+        )
+
+    found = []
+    names = {"nemo": "nemo.jsonl", "lhotse": "lhotse.jsonl", "seglst": "all.json.gz", "rttm": "all"}
+    for form, name in names.items():
+        done = command("--segments", name, "--segments-format", form)
+        assert done.returncode == 0, done.stderr
+        assert "no segments of 1 rows: r1.wav" in done.stderr
+        found.append(segments.read(tmp_path / name, form))
+    assert [table["file"].tolist() for table in found] == [["r0.wav", "r2.wav"]] * 4
+    assert Ears.asked == 3
+    for wrong, text in (
+        (("--segments", "a.jsonl"), "--segments-format"),
+        (("--segments-format", "nemo"), "--segments FILE"),
+        (("--segments", "a.rttm", "--vad", "off"), "--vad segments"),
+    ):
+        done = command(*wrong)
+        assert done.returncode not in {0, 1, 3}
+        assert text in " ".join(done.stderr.split())

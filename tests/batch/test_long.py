@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import re
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,47 +16,13 @@ import soundfile
 
 from speechlab import batch, segments
 from speechlab.audio import AudioClip, concatenate
-from speechlab.client import Client
+from speechlab.client import AsyncClient, Client
 from speechlab.errors import AudioDecodeError, InvalidRequestError
+from support.ears import Ears, ears
+
+__all__ = ["ears"]  # a fixture
 
 RATE = 8_000
-
-
-class Ears(BaseHTTPRequestHandler):
-    """A recogniser that hears one word a second into each piece, and fails where it is told to."""
-
-    asked = 0
-    failing = frozenset()
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        Ears.asked += 1
-        body = {"language": "en", "confidence": 1, "segments": [{"start": 1.0, "end": 2.0, "text": "word"}]}
-        status = 400 if Ears.asked in Ears.failing else 200
-        self.reply(status, body if status == 200 else {"error": "no"})
-
-    def do_GET(self):
-        self.reply(200, {"voices": []})
-
-    def reply(self, status, body):
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def ears():
-    Ears.asked, Ears.failing = 0, frozenset()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Ears) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def talk(path, seconds, rate=RATE):
@@ -76,8 +43,13 @@ def test_pieces_are_asked_once_and_stand_in_the_time_of_the_recording(ears, stor
     Ears.failing = {2}
     with Client(base_url=ears, max_retries=0) as lab:
         given = {"piece_s": 30, "store": store, "progress": False, "concurrency": 1, "max_error_share": None}
-        with pytest.warns(UserWarning, match=r"1 pieces have no transcript: .*a\.wav at"):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
             part = batch.transcribe_long(frame, lab, **given)
+        (said,) = [str(one.message) for one in told]  # nothing about a table of pieces, which nobody has
+        assert re.match(r"1 recording is not whole: .*a\.wav at \d+ s: HTTP 400", said)
+        assert "the same call again asks for what is missing" in said
+        assert list(part.attrs[batch.FAULTS_ATTRIBUTE]) == [0]
         asked = Ears.asked
         whole = batch.transcribe_long(frame, lab, **given)
         assert Ears.asked == asked + 1
@@ -100,13 +72,134 @@ def test_what_is_refused(ears, store, tmp_path):
             (InvalidRequestError, frame, {"piece_s": 0}),
             (InvalidRequestError, frame, {"vad": "on"}),
             (InvalidRequestError, frame, {"audio": "sound"}),
-            (InvalidRequestError, pd.DataFrame({"audio": [b"RIFF"]}), {}),
-            (AudioDecodeError, pd.DataFrame({"audio": [str(tmp_path / "none.wav")]}), {}),
+            (InvalidRequestError, frame, {"loud": True}),
+            (InvalidRequestError, pd.DataFrame({"audio": [None]}), {"on_error": "raise"}),
+            (AudioDecodeError, pd.DataFrame({"audio": [b"RIFF"]}), {"on_error": "raise"}),
+            (AudioDecodeError, pd.DataFrame({"audio": ["none.wav"]}), {"on_error": "raise"}),
         ):
             with pytest.raises(error):
                 batch.transcribe_long(table, lab, store=store, progress=False, **options)
         assert len(batch.transcribe_long(frame.iloc[:0], lab, store=store)) == 0
     assert Ears.asked == 0
+
+
+def test_a_recording_that_cannot_be_read_keeps_no_other_back(ears, store, tmp_path):
+    short = AudioClip(np.full(RATE, 0.1, np.float32), RATE).encode("flac")
+    cells = [
+        str(tmp_path / "none.wav"),
+        talk(tmp_path / "a.wav", 20),
+        None,
+        b"RIFF",
+        str(tmp_path),
+        short[:-9],
+        7,
+    ]
+    with Client(base_url=ears) as lab, pytest.warns(UserWarning, match=r"6 recordings are not whole: .*none"):
+        found = batch.transcribe_long(pd.DataFrame({"audio": cells}), lab, store=store, progress=False)
+    assert found["row"].unique().tolist() == [1]
+    faults = found.attrs[batch.FAULTS_ATTRIBUTE]
+    assert list(faults) == [0, 2, 3, 4, 5, 6]
+    assert "no file" in faults[0]
+    assert "folder" in faults[4]
+
+
+def test_clips_bytes_and_paths_awaited_or_not(ears, store, tmp_path):
+    path = talk(tmp_path / "a.flac", 40, 44_100)
+    clip = AudioClip.from_file(path)
+    frame = pd.DataFrame({"audio": [path, clip, Path(path).read_bytes()], "lang": "en"}, index=list("xyz"))
+    given = {"piece_s": 15, "language": "lang", "store": store, "progress": False}
+    with Client(base_url=ears) as lab:
+        found = frame.speech.transcribe_long(lab, **given)
+        asked = Ears.asked
+
+    async def awaited():
+        async with AsyncClient(base_url=ears) as lab:
+            return await batch.atranscribe_long(frame, lab, **given)
+
+    assert asyncio.run(awaited()).equals(found)
+    assert Ears.asked == asked  # a recording is its sound, however it is given
+    parts = [found[found["row"] == label] for label in "xyz"]
+    assert asked == len(parts[0]) >= 3
+    for part in parts[1:]:
+        assert (
+            part[["start", "end", "piece"]].to_numpy().tolist()
+            == parts[0][["start", "end", "piece"]].to_numpy().tolist()
+        )
+    assert found["file"].str.startswith("sha256:").tolist() == [False] * asked + [True] * 2 * asked
+    assert (found["start"] * 1e6 == (found["start"] * 1e6).round()).mean() > 0.9
+    assert found["start"].tolist() == [round(at, 6) for at in found["start"]]
+
+
+def test_tables_of_any_kind(ears, store, tmp_path):
+    path = talk(tmp_path / "a.wav", 20)
+    frame = pd.DataFrame({"audio": [path], "language": ["en"]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    given = {"store": store, "progress": False}
+    with Client(base_url=ears) as lab:
+        found = batch.transcribe_long(frame, lab, **given)
+        tables = (tmp_path / "rows.csv", frame["audio"], [frame], frame.to_dict("records"), iter([frame]))
+        for table in tables:
+            assert batch.transcribe_long(table, lab, **given).equals(found), table
+        assert frame["audio"].speech.transcribe_long(lab, columns="result", **given).equals(found)
+        twice = pd.concat([frame, frame["language"]], axis=1)
+        with pytest.raises(InvalidRequestError, match="several columns named 'language'"):
+            batch.transcribe_long(twice, lab, **given)
+    assert Ears.asked == 1
+
+
+def test_a_reply_that_cannot_be_right_costs_its_row_alone(ears, store, tmp_path):
+    sounds = [AudioClip(np.full(RATE, level, np.float32), RATE) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": sounds})
+    Ears.backwards = {2, 4}
+    with Client(base_url=ears) as lab:
+        given = {"vad": "segments", "store": store, "progress": False, "concurrency": 1}
+        heard = batch.transcribe(frame, lab, **given)
+        with pytest.warns(
+            UserWarning, match=r"no segments of 1 rows: sha256:.* ends at 2 s, before its start"
+        ):
+            timed = batch.segments(heard, store)
+        assert timed["position"].tolist() == [0, 2]
+        assert list(timed.attrs[batch.FAULTS_ATTRIBUTE]) == [1]
+        done = batch.run(
+            batch.plan_transcription(frame, lab, vad="segments", store=store), lab, progress=False
+        )
+        with pytest.warns(UserWarning, match="no segments of 1 rows"):
+            (written,) = done.write_segments(tmp_path / "all.csv")
+        assert written.rows == 2
+        with pytest.warns(UserWarning, match="1 recording is not whole: .* cannot be right"):
+            long = batch.transcribe_long(frame.iloc[1:2], lab, store=store, progress=False)
+    assert len(long) == 0
+    assert list(long) == ["file", "start", "end", "text", "row", "piece"]
+
+
+KILLED = """
+import sys, pandas as pd
+from speechlab import batch
+from speechlab.client import Client
+with Client(base_url=sys.argv[1]) as lab:
+    table = pd.DataFrame({"audio": [sys.argv[2]]})
+    batch.transcribe_long(table, lab, piece_s=15, store=sys.argv[3], progress=False, concurrency=1)
+"""
+
+
+def test_killed_in_the_middle_it_goes_on_from_there(ears, tmp_path):
+    path, runs = talk(tmp_path / "a.wav", 300), str(tmp_path / "runs")
+    Ears.stuck_at = 12  # in the second handful of pieces
+    child = subprocess.Popen([sys.executable, "-c", KILLED, ears, path, runs], stderr=subprocess.PIPE)
+    assert Ears.stuck.wait(60)
+    child.kill()
+    child.communicate()
+    Ears.stuck_at = None
+    Ears.freed.set()
+    before = list(Ears.heard)
+    with Client(base_url=ears) as lab:
+        frame = pd.DataFrame({"audio": [path]})
+        found = batch.transcribe_long(frame, lab, piece_s=15, store=runs, progress=False)
+    again = Ears.heard[len(before) :]
+    assert len(before) == 12
+    assert set(before[:-1]).isdisjoint(again)  # the last one was under way
+    assert len(set(Ears.heard)) == len(found) == len(Ears.heard) - 1
+    assert found["piece"].tolist() == list(range(len(found)))
 
 
 CHILD = """
@@ -135,9 +228,9 @@ def test_three_hours_take_bounded_memory(ears, tmp_path):
     assert pieces >= 12
     assert all_pieces >= 36
     assert latest > 3 * 3600 - 302
-    # MB. Eight pieces are under way while the next eight are cut; as float32 the recording alone has 345.
-    assert after < 600, (before, after)
-    assert after - before < 200
+    # MB. Eight pieces are in memory; as float32 the recording alone has 345, and the libraries take 130.
+    assert after < 400, (before, after)
+    assert after - before < 120
 
 
 @pytest.mark.engines

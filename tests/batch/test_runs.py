@@ -95,14 +95,15 @@ def test_errors_can_be_raised_at_the_end(reverser, translator, store):
 
 def test_a_hopeless_run_stops_and_says_why(reverser, translator, store):
     translator.faults = {"number": 403}
-    with pytest.warns(UserWarning, match="20 of 20 calls failed, more than the 50%"):
+    with pytest.warns(UserWarning, match="20 of the last 20 calls failed, more than the 50%"):
         table = batch.translate(texts(200), reverser, **quiet(store, concurrency=1))
     counts = table["status"].value_counts()
-    assert counts["error"] == 20
-    assert counts["cancelled"] == 180
+    assert counts["error"] in (20, 21)  # the next call may have begun when the last one ended
+    assert counts["cancelled"] == 200 - counts["error"]
     assert "max_error_share" in table["error"].iloc[-1]
     run = batch.load(table, store)
-    assert (run.status, run.manifest["statuses"]) == ("stopped", {"error": 20, "cancelled": 180})
+    assert run.status == "stopped"
+    assert run.manifest["statuses"] == {"error": counts["error"], "cancelled": counts["cancelled"]}
     translator.faults = {}
     assert (batch.translate(texts(200), reverser, **quiet(store))["status"] == "ok").all()
 
@@ -140,9 +141,12 @@ def test_an_interrupt_keeps_everything(reverser, translator, store):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         batch.translate(texts(2000), reverser, **quiet(store))
     done = kept(store)
+    (name,) = batch.runs(store)["run"]
+    assert f"run {name} was interrupted: {done:,} of 2,000 calls had ended" in str(caught.value)
+    assert f"sl.batch.load({name!r}, store)" in str(caught.value)
     assert 0 < done < 2000
     run = batch.load(batch.runs(store)["run"].iloc[-1], store)
     assert run.status == "interrupted"
@@ -161,8 +165,9 @@ def test_a_cancelled_task_lets_go_of_its_store(translator, tmp_path):
             while sum(translator.calls.values()) < 30:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             work.cancel()
-            with pytest.raises(asyncio.CancelledError):
+            with pytest.raises(asyncio.CancelledError) as caught:
                 await work
+            assert "was interrupted: " in caught.value.__notes__[0]
 
     asyncio.run(begin_and_cancel())
     with Store(tmp_path / "s") as store:

@@ -151,11 +151,11 @@ def test_serve_keeps_a_given_key_to_itself(tmp_path):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("key", ["nocolon", "other:key", "sl:"])
+@pytest.mark.parametrize("key", ["nocolon", "other:short", "sl:"])
 def test_serve_refuses_keys_of_another_form(key):
     done = speechlab("serve", "--port", 0, "--api-key", key)
     assert done.returncode == 2
-    assert "an API key must be 'sl', a colon and" in done.stderr
+    assert "an API key must be a prefix of letters and digits such as 'sl', a colon and" in done.stderr
 
 
 def test_engines():

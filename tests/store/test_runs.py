@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
@@ -65,8 +66,32 @@ def test_a_store_of_before_there_were_runs_is_brought_up_to_date(tmp_path):
         store.put("k", operation="o", request={}, response={"kept": True})
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
         db.executescript(
-            "DROP TABLE run_parts; DROP TABLE runs; DELETE FROM migrations WHERE name LIKE '%runs'"
+            "DROP TABLE run_parts; DROP TABLE runs; DROP TABLE replies; DROP INDEX results_operation; "
+            "DELETE FROM migrations WHERE name NOT LIKE '%first tables'"
         )
     with Store(tmp_path) as store:
         assert store.runs() == []
         assert store.get("k").response == {"kept": True}
+
+
+def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path, monkeypatch):
+    with Store(tmp_path) as store:
+        for name, clock in (("z", 2e9), ("y", 1e9), ("x", 1.5e9)):
+            monkeypatch.setattr(time, "time", lambda clock=clock: clock)
+            store.save_run(RunRecord(name, "translate", "running", time.time()))
+            store.put(f"k{name}", operation="o", request={"of": name}, response={})
+        store.save_run(RunRecord("z", "translate", "finished", 2e9, 3e9))
+        assert [run.id for run in store.runs()] == ["z", "y", "x"]
+        assert [key for key, _ in store.newest("o", 3)] == ["kx", "ky", "kz"]
+        store.put("ky", operation="o", request={}, response={})
+        assert store.newest("o")[0][0] == "ky"
+
+
+def test_a_result_whose_file_was_cut_short_is_no_result(tmp_path):
+    with Store(tmp_path) as store:
+        kept = store.put("k", operation="o", request={}, response={}, files={"audio": (b"sound", ".flac")})
+        kept.files["audio"].write_bytes(b"")
+        assert store.get("k") is None
+        assert store.get_many(["k"]) == {}
+        store.put("k", operation="o", request={}, response={}, files={"audio": (b"sound", ".flac")})
+        assert store.get("k").files["audio"].read_bytes() == b"sound"

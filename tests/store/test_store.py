@@ -148,3 +148,44 @@ def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "store.sqlite").write_bytes(b"not a database, but long enough to look like something" * 50)
     with pytest.raises(StoreError, match="not a store"):
         Store(tmp_path)
+
+
+CLAIM = """
+import sys
+from speechlab.store import Store
+claims = Store(sys.argv[1]).claims()
+print([key for key in sys.argv[2:] if claims.take(key)], flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_claim_ends_with_its_process(tmp_path):
+    with Store(tmp_path) as store, Store(tmp_path) as same:
+        claims, others = store.claims(), same.claims()
+        assert claims.take("mine")
+        assert not others.take("mine")
+        assert others.take("other")
+        others.give_back(["other", "mine", "unknown"])
+        assert (claims.taken, others.taken) == ({"mine"}, set())
+        command = [sys.executable, "-c", CLAIM, tmp_path, "mine", "yours", "other"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "['yours', 'other']\n"
+        assert not claims.take("yours")
+        claims.give_back(["mine"])
+        assert claims.take("mine")
+        process.kill()
+        process.communicate()
+        assert claims.take("yours")
+        assert others.take("other")
+
+
+def test_a_child_of_a_fork_has_no_claims(tmp_path):
+    with Store(tmp_path) as store:
+        claims = store.claims()
+        assert claims.take("parent")
+        child = os.fork()
+        if not child:
+            again = store.claims()
+            os._exit(again.take("parent") + 2 * again.take("child"))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+        assert claims.take("child")

@@ -11,10 +11,11 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab.batch._accessor import SpeechAccessor
 from speechlab.batch._history.diff import diff
+from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
 from speechlab.batch._keeping import CHUNK_ROWS
-from speechlab.batch._long import PIECE_S, transcribe_long
+from speechlab.batch._long import PIECE_S, atranscribe_long, transcribe_long
 from speechlab.batch._operations import (
     aplan_synthesis,
     aplan_transcription,
@@ -33,17 +34,19 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
-from speechlab.batch._plan.parameters import Column
+from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import Plan
+from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Counts, Progress, Watcher
-from speechlab.batch._run.rules import Budget
 from speechlab.batch._table.assemble import assemble
-from speechlab.batch._table.timed import segments
+from speechlab.batch._table.failures import failures_told_elsewhere
+from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments
 
 __all__ = [
     "CHUNK_ROWS",
     "DEFAULT_CONCURRENCY",
+    "FAULTS_ATTRIBUTE",
     "PIECE_S",
     "STATUSES",
     "Budget",
@@ -55,6 +58,7 @@ __all__ = [
     "Run",
     "RunOptions",
     "SpeechAccessor",
+    "Value",
     "Verification",
     "Watcher",
     "aplan_synthesis",
@@ -64,8 +68,11 @@ __all__ = [
     "assemble",
     "asynthesize",
     "atranscribe",
+    "atranscribe_long",
     "atranslate",
     "diff",
+    "failures",
+    "failures_told_elsewhere",
     "load",
     "plan_synthesis",
     "plan_transcription",

@@ -1,4 +1,4 @@
-"""``DataFrame.speech``: the same batches, from the table's side."""
+"""``DataFrame.speech`` and ``Series.speech``: the same batches, from the table's side."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from speechlab.batch._arguments import (
     TranslationOptions,
     face_of,
 )
+from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import synthesize, transcribe, translate
 
 if TYPE_CHECKING:
     from speechlab.client import Client
 
 
+@pd.api.extensions.register_series_accessor("speech")
 @pd.api.extensions.register_dataframe_accessor("speech")
 class SpeechAccessor:
-    """Batches over a table; holds only the table, because pandas makes a new accessor at each access."""
+    """Batches over a table, or over a Series of texts or recordings, which is a table of one column.
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    It holds only the table, because pandas makes a new accessor at each access.
+    """
+
+    def __init__(self, frame: pd.DataFrame | pd.Series[Any]) -> None:
         self._frame = frame
 
     @face_of(synthesize)
@@ -34,6 +39,12 @@ class SpeechAccessor:
     def transcribe(self, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
         return transcribe(self._frame, lab, **options)
 
+    @face_of(transcribe_long)
+    def transcribe_long(
+        self, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
+    ) -> pd.DataFrame:
+        return transcribe_long(self._frame, lab, piece_s=piece_s, **options)
+
     @face_of(translate)
     def translate(self, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
         return translate(self._frame, lab, **options)
@@ -41,4 +52,5 @@ class SpeechAccessor:
     def show(self, **options: Any) -> Any:
         """Hear the table: ``speechlab.show`` of it, with the same options."""
         # By name: the widgets stand floors above this room, and load when a table is shown.
-        return import_module("speechlab.widgets").show(self._frame, **options)
+        frame = self._frame.to_frame() if isinstance(self._frame, pd.Series) else self._frame
+        return import_module("speechlab.widgets").show(frame, **options)

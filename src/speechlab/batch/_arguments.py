@@ -15,9 +15,9 @@ from speechlab.batch._plan.parameters import (
     TranslationParameters,
     types_of,
 )
+from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Watcher
-from speechlab.batch._run.rules import Budget
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ _OPTIONS = {
     "repeat": _Option(0, lambda value: is_whole_number(value) and value >= 0, "a whole number of at least 0"),
     "store": _Option(None, is_store, STORES_ALLOWED),
     "prefix": _Option("", lambda value: isinstance(value, str), "a string"),
+    "columns": _Option("all", lambda value: value in ("all", "result"), "'all' or 'result'"),
     "chunk_rows": _Option(CHUNK_ROWS, _is_count, "a whole number of at least 1"),
     "concurrency": _Option(DEFAULT_CONCURRENCY, _is_count, "a whole number of at least 1"),
     "progress": _Option(
@@ -70,6 +71,11 @@ _OPTIONS = {
         None,
         lambda value: value is None or (is_number(value) and value > 0),
         "a number of calls per second above 0, or None",
+    ),
+    "give_up_after_s": _Option(
+        None,
+        lambda value: value is None or (is_number(value) and value >= 0),
+        "a number of seconds of at least 0, or None",
     ),
 }
 """What is not None if it is not given, or is checked before anything is asked."""
@@ -99,16 +105,17 @@ class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
     """Arguments of :func:`speechlab.batch.translate`."""
 
 
-def explicit(options: type) -> Callable[[F], F]:
+def explicit(options: type, **other: object) -> Callable[[F], F]:
     """Show the keyword arguments behind a function's ``**options``: in ``help``, and to completion by tab.
 
     Args:
         options: The TypedDict that lists them.
+        **other: Defaults that differ from those of the other functions.
     """
     types, keyword = types_of(options), inspect.Parameter.KEYWORD_ONLY
     shown = [
         inspect.Parameter(name, keyword, default=default, annotation=_NEEDED.sub(r"\1", types[name]))
-        for name, default in _defaults(options).items()
+        for name, default in {**_defaults(options), **other}.items()
     ]
 
     def show(function: F) -> F:
@@ -130,7 +137,12 @@ def face_of(original: Callable[..., Any]) -> Callable[[F], F]:
 
 def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
     signature = inspect.signature(function)
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    given = {one.name for one in shown}
+    own = [
+        one
+        for one in signature.parameters.values()
+        if one.kind is not one.VAR_KEYWORD and one.name not in given
+    ]
     function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
     return function
 

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import wait
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab.batch._arguments import sort_options
 from speechlab.batch._history.run import Run
-from speechlab.batch._keeping import KeepingOptions, opened
+from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.options import RunOptions
-from speechlab.batch._run.pace import paced
-from speechlab.batch._run.progress import Display
-from speechlab.batch._run.window import lend_places
-from speechlab.batch._table.assemble import join_frames
+from speechlab.batch._run.progress import Display, reading
+from speechlab.batch._table.assemble import as_asked, join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
-from speechlab.client import AsyncClient, Client, begin, remember_service, replaying_from, with_listener
-from speechlab.errors import InvalidRequestError
+from speechlab.client import (
+    AsyncClient,
+    Client,
+    ask_service,
+    begin,
+    grouped,
+    remember_service,
+    replaying_from,
+)
+from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.rows import RowStep
     from speechlab.batch._plan.source import Table
+    from speechlab.batch._run.progress import Progress
     from speechlab.client import VoiceCatalogue
 
 P = ParamSpec("P")
@@ -85,11 +92,14 @@ class Blocking:
             execution.stop.set(reason, "interrupted")
             if wait([future], _END_S).done and interrupted:
                 future.result()  # what kept the run from ending well is told in place of the interrupt
+            with suppress(Exception):
+                display.close()
+            if interrupted:
+                error.args = (execution.interruption(),)
             raise
         finally:
             future.cancel()
-            with suppress(Exception):
-                display.close()
+        display.close()
 
 
 class Awaiting:
@@ -118,11 +128,19 @@ class Awaiting:
                 await asyncio.wait([task], timeout=_SHOW_S)
                 display.show()
             await task
+        except BaseException as error:
+            if isinstance(error, Exception):  # calls under way are paid for; one who cancels does not wait
+                execution.stop.set("showing progress failed", "interrupted")
+                await asyncio.wait([task], timeout=_END_S)
+            else:
+                error.add_note(execution.interruption())
+            with suppress(Exception):
+                display.close()
+            raise
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            with suppress(Exception):
-                display.close()
+        display.close()
 
 
 Waiting = Blocking | Awaiting
@@ -177,13 +195,14 @@ async def make_table(
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, RunOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
-    plan = await _plan(waiting, kind, table, parameters, keeping)
+    plan = await _plan(waiting, kind, table, parameters, keeping, options["progress"])
     execution = Execution(plan, options, keep=True)
     await waiting.perform(execution)
     execution.finish()
     joined = join_frames(execution.frames, kind, plan.prefix)
-    joined.attrs[RUN_ATTRIBUTE] = execution.record.id
-    return joined
+    if execution.recorded:
+        joined.attrs[RUN_ATTRIBUTE] = execution.record.id
+    return as_asked(joined, plan)
 
 
 async def _plan(
@@ -192,18 +211,24 @@ async def _plan(
     table: Table,
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
+    progress: Progress = True,
 ) -> Plan:
-    source = open_source(table)
+    source = open_source(table, kind.works_on)
+    if source.series and parameters[kind.works_on] == kind.works_on:
+        parameters = {**parameters, kind.works_on: source.columns[0]}
 
     async def ask(lab: AsyncClient) -> tuple[str, VoiceCatalogue | None]:
-        lab = replaying_from(lab, keeping["store"])
-        return await lab.identity(), await lab.voices() if kind.wants_voices else None
+        lab, store = replaying_from(lab, keeping["store"]), keeping["store"]
+        with opened(store) if is_there(store) else nullcontext() as known:
+            return await ask_service(lab, known, voices=kind.wants_voices)
 
     service, voices = await waiting.ask(ask)
 
     def compute() -> Plan:
         step = kind(parameters, source.columns, service=service, voices=voices)
-        return make_plan(source, step, keeping, service=service)
+        rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
+        with reading(progress, rows) as tell:
+            return make_plan(source, step, keeping, service=service, tell=tell)
 
     return await waiting.compute(compute)
 
@@ -212,16 +237,32 @@ async def _perform(execution: Execution, lab: AsyncClient) -> None:
     """Make the calls of an execution here, or by workers elsewhere."""
     options, step = execution.options, execution.plan.step
     with opened(execution.plan.store) as store:
-        await remember_service(lab, store)
+        if store.read_only and not execution.keep:
+            message = (
+                f"the store {store.path} can only be read, and a run is written down in its store; "
+                "sl.batch.assemble(plan) makes the table of what is there"
+            )
+            raise StoreError(message)
         lab = replaying_from(lab, store)
-        if options["executor"] is not None:
-            from speechlab.batch._run.dask import workers
+        executor, rate = options["executor"], options["rate"]
+        many = max(1, len(getattr(executor, "ncores", dict)()))
+        concurrency, patience_s = options["concurrency"] * many, options["give_up_after_s"]
+        lab, group = grouped(lab, concurrency=concurrency, rate=rate, give_up_after_s=patience_s)
+        execution.tally.paused = group.paused
 
-            async with workers(options["executor"], step, lab, options) as send:
-                await execution.run(store, send)
-            return
-        told = with_listener(lab, lend_places)
-        await execution.run(store, paced(lambda call: step.send(call, told), options["rate"]))
+        async def ready() -> None:
+            await remember_service(lab, store, execution.plan.service)
+
+        try:
+            if executor is not None:
+                from speechlab.batch._run.dask import workers
+
+                async with workers(executor, step, lab, options["concurrency"]) as send:
+                    await execution.run(store, send, ready, group)
+                return
+            await execution.run(store, lambda call: step.send(call, lab), ready, group)
+        finally:
+            group.end()
 
 
 def _display(execution: Execution) -> Display:

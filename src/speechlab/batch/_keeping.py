@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard
 
 from speechlab._arguments import refused
 from speechlab.errors import StoreError
@@ -27,6 +27,7 @@ class KeepingOptions(TypedDict, total=False):
 
     store: StoreLike
     prefix: str
+    columns: Literal["all", "result"]
     chunk_rows: int
 
 
@@ -51,6 +52,14 @@ def opened(store: StoreLike) -> Iterator[Store]:
             yield mine
 
 
+def is_there(store: StoreLike) -> bool:
+    """Return whether a store exists."""
+    if isinstance(store, Store):
+        return True
+    path = Store.default_path() if store is None else Path(store).expanduser()
+    return (path / STORE_FILE).is_file()
+
+
 @contextmanager
 def opened_if_there(store: StoreLike) -> Iterator[Store]:
     """Open a store that must exist; a folder whose name is wrong is neither made nor taken for an empty store.
@@ -58,7 +67,7 @@ def opened_if_there(store: StoreLike) -> Iterator[Store]:
     Raises:
         StoreError: There is none.
     """
-    if isinstance(store, (str, os.PathLike)) and not (Path(store) / STORE_FILE).is_file():
+    if isinstance(store, (str, os.PathLike)) and not is_there(store):
         raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
     with opened(store) as open_store:
         yield open_store

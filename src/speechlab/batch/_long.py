@@ -4,157 +4,226 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
-from speechlab._arguments import is_number, refused, require_columns
-from speechlab.audio import AudioClip
-from speechlab.batch._keeping import opened
-from speechlab.batch._operations import plan_transcription, run
+from speechlab._arguments import is_missing, is_number, no_column, refused
+from speechlab.audio import AudioClip, cut_at_silences
+from speechlab.batch._arguments import TranscriptionOptions, explicit, face_of
+from speechlab.batch._core import plan_table, run_awaiting, run_blocking, run_plan
+from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._plan.recordings import is_path
+from speechlab.batch._plan.source import open_source
+from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._run.options import RunOptions
-from speechlab.batch._table.timed import segments
-from speechlab.errors import AudioDecodeError, InvalidRequestError
+from speechlab.batch._table.failures import failures_told_elsewhere
+from speechlab.batch._table.storable import stand_in
+from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
+from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
-    from numpy.typing import NDArray
 
-    from speechlab.batch._arguments import TranscriptionOptions
-    from speechlab.client import Client
+    from speechlab.batch._core import Waiting
+    from speechlab.batch._history.run import Run
+    from speechlab.batch._plan.source import Table
+    from speechlab.client import AsyncClient, Client
+    from speechlab.store import Store
 
 PIECE_S = 300.0
 """Below what services take (10 MB of sound at 16 kHz; the embedded one takes 48), above the 30 seconds that
 recognisers look at; and a call that fails costs five minutes of sound, not hours."""
 _AT_ONCE = 8
-_WINDOW_S = 0.02
-_QUIET_WINDOWS = 15
+"""Pieces in memory: as many as are under way by default."""
+_SOUND = "_sound"
+_Faults = dict[int, list[str]]
 
 
-def transcribe_long(
-    frame: pd.DataFrame, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
+@dataclass
+class _Rows:
+    """The rows of the table as they are read: their labels, and by position what is wrong with them."""
+
+    labels: list[pd.Index[Any]] = field(default_factory=list)
+    faults: _Faults = field(default_factory=lambda: defaultdict(list))
+
+    def read(self, frames: Iterable[pd.DataFrame]) -> Iterator[tuple[int, dict[Any, Any]]]:
+        """Yield the position of each row and its cells."""
+        position = 0
+        for frame in frames:
+            if not frame.columns.is_unique:
+                twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
+                raise InvalidRequestError(
+                    f"the table has several columns named {', '.join(twice)}; rename them"
+                )
+            self.labels.append(frame.index)
+            columns = [(name, frame[name]) for name in frame]
+            for row in range(len(frame)):
+                yield position, {name: column.iloc[row] for name, column in columns}
+                position += 1
+
+
+@explicit(TranscriptionOptions, vad="segments")
+async def atranscribe_long(
+    frame: pd.DataFrame,
+    lab: AsyncClient,
+    *,
+    piece_s: float = PIECE_S,
+    **options: Unpack[TranscriptionOptions],
 ) -> pd.DataFrame:
     """Transcribe recordings of any length, with times.
 
     Each recording is cut where it is quietest, into pieces of at most ``piece_s`` seconds, which go through a batch:
-    the key of a piece is its sound, so that the same call again asks only for what is missing. Files are read piece
-    by piece, and a few pieces at a time are in memory.
+    the key of a piece is its sound, so that the same call again, after an interrupt too, asks only for what is
+    missing. Files are read block by block, and at most eight pieces are in memory.
 
     Args:
-        frame: One row for each recording: a table in memory.
+        frame: One row for each recording: a table of any kind that :func:`transcribe` takes.
         lab: The client.
         piece_s: The longest piece, in seconds, at least 1.
-        **options: Those of :func:`transcribe`, with ``vad="segments"``. The column of recordings holds paths of WAV,
-            FLAC, OGG or MP3 files; channels are mixed into one.
+        **options: Those of :func:`transcribe`, with ``vad="segments"``. The column of recordings holds paths, bytes
+            or clips. Channels are mixed into one, and rates above 16 kHz, which recognisers do not hear, become that.
 
     Returns:
-        One segment frame: ``file``, ``start`` and ``end`` in the recording's own time, ``text``, ``row`` (the label
-        of the recording's row) and ``piece`` (from 0 in each recording). A warning tells of pieces that failed.
+        One segment frame, of pandas: ``file`` (as :func:`segments` names it), ``start`` and ``end`` in the
+        recording's own time, to the microsecond, ``text``, ``row`` (the label of the recording's row) and ``piece``
+        (from 0 in each recording). A warning tells of recordings that cannot be read and of pieces that failed;
+        ``attrs["speechlab_faults"]`` has the reasons by the position of the row.
 
     Raises:
         InvalidRequestError: An argument is not allowed, or a column is missing.
-        AudioDecodeError: A recording cannot be read.
+        AudioDecodeError: A recording cannot be read, and ``on_error="raise"``.
+        ExceptionGroup: Pieces failed, and ``on_error="raise"``.
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    import pandas as pd
+    return _told(await run_awaiting(_transcribe, lab, frame, piece_s, options))
 
+
+@face_of(atranscribe_long)
+def transcribe_long(
+    frame: Table, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
+) -> pd.DataFrame:
+    return _told(run_blocking(_transcribe, lab, frame, piece_s, options))
+
+
+def _told(table: pd.DataFrame) -> pd.DataFrame:
+    if faults := table.attrs.get(FAULTS_ATTRIBUTE):
+        are = "1 recording is" if len(faults) == 1 else f"{len(faults)} recordings are"
+        message = (
+            f"{are} not whole: {listed(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons, "
+            "and the same call again asks for what is missing"
+        )
+        warnings.warn(message, stacklevel=3)
+    return table
+
+
+async def _transcribe(
+    waiting: Waiting, frame: Table, piece_s: float, options: TranscriptionOptions
+) -> pd.DataFrame:
     if not is_number(piece_s) or not 1 <= piece_s < float("inf"):
         raise refused("piece_s", piece_s, "a number of seconds, at least 1")
     given: dict[str, Any] = dict(options)
-    column = str(given.pop("audio", "audio"))
-    require_columns(frame, column)
-    if not len(frame):
-        return segment_frame([])
+    source = open_source(frame, "audio")
+    column = given.pop("audio", source.columns[0] if source.series else "audio")
+    if source.columns and column not in source.columns:
+        raise InvalidRequestError(no_column(source.columns, column), parameter=str(column))
     if given.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
     how = {name: given.pop(name) for name in RunOptions.__annotations__ if name in given}
-    prefix = given.setdefault("prefix", "piece_")
+    given.setdefault("prefix", "piece_")
+    rows = _Rows()
+    strict = how.get("on_error") == "raise"
+    chunk_rows = given.pop("chunk_rows", CHUNK_ROWS)
+    pieces = _pieces(source.pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict)
+    tables = await waiting.compute(lambda: _begun(pieces))
+    if tables is None:
+        return _joined([], rows)
     with opened(given.get("store")) as store:
-        given["store"] = store
-        plan = plan_transcription(_pieces(frame, column, float(piece_s)), lab, audio="_sound", **given)
-        done = run(plan, lab, **how)
-        tables, failed = [], []
-        for part in done.parts():
-            table = segments(part, store, prefix=prefix, audio="_sound")
-            of = part.iloc[table["position"]]
-            begin = of["_start_s"].to_numpy()
-            table["file"], table["row"] = of["_file"].to_numpy(), frame.index[of["_row"]].to_numpy()
-            table["start"], table["end"] = table["start"] + begin, table["end"] + begin
-            table["piece"] = of["_piece"].to_numpy()
-            tables.append(table.drop(columns=["position", "segment"]))
-            bad = part[~part[f"{prefix}status"].isin(["ok", "cached"])]
-            failed += [f"{row['_file']} at {row['_start_s']:.0f} s" for row in bad.to_dict("records")]
-    if failed:
-        some = ", ".join(failed[:3])
-        message = f"{len(failed)} pieces have no transcript: {some}; the same again asks for them"
-        warnings.warn(message, stacklevel=2)
-    return segment_frame(pd.concat(tables, ignore_index=True) if tables else [])
+        given |= {"store": store, "audio": _SOUND, "columns": "all"}
+        plan = await plan_table(waiting, TranscriptionStep, tables, given)
+        with failures_told_elsewhere():  # of the pieces; the warning about recordings has their reasons
+            done = await run_plan(waiting, plan, how)
+
+        def join() -> pd.DataFrame:
+            return _joined(_timed(done, store, given["prefix"], rows.faults), rows)
+
+        return await waiting.compute(join)
 
 
-def _pieces(frame: pd.DataFrame, column: str, piece_s: float) -> Iterator[pd.DataFrame]:
-    """Tables of a few pieces each."""
+def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:
+    """The same pieces, of which the first is cut; None if there is none."""
+    first = next(pieces, None)
+    return None if first is None else chain([first], pieces)
+
+
+def _pieces(
+    frames: Iterator[pd.DataFrame], column: Any, piece_s: float, rows: _Rows, *, strict: bool
+) -> Iterator[pd.DataFrame]:
+    """Tables of a few pieces each; what cannot be read is a fault of its row."""
     import pandas as pd
 
-    waiting: list[dict[str, Any]] = []
-    others = frame.drop(columns=column)
-    for row, cell in enumerate(frame[column]):
-        if not is_path(cell):
-            message = (
-                f"column {column!r} holds {cell!r:.40} in row {row}; long recordings are files, named by path"
-            )
-            raise InvalidRequestError(message, parameter=column)
-        file, own = os.fspath(cell), {str(name): others[name].iloc[row] for name in others}
-        for number, (start, sound) in enumerate(cut(file, piece_s)):
-            facts = {"_file": file, "_row": row, "_piece": number, "_start_s": start, "_sound": sound}
-            waiting.append({**own, **facts})
-            if len(waiting) == _AT_ONCE:
-                yield pd.DataFrame(waiting)
-                waiting = []
+    waiting: list[dict[Any, Any]] = []
+    for row, own in rows.read(frames):
+        cell, number = own.pop(column), -1
+        own |= {"_file": stand_in(cell) or "", "_row": row}
+        try:
+            for number, piece in enumerate(cut_at_silences(_recording(cell, column), piece_s)):
+                waiting.append({**own, "_piece": number, "_start_s": piece.start_s, _SOUND: piece.flac})
+                if len(waiting) == _AT_ONCE:
+                    yield pd.DataFrame(waiting)
+                    waiting = []
+            if number < 0:
+                raise AudioDecodeError(f"{own['_file']} holds no sound")
+        except (AudioError, InvalidRequestError) as error:
+            if strict:
+                raise
+            rows.faults[row].append(str(error))
     if waiting:
         yield pd.DataFrame(waiting)
 
 
-def cut(file: str, piece_s: float) -> Iterator[tuple[float, bytes]]:
-    """Cut a recording where it is quietest; what is in memory is one piece.
-
-    Yields:
-        Where each piece begins, in seconds, and its sound as FLAC.
-
-    Raises:
-        AudioDecodeError: The file cannot be read.
-    """
-    import soundfile
-
-    try:
-        with soundfile.SoundFile(file) as source:
-            rate, start = source.samplerate, 0
-            kept = np.zeros(0, dtype=np.float32)
-            while True:
-                more = source.read(int(piece_s * rate) - len(kept), dtype="float32", always_2d=True)
-                kept = np.concatenate([kept, more.mean(axis=1, dtype=np.float32)])
-                whole = len(kept) < int(piece_s * rate) or source.tell() >= source.frames
-                end = len(kept) if whole else quietest(kept, rate)
-                if end:
-                    yield start / rate, AudioClip(kept[:end], rate).encode("flac")
-                if whole:
-                    return
-                kept, start = kept[end:], start + end
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise AudioDecodeError(f"{file} cannot be read: {error}") from error
+def _recording(cell: object, column: object) -> AudioClip | bytes | str | os.PathLike[str]:
+    if isinstance(cell, AudioClip | bytes) or (is_path(cell) and os.fspath(cell).strip()):
+        return cell
+    kind = "nothing" if is_missing(cell) or cell == "" else f"{cell!r:.40} ({type(cell).__name__})"
+    message = f"column {column!r} holds {kind} in this row, and must hold a path, bytes or an AudioClip"
+    raise InvalidRequestError(message, parameter=str(column))
 
 
-def quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """Return where to cut: the middle of the quietest 0.3 seconds in the last third."""
-    width = max(1, int(_WINDOW_S * rate))
-    first = len(samples) * 2 // 3
-    windows = (len(samples) - first) // width
-    if windows < _QUIET_WINDOWS:
-        return len(samples)
-    block = samples[first : first + windows * width].reshape(windows, width)
-    power = np.convolve(np.square(block).mean(axis=1), np.ones(_QUIET_WINDOWS), "valid")
-    return first + (int(power.argmin()) + _QUIET_WINDOWS // 2) * width
+def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:
+    """The segments of a run's pieces, in the time of the recordings."""
+    for part in run.parts():
+        table, wrong = timed_pieces(part, store, prefix=prefix, audio=_SOUND)
+        of = part.iloc[table["position"]]
+        for name in ("start", "end"):
+            table[name] = (table[name] + of["_start_s"].to_numpy()).round(6)
+        for name in ("file", "row", "piece"):
+            table[name] = of[f"_{name}"].to_numpy()
+        yield table[["file", "start", "end", "text", "row", "piece"]]
+        for position, piece in enumerate(part.to_dict("records")):
+            reason = wrong.get(position, "").partition(": ")[2]
+            if piece[f"{prefix}status"] not in ("ok", "cached"):
+                reason = str(piece[f"{prefix}error"])
+            if reason:
+                where = f"{piece['_file']} at {piece['_start_s']:.0f} s"
+                faults[int(piece["_row"])].append(f"{where}: {reason}")
+
+
+def _joined(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
+    import pandas as pd
+
+    kinds = {"row": "int64", "piece": "int64"}
+    empty = segment_frame([]).assign(row=0, piece=0).astype(kinds)
+    found = [table for table in tables if len(table)]
+    result = segment_frame(pd.concat(found, ignore_index=True) if found else empty)
+    if rows.labels:
+        labels = rows.labels[0].append(rows.labels[1:])
+        result["row"] = labels.take(result["row"].to_numpy(dtype="int64"))
+    if rows.faults:
+        result.attrs[FAULTS_ATTRIBUTE] = {row: "; ".join(rows.faults[row]) for row in sorted(rows.faults)}
+    return result

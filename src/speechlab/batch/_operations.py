@@ -15,7 +15,7 @@ from speechlab.batch._arguments import (
     face_of,
 )
 from speechlab.batch._core import make_table, plan_table, run_awaiting, run_blocking, run_plan
-from speechlab.batch._plan.rows import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
 
 if TYPE_CHECKING:
@@ -79,12 +79,14 @@ async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> R
             calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
         on_error: ``"raise"`` raises what failed, after the end, as an ExceptionGroup; ``"row"`` does not.
         retry_failed: False leaves out what failed in an earlier run; such rows are ``skipped``.
-        max_error_share: Stop when a larger share (0 to 1) of at least 20 calls has failed, errors of rows left
-            out; None never stops.
+        max_error_share: Stop when a larger share (0 to 1) of the last 100 calls has failed (of at least 20), errors
+            of rows left out; None never stops.
         budget: The maximum that may be spent; None for no limit.
         executor: A ``dask.distributed.Client`` whose workers make the calls, each of them up to ``concurrency`` at
             once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
-        rate: Maximum of calls begun per second.
+        rate: Maximum of attempts begun per second.
+        give_up_after_s: Seconds without a success after which the service is given up and the run stops; None is an
+            hour where it asks to wait, and a minute where it is not there.
         **options: These arguments, by name.
 
     Returns:
@@ -113,8 +115,9 @@ async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[Synthesi
     Which arguments are columns, and which are the same for all rows: see :class:`Column`.
 
     Args:
-        frame: The table: a DataFrame, an Arrow table, an iterable of DataFrames, or the path of a Parquet, CSV or
-            JSON Lines file.
+        frame: The table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, the path of a
+            Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files, or an iterable of DataFrames or
+            dicts.
         lab: The client.
         text: Column of the texts.
         voice: The voice, by id or by a name that is unambiguous in the catalogue; or the column that holds it.
@@ -124,11 +127,14 @@ async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[Synthesi
         repeat: Number of a deliberate repetition: another number, another reading.
         store: Where results are kept and looked up; None for the user's own store.
         prefix: Goes before the names of the new columns.
+        columns: ``"all"``, or ``"result"`` for the results without the bookkeeping (``processing_s`` to ``key``
+            below). The run in the store has both. Bookkeeping that an earlier step left in the table is replaced.
         chunk_rows: Rows of a file or iterable that are worked on at once.
         **options: These arguments, and those of :func:`run`, by name.
 
     Returns:
-        The input's columns, index and order, and: ``audio`` (path of the file), ``duration_s``, ``sample_rate`` (Hz),
+        The input's columns, index and order, as a table of polars if it was one, and: ``audio`` (path of the file),
+        ``duration_s``, ``sample_rate`` (Hz),
         ``processing_s`` (the service's own time, where it tells), ``status`` (ok, cached, error, skipped or
         cancelled), ``error_type``, ``error``, ``http_status``, ``attempts``, ``latency_s``, ``first_byte_s``,
         ``usage_characters``, ``usage_audio_s`` and ``usage_tokens`` (what this run spent on the row: nothing where
@@ -177,6 +183,7 @@ async def atranscribe(
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
+        columns: As for :func:`synthesize`.
         chunk_rows: As for :func:`synthesize`.
         **options: These arguments, and those of :func:`run`, by name.
 
@@ -215,6 +222,7 @@ async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[Translati
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
+        columns: As for :func:`synthesize`.
         chunk_rows: As for :func:`synthesize`.
         **options: These arguments, and those of :func:`run`, by name.
 

@@ -1,7 +1,8 @@
-"""The outcome of a call, and what it cost."""
+"""The outcome of a call, and what it cost; and whom a warning about it concerns."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,3 +52,11 @@ class Outcome:
             error_type=attempt.error_type,
             http_status=attempt.http_status,
         )
+
+
+def calls_from_outside() -> int:
+    """Return the ``stacklevel`` of a warning that concerns the line that called speechlab."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings do; inspect.stack reads files
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "speechlab":
+        level, frame = level + 1, frame.f_back
+    return level

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.store._blobs import Blob, BlobFolder
+from speechlab.store._claims import Claims
 from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
 from speechlab.store._store import STORE_FILE, Attempt, Store, Stored
 
@@ -18,6 +19,7 @@ __all__ = [
     "Attempt",
     "Blob",
     "BlobFolder",
+    "Claims",
     "RunPart",
     "RunRecord",
     "Store",

@@ -38,6 +38,11 @@ class BlobFolder:
         """Return where the file with this content is, or would be."""
         return self.root / sha256[:2] / f"{sha256}{suffix}"
 
+    def find(self, path: str) -> Path:
+        """Return where a file of this folder is now, by a path from before the folder was moved."""
+        name = path.replace("\\", "/").rpartition("/")[2]
+        return self.root / name[:2] / name
+
     def add(self, data: bytes, suffix: str = "") -> Blob:
         """Keep some bytes; the same bytes are kept once.
 
@@ -45,16 +50,23 @@ class BlobFolder:
             StoreError: The file cannot be written, for example because the disk is full.
         """
         blob = Blob(hashlib.sha256(data).hexdigest(), suffix, len(data))
+        if self.has(blob):
+            return blob
         target = self.path(blob.sha256, suffix)
         try:
-            if target.exists() and target.stat().st_size == len(data):
-                return blob
             target.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(target) as draft:
                 draft.write_bytes(data)
         except OSError as error:
             raise store_error(error, target) from error
         return blob
+
+    def has(self, blob: Blob) -> bool:
+        """Return whether a file is there in its full length; a machine that lost its power may leave an empty one."""
+        try:
+            return self.path(blob.sha256, blob.suffix).stat().st_size == blob.size
+        except OSError:
+            return False
 
     def verify(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file is there and still holds what its name says."""

@@ -44,7 +44,7 @@ class ReplyTable:
         return facts
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
-        """Return keys and parameters of the results of an operation, the newest first.
+        """Return keys and parameters of the results of an operation, the one written last first.
 
         Args:
             operation: What was asked for.
@@ -52,7 +52,7 @@ class ReplyTable:
         """
         with self._translated():
             rows = self._db.execute(
-                "SELECT key, request FROM results WHERE operation = ? ORDER BY created DESC, rowid DESC LIMIT ?",
+                "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?",
                 (operation, limit),
             ).fetchall()
         return [(key, orjson.loads(request)) for key, request in rows]

@@ -33,11 +33,11 @@ class RunRecord:
     """The record of a run.
 
     Attributes:
-        id: Its name; newer ones sort after older ones.
+        id: Its name.
         operation: What was asked for.
         status: ``"running"``, also after a crash, or how it ended.
         started: Unix time in seconds.
-        ended: Unix time in seconds, or None.
+        ended: ``started`` and how long it took, in seconds, or None.
         manifest: Versions, parameters, counts and digests; never a credential.
         parts: Pieces of the table, in order.
     """
@@ -110,9 +110,9 @@ class RunTable:
         return self._record(found)
 
     def runs(self) -> list[RunRecord]:
-        """Return all runs, oldest first."""
+        """Return all runs in the order in which they began, whatever the clock said."""
         with self._translated():
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY started, id").fetchall()  # noqa: S608
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608
         return [self._record(row) for row in found]
 
     def part_path(self, part: RunPart) -> Path:

@@ -81,14 +81,28 @@ def _replies(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX results_operation ON results(operation, created)")
 
 
+def _order(db: sqlite3.Connection) -> None:
+    # the order of writing is that of row ids, which no clock changes
+    db.execute("DROP INDEX results_operation")
+    db.execute("CREATE INDEX results_operation ON results(operation)")
+
+
 Migration = Callable[[sqlite3.Connection], None]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("2026-11 first tables", _first_tables),
     ("2026-11 runs", _runs),
     ("2026-11 replies", _replies),
+    ("2026-11 order", _order),
 )
 """Migrations by name, oldest first. A released one is never edited; a change is a new one."""
+
+
+def is_current(db: sqlite3.Connection) -> bool:
+    """Return whether a database has the newest schema, without writing to it."""
+    found = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()[0]
+    done = {name for (name,) in db.execute("SELECT name FROM migrations")} if found else set()
+    return done >= {name for name, _ in MIGRATIONS}
 
 
 def migrate(db: sqlite3.Connection) -> None:

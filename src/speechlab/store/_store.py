@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 from platformdirs import user_data_path
 
-from speechlab._sqlite import open_database, transaction
+from speechlab._sqlite import can_be_written, in_memory, open_database, open_to_read, transaction
 from speechlab.errors import StoreError
-from speechlab.store._blobs import BlobFolder, store_error
+from speechlab.store._blobs import Blob, BlobFolder, store_error
+from speechlab.store._claims import Claims
 from speechlab.store._replies import ReplyTable
 from speechlab.store._runs import RunTable
-from speechlab.store._schema import migrate
+from speechlab.store._schema import is_current, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from speechlab.store._blobs import Blob
 
 STORE_FILE = "store.sqlite"
 """The file that makes a folder a store."""
@@ -84,7 +83,13 @@ class Store(RunTable, ReplyTable):
     so that a killed process leaves all that it had finished.
 
     Args:
-        path: The folder; made if it does not exist.
+        path: The folder; made if it does not exist. One that cannot be written, on read-only media or of somebody
+            else, can be read.
+
+    Attributes:
+        path: The folder.
+        blobs: Its files.
+        read_only: Whether it can only be read.
 
     Raises:
         StoreError: The folder cannot be written, or holds something that is not a store.
@@ -95,12 +100,17 @@ class Store(RunTable, ReplyTable):
         self.blobs = BlobFolder(self.path / "blobs")
         self._lock = threading.RLock()
         self._depth = 0
+        file = self.path / STORE_FILE
+        self.read_only = file.exists() and not can_be_written(file)
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds what people said
         except OSError as error:
             raise store_error(error, self.path) from error
         with self._translated():
-            self._db = open_database(self.path / STORE_FILE, busy_s=_BUSY_S)
+            if self.read_only:
+                self._db = _open_to_read(file)
+                return
+            self._db = open_database(file, busy_s=_BUSY_S)
             self._db.execute("PRAGMA foreign_keys=ON")
             migrate(self._db)
 
@@ -134,20 +144,14 @@ class Store(RunTable, ReplyTable):
             (count,) = self._db.execute("SELECT count(*) FROM results").fetchone()
         return int(count)
 
-    def get(self, key: str) -> Stored | None:
-        """Return a result with all of its files, or None (also when a file has gone missing)."""
+    def __contains__(self, key: str) -> bool:
+        """Return whether there is a result; whether its files are there as well, :meth:`get` tells."""
         with self._translated():
-            row = self._db.execute(
-                "SELECT operation, request, response, created FROM results WHERE key = ?", (key,)
-            ).fetchone()
-            if row is None:
-                return None
-            kept = self._db.execute("SELECT role, sha256, suffix FROM blobs WHERE key = ?", (key,)).fetchall()
-        files = {role: self.blobs.path(sha256, suffix) for role, sha256, suffix in kept}
-        if not all(path.exists() for path in files.values()):
-            return None
-        operation, request, response, created = row
-        return Stored(key, operation, orjson.loads(request), orjson.loads(response), files, created)
+            return self._db.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone() is not None
+
+    def get(self, key: str) -> Stored | None:
+        """Return a result with all of its files, or None (also when a file is missing or was cut short)."""
+        return self.get_many([key]).get(key)
 
     def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
         """Return those results of many that are there, with all of their files."""
@@ -160,17 +164,17 @@ class Store(RunTable, ReplyTable):
                     some,
                 ).fetchall()
                 kept = self._db.execute(
-                    f"SELECT key, role, sha256, suffix FROM blobs WHERE key IN ({marks})",  # noqa: S608
+                    f"SELECT key, role, sha256, suffix, size FROM blobs WHERE key IN ({marks})",  # noqa: S608
                     some,
                 ).fetchall()
-            files: dict[str, dict[str, Path]] = {}
-            for key, role, sha256, suffix in kept:
-                files.setdefault(key, {})[role] = self.blobs.path(sha256, suffix)
+            blobs: dict[str, dict[str, Blob]] = {}
+            for key, role, *about in kept:
+                blobs.setdefault(key, {})[role] = Blob(*about)
             for key, operation, request, response, created in rows:
-                own = files.get(key, {})
-                if all(path.exists() for path in own.values()):
+                own = blobs.get(key, {})
+                if all(map(self.blobs.has, own.values())):
                     asked, answered = orjson.loads(request), orjson.loads(response)
-                    found[key] = Stored(key, operation, asked, answered, own, created)
+                    found[key] = Stored(key, operation, asked, answered, self._paths(own), created)
         return found
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
@@ -223,8 +227,7 @@ class Store(RunTable, ReplyTable):
             )
             if attempt is not None:
                 self._insert(attempt)
-        paths = {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in kept.items()}
-        return Stored(key, operation, dict(request), dict(response), paths, created)
+        return Stored(key, operation, dict(request), dict(response), self._paths(kept), created)
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record an attempt that gave no result.
@@ -244,6 +247,9 @@ class Store(RunTable, ReplyTable):
             ).fetchall()
         return [Attempt(*row) for row in rows]
 
+    def _paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
+        return {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
+
     def _insert(self, attempt: Attempt) -> None:
         self._db.execute(
             "INSERT INTO attempts (key, started, latency_s, status, http_status, error_type, error) "
@@ -258,6 +264,13 @@ class Store(RunTable, ReplyTable):
                 attempt.error,
             ),
         )
+
+    def claims(self) -> Claims:
+        """Return an empty set of claims: keys whose results are being asked for, so that nobody else asks.
+
+        Claims end with their process.
+        """
+        return Claims(self.path / "claims")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -288,6 +301,16 @@ class Store(RunTable, ReplyTable):
                 raise _database_error(error, self.path) from error
 
 
+def _open_to_read(file: Path) -> sqlite3.Connection:
+    db = open_to_read(file)
+    if not is_current(db):  # of an earlier version: brought up to date in memory
+        with closing(db) as earlier:
+            db = in_memory(earlier)
+        migrate(db)
+    db.execute("PRAGMA query_only=ON")
+    return db
+
+
 def _slices(keys: list[str]) -> Iterable[list[str]]:
     return (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE))
 
@@ -299,6 +322,10 @@ def _text(value: Mapping[str, Any]) -> str:
 def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
     if "full" in str(error):
         return StoreError(f"no space left for the store {path}; free some; what is stored stays valid")
+    if "readonly" in str(error):
+        return StoreError(
+            f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"
+        )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
         return StoreError(f"{path / STORE_FILE} is not a store; name another folder")
     return StoreError(f"the store {path} cannot be used: {error}")

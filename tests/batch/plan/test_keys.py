@@ -31,7 +31,6 @@ SAME = [
     ("transcribe", {"vad": 0}),
     ("transcribe", {"language": "en-US"}),
     ("transcribe", {"language": "language"}),
-    ("transcribe", {"min_silence_gap": 300}),
     ("transcribe", {"temperature": 0.0, "top_p": 0.85, "hotwords": []}),
     ("translate", {"keywords": [], "context": None, "model": None}),
 ]

@@ -45,14 +45,15 @@ def test_tables_come_from_everywhere(kind, reverser, store, tmp_path):
 def test_a_table_that_is_none(reverser, store, tmp_path):
     (tmp_path / "rows.txt").write_text("text\n")
     (tmp_path / "bad.parquet").write_bytes(b"no such thing")
+    (tmp_path / "folder").mkdir()
     for source, words in (
         (tmp_path / "gone.csv", "does not exist"),
-        (tmp_path, "ends in 'nothing'"),
-        (tmp_path / "rows.txt", "ends in '.txt'; give a DataFrame"),
+        (tmp_path / "folder", "is a folder without Parquet files"),
+        (tmp_path / "rows.txt", r"ends in '\.txt'; give a path that ends in \.parquet"),
         (tmp_path / "bad.parquet", "cannot be read as a table"),
         (7, "the table is a int"),
         ({"text": ["a"]}, "the table is a dict"),
-        ([{"text": "a"}], "gives a dict; it must give DataFrames"),
+        ([["a"]], "gives a list; it must give DataFrames or dicts"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
             batch.translate(source, reverser, **quiet(store))

@@ -1,96 +1,211 @@
-"""Two processes make the calls, one of them is killed in the middle, and nothing that had come is asked again."""
+"""The workers of a cluster make the attempts: they are killed, and nothing that had come is asked again."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
+import random
+import re
+import subprocess
+import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.errors import InvalidRequestError
+from speechlab.client import Client
+from speechlab.errors import AuthenticationError, InvalidRequestError
 from speechlab.store import Store
+from support.batches import quiet, texts
 from support.stores import kept
+from support.translator import Translator, Wire, in_the_way
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EN_JA = {"source_lang": "en", "target_lang": "ja", "progress": False}
 LIMIT = 40
+KILLS = 20
+
+
+class Cluster:
+    """A scheduler, and workers as ``dask worker`` starts them, each of which another one may replace."""
+
+    def __init__(self, scheduler, client, workers):
+        self.scheduler, self.client = scheduler, client
+        self.processes = [self._start() for _ in range(workers)]
+
+    def _start(self):
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.scheduler_address]
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        return subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self, number):
+        """Kill a worker; another one takes its place."""
+        self.processes[number].kill()
+        self.processes[number].wait()
+        self.processes[number] = self._start()
+
+    def full(self):
+        """Whether all workers are there."""
+        there = self.client.scheduler_info(n_workers=-1)["workers"]
+        return len(self.client.run(os.getpid, workers=list(there), on_error="ignore")) >= len(self.processes)
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def started(workers):
+    from distributed import Client as Executor
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=None) as made,
+        Executor(made) as client,
+    ):
+        cluster = Cluster(made, client, workers)
+        try:
+            client.wait_for_workers(workers, timeout=60)
+            yield cluster
+        finally:
+            cluster.end()
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
-        Client(made) as client,
-    ):
-        yield client
+    with started(2) as made:
+        yield made
 
 
 def test_an_executor_that_is_none(reverser, store):
     with pytest.raises(InvalidRequestError, match=r"give a dask\.distributed\.Client"):
-        batch.translate(pd.DataFrame({"text": ["a"]}), reverser, store=store, executor="cluster", **EN_JA)
+        batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor="cluster"))
 
 
-@pytest.mark.slow
-def test_a_worker_is_killed_in_the_middle(cluster, reverser, translator, store):
+class SlowUntilOthersCame(Translator):
+    """Answers a tenth of the texts only when all others have been answered."""
+
+    def __init__(self, others):
+        super().__init__()
+        self.left = others
+        self.came = asyncio.Event()
+
+    async def answer(self, head, body):
+        slow = re.search(rb"text number \d*3\r", body)
+        if slow:
+            await self.came.wait()
+        reply = await super().answer(head, body)
+        self.left -= head.startswith(b"POST") and not slow
+        if not self.left:
+            self.came.set()
+        return reply
+
+
+def test_slow_calls_hold_up_no_others(cluster, store):
+    service = SlowUntilOthersCame(108)
+    with Wire(service.answer) as wire, Client(f"http://127.0.0.1:{wire.port}", timeout=60) as lab:
+        table = batch.translate(texts(120), lab, **quiet(store, executor=cluster.client, concurrency=8))
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    assert table["attempts"].tolist() == [1] * 120
+
+
+def test_what_fails_is_repeated_and_counted_here(cluster, translator, store):
+    with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url) as lab:
+        table = batch.translate(texts(120), lab, **quiet(store, executor=cluster.client, concurrency=8))
+    assert counts[429] > 20
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    assert table["attempts"].sum() == 120 + counts[429] + counts[500] + counts["dropped"]
+    assert set(translator.calls.values()) == {1}
+
+
+def test_a_key_that_is_refused_stops_the_run(cluster, translator, reverser, store):
+    translator.faults = {"number 7$": 401}
+    with pytest.raises(AuthenticationError):
+        batch.translate(texts(400), reverser, **quiet(store, executor=cluster.client, concurrency=4))
+    assert sum(translator.calls.values()) < 400
+    # those under way are paid for, and kept
+    assert kept(store) == sum(translator.calls.values()) - 1
+
+
+def test_a_cluster_without_the_library_says_so(translator, reverser, store):
+    def lose_it():
+        import sys
+
+        sys.modules["speechlab.batch._run.dask"] = None
+
+    with started(1) as poor:
+        poor.client.run(lose_it)
+        table = batch.translate(texts(30), reverser, **quiet(store, executor=poor.client))
+    assert "no worker of the cluster can make calls" in table["error"][0]
+    assert "ModuleNotFoundError" in table["error"][0]
+    assert not translator.calls
+
+
+def test_a_worker_that_is_killed_in_the_middle(cluster, reverser, translator, store):
     translator.delay_s = 0.05
-    frame = pd.DataFrame({"text": [f"text number {n}" for n in range(160)]})
-    victim = cluster.run(os.getpid)
-    pid = next(iter(victim.values()))
     had_come = set()
 
     def kill():
         while kept(store) < 40:
             time.sleep(0.01)
         had_come.update(request["text"] for _, request in store.newest("translate", 1_000))
-        os.kill(pid, signal.SIGKILL)
+        cluster.kill(0)
 
-    threading.Thread(target=kill, daemon=True).start()
-    table = batch.translate(frame, reverser, store=store, executor=cluster, concurrency=8, **EN_JA)
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    table = batch.translate(texts(160), reverser, **quiet(store, executor=cluster.client, concurrency=8))
+    killer.join(60)
     assert 40 <= len(had_come) < 160
     assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
-    assert table["translation"].tolist() == [text[::-1] for text in frame["text"]]
+    assert table["translation"].tolist() == [text[::-1] for text in table["text"]]
     # only what the lost worker had under way, or had not yet handed over, was asked twice
     assert not had_come & {text for text, times in translator.calls.items() if times > 1}
-    assert max(translator.calls.values()) <= 2
+    assert sum(translator.calls.values()) - 160 <= 8
     before = sum(translator.calls.values())
-    again = batch.translate(frame, reverser, store=store, executor=cluster, **EN_JA)
+    again = batch.translate(texts(160), reverser, **quiet(store, executor=cluster.client))
     assert (again["status"] == "cached").all()
     assert sum(translator.calls.values()) == before
 
 
 def test_the_rate_is_one_for_all_workers(cluster, reverser, translator, tmp_path):
-    frame = pd.DataFrame({"text": [f"paced {n}" for n in range(60)]})
     with Store(tmp_path / "s") as store:
-        table = batch.translate(frame, reverser, store=store, executor=cluster, rate=LIMIT, **EN_JA)
+        options = quiet(store, executor=cluster.client, rate=LIMIT)
+        table = batch.translate(texts(60), reverser, **options)
     assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
     began = sorted(translator.began)
-    # the pace sets when calls may begin; a loaded machine can only be later
+    # the rate says when calls may begin; a loaded machine can only be later
     assert began[-1] - began[0] >= 0.8 * 59 / LIMIT
 
 
 @pytest.mark.slow
-def test_the_worker_that_keeps_the_pace_is_killed(cluster, reverser, translator, store):
-    translator.delay_s = 0.02
-    frame = pd.DataFrame({"text": [f"paced and killed {n}" for n in range(120)]})
-    first = next(iter(cluster.scheduler_info(n_workers=-1)["workers"]))
-    pid = cluster.run(os.getpid, workers=[first])[first]
+def test_twenty_workers_are_killed(translator, store):
+    translator.delay_s = 0.1
+    chance, killed = random.Random(20261122), []
+    with started(3) as cluster, Client(translator.base_url) as lab:
 
-    def kill():
-        while kept(store) < 30:
-            time.sleep(0.01)
-        os.kill(pid, signal.SIGKILL)
+        def kill():
+            while len(killed) < KILLS:
+                time.sleep(chance.uniform(0.1, 0.4))
+                number = chance.randrange(3)
+                if cluster.full():
+                    killed.append(kept(store))
+                    cluster.kill(number)
 
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    table = batch.translate(frame, reverser, store=store, executor=cluster, rate=100, concurrency=8, **EN_JA)
-    killer.join(60)
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        tables = []
+        while len(killed) < KILLS:
+            options = quiet(store, executor=cluster.client, concurrency=8)
+            tables.append(batch.translate(texts(200, 200 * len(tables)), lab, **options))
+        killer.join(60)
+    table = pd.concat(tables)
     assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
-    assert max(translator.calls.values()) <= 2
+    assert table["translation"].tolist() == [text[::-1] for text in table["text"]]
+    assert len(set(killed)) > KILLS // 2, "most kills came while nothing was going on"
+    # what was asked twice was under way when a worker was killed
+    assert sum(translator.calls.values()) - len(table) <= KILLS * 8

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 
 import pandas as pd
 import pytest
 
 from speechlab import batch
 from speechlab.batch import Counts, Outcome
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview
 from support.batches import EN_JA, quiet, texts
 from support.stores import kept
+from support.translator import Translator, Wire, reply
 
 
 class Notes:
@@ -108,18 +112,25 @@ batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2
 """
 
 
-def test_the_bar_is_for_terminals(translator, tmp_path):
+READING = """
+import pandas as pd, sys
+from speechlab import batch
+from speechlab.client import Client
+frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
+batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
+"""
+
+
+def on_a_terminal(*command, columns=120):
+    """What a program writes that believes in a terminal."""
     import fcntl
     import pty
     import struct
     import termios
 
-    command = [sys.executable, "-c", BAR, translator.base_url]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    plain = subprocess.Popen([*command, str(tmp_path / "a")], **pipes)
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
-    process = subprocess.Popen([*command, str(tmp_path / "b")], stdout=slave, stderr=slave)
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(command, stdout=slave, stderr=slave)
     os.close(slave)
     shown = b""
     try:
@@ -128,13 +139,106 @@ def test_the_bar_is_for_terminals(translator, tmp_path):
     except OSError:  # the other end is closed
         pass
     os.close(master)
-    assert process.wait(150) == 0
+    assert process.wait(150) == 0, shown
+    return shown
+
+
+def test_the_bar_is_for_terminals(translator, tmp_path):
+    command = [sys.executable, "-c", BAR, translator.base_url]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    plain = subprocess.Popen([*command, str(tmp_path / "a")], **pipes)
+    shown = on_a_terminal(*command, str(tmp_path / "b"))
     assert b"translate: 100%" in shown
     assert b"errors=0" in shown
     assert b"tokens=" in shown, shown
     assert b"call/s" in shown
     assert plain.communicate(timeout=150)[0] == b""
     assert plain.returncode == 0
+
+
+class Quota(Translator):
+    """A translator that takes 25 of the 40 calls, and the others after a wait that is a pause."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken, self.until = 0, None
+
+    async def answer(self, head, body):
+        if head.startswith(b"POST"):
+            self.taken += 1
+            if self.taken > 25:
+                self.until = self.until or time.monotonic() + 5.5
+                if (left := self.until - time.monotonic()) > 0:
+                    no = {"code": 1, "name": "Quota", "message": "25 calls"}
+                    return reply(429, no, f"Retry-After: {left:.2f}")
+        return await super().answer(head, body)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_bar_says_what_a_run_waits_for(tmp_path, columns):
+    with Wire(Quota().answer) as wire:
+        there = f"http://127.0.0.1:{wire.port}"
+        shown = on_a_terminal(sys.executable, "-c", BAR, there, str(tmp_path / "a"), columns=columns)
+    lines = re.split(r"[\r\n]+", shown.decode())
+    assert max(map(len, lines)) <= columns
+    waiting = [line for line in lines if "waiting" in line]
+    end = "" if columns == 80 else r", errors=0, .*\]"
+    whole = re.compile(
+        rf"translate: +\d+%\|.{{5,}}\| \d+/40.*, waiting for the service's quota(, \d s)?{end}"
+    )
+    assert waiting
+    assert all(whole.fullmatch(line) for line in waiting), waiting
+    assert any(", 1 s" in line for line in waiting)
+    assert any("40/40" in line and "waiting" not in line for line in lines)
+
+
+@pytest.mark.slow
+def test_the_preview_says_what_a_run_waits_for(store):
+    preview, said = BatchPreview(), []
+    preview.observe(lambda change: said.append(change["new"]), "summary")
+    with Wire(Quota().answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+        batch.translate(texts(40), lab, store=store, progress=preview, **EN_JA)
+    waiting = [line for line in said if "waiting" in line]
+    assert waiting
+    for line in waiting:
+        assert re.fullmatch(
+            r"\d+ of 40 calls · 0 errors · 0 cached · waiting for the service's quota(, \d s)?", line
+        )
+    assert said[-1].startswith("40 of 40 calls · 0 errors · 0 cached · ")
+    assert "waiting" not in said[-1]
+
+
+def test_a_long_wait_is_told_in_minutes(tmp_path):
+    busy = reply(429, {"code": 1, "name": "Quota", "message": "none left"}, "Retry-After: 1800")
+
+    class Busy(Translator):
+        async def answer(self, head, body):
+            return busy if head.startswith(b"POST") else await super().answer(head, body)
+
+    class Impatient(Notes):
+        def update(self, outcomes, counts):
+            super().update(outcomes, counts)
+            if counts.waiting:
+                raise RuntimeError(counts.waiting)
+
+    words = r"waiting for the service's quota, (30 min \d|29 min 5\d) s"
+    with (
+        Wire(Busy().answer) as wire,
+        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        pytest.raises(RuntimeError, match=words),
+    ):
+        batch.translate(texts(4), lab, store=tmp_path, progress=Impatient(), **EN_JA)
+
+
+@pytest.mark.slow
+def test_a_bar_shows_how_far_recordings_are_read(translator, tmp_path):
+    (tmp_path / "long.wav").write_bytes(bytes(20_000_000))
+    shown = on_a_terminal(
+        *(sys.executable, "-c", READING, translator.base_url, str(tmp_path / "s"), str(tmp_path / "long.wav"))
+    )
+    assert b"read recordings:" in shown
+    assert b"/150" in shown
 
 
 def test_progress_that_fails_stops_the_run(reverser, translator, store):

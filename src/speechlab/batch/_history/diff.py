@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab.batch._history.run import load
 from speechlab.batch._plan.columns import make_column
-from speechlab.batch._plan.rows import STEPS
+from speechlab.batch._plan.steps import STEPS
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:

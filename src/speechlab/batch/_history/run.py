@@ -5,28 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import orjson
 
-from speechlab._files import whole_file
+from speechlab._arguments import refused
+from speechlab._files import user_path, whole_file
 from speechlab.batch._history.verify import Verification, verify
-from speechlab.batch._keeping import opened, opened_if_there
-from speechlab.batch._plan.columns import make_column
-from speechlab.batch._plan.rows import STEPS
-from speechlab.batch._table.assemble import join_frames
-from speechlab.batch._table.export import common_schema, fitted
-from speechlab.batch._table.record import RUN_ATTRIBUTE
-from speechlab.batch._table.timed import write_segments
+from speechlab.batch._keeping import is_there, opened, opened_if_there
+from speechlab.batch._plan.columns import label, make_column
+from speechlab.batch._plan.files import table_format
+from speechlab.batch._plan.steps import STEPS
+from speechlab.batch._table.assemble import join_frames, without_bookkeeping
+from speechlab.batch._table.export import write_table
+from speechlab.batch._table.record import RUN_ATTRIBUTE, read_table
+from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.store import PART_SUFFIX, STORE_FILE
+from speechlab.store import PART_SUFFIX
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     import pandas as pd
-    import pyarrow as pa
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
@@ -81,9 +82,13 @@ class Run:
         Raises:
             StoreError: A piece is missing or damaged.
         """
+        step, prefix = STEPS[self.record.operation], self.manifest.get("prefix", "")
         with opened(self.store) as store:
             for part in self.record.parts:
-                yield _read(store.part_path(part))
+                frame = _read(store.part_path(part))
+                for name in (prefix + column for column in step.files):
+                    frame[label(name, frame.columns)] = _here(frame[name], store)
+                yield frame
 
     def table(self) -> pd.DataFrame:
         """Return the whole table.
@@ -103,33 +108,42 @@ class Run:
         table.attrs[RUN_ATTRIBUTE] = self.id
         return table
 
-    def export(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table to a Parquet file, piece by piece; it needs no more memory than one piece.
+    def export(self, path: str | os.PathLike[str], *, columns: Literal["all", "result"] = "all") -> Path:
+        """Write the table to a file, piece by piece; it needs no more memory than one piece.
 
-        The manifest goes into the file's metadata, as ``speechlab_run``.
+        What Parquet cannot hold is written in another form: unusual categories as their texts, a recording as
+        ``sha256:…``, other objects as their text. The manifest goes into a Parquet file's metadata, as
+        ``speechlab_run``.
+
+        Args:
+            path: The file; its ending tells the format: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl``; all but the
+                first may be packed: ``.csv.gz``.
+            columns: ``"all"``, or ``"result"`` to leave out the bookkeeping.
 
         Raises:
-            InvalidRequestError: The path does not end in .parquet.
+            InvalidRequestError: The path has another ending, or ``columns`` is not allowed.
             StoreError: There is no table, or it cannot be written.
         """
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        target = Path(path)
-        if target.suffix.lower() != ".parquet":
-            raise InvalidRequestError(f"{target} must end in .parquet", parameter="path")
+        if columns not in ("all", "result"):
+            raise refused("columns", columns, "'all' or 'result'")
+        target = user_path(path)
+        format_ = table_format(target, "path")
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
+        parts = self.parts if columns == "all" else self._results
         try:
-            schema = common_schema(self._schemas())
-            schema = schema.with_metadata({**(schema.metadata or {}), RUN_ATTRIBUTE.encode(): about})
-            with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-                for frame in self.parts():
-                    writer.write_table(fitted(pa.Table.from_pandas(frame), schema))
+            with whole_file(target) as draft:
+                write_table(parts, draft, format_, {RUN_ATTRIBUTE.encode(): about})
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target
+
+    def _results(self) -> Iterator[pd.DataFrame]:
+        prefix = self.manifest.get("prefix", "")
+        return (without_bookkeeping(part, prefix) for part in self.parts())
 
     def write_segments(
         self,
@@ -139,7 +153,7 @@ class Run:
         """Write the timed pieces of transcripts, as :func:`segments` gives them, piece by piece.
 
         Formats of one recording need ``{file}`` in the path, which stands for the recording's name without folder
-        and ending: ``"subtitles/{file}.srt"``.
+        and ending: ``"subtitles/{file}.srt"``. A warning names rows whose reply has times that cannot be right.
 
         Args:
             path: The file; its ending tells the format, see ``speechlab.segments.formats``.
@@ -164,17 +178,11 @@ class Run:
                 self.store,
                 path,
                 prefix=self.manifest.get("prefix", ""),
-                audio=columns["audio"],
+                audio=as_label(columns["audio"]),
                 format=format,
             )
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}") from error
-
-    def _schemas(self) -> Iterator[pa.Schema]:
-        import pyarrow as pa
-
-        for frame in self.parts():
-            yield pa.Schema.from_pandas(frame)
 
     def verify(self) -> Verification:
         """Check that the table, and each result and audio file in it, still has the digest that was recorded."""
@@ -200,8 +208,8 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
     """
     if isinstance(run, Run):
         return run
-    if store is None and isinstance(run, (str, Path)) and (Path(run) / STORE_FILE).is_file():
-        return _latest(Path(run))
+    if store is None and isinstance(run, (str, Path)) and is_there(run):
+        return _latest(user_path(run))
     if not isinstance(run, str):
         name = getattr(run, "attrs", {}).get(RUN_ATTRIBUTE)
         if not isinstance(name, str):
@@ -244,7 +252,8 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     for record in records:
         counts = record.manifest.get("statuses", {})
         began = datetime.fromtimestamp(record.started, UTC)
-        seconds = record.ended - record.started if record.ended else float("nan")
+        known = record.ended is not None and record.ended >= record.started  # a clock may have been set back
+        seconds = (record.ended or 0.0) - record.started if known else float("nan")
         figures = [counts.get(name, 0) for name in ("ok", "cached", "error")]
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")
@@ -263,11 +272,15 @@ def _kept(store: StoreLike, opened_store: Store) -> StoreLike:
     return store if store is opened_store else opened_store.path
 
 
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
+def _here(paths: pd.Series[Any], store: Store) -> pd.Series[Any]:
+    """The paths of files in a store, which may have been moved since they were written down."""
+    found = [str(store.blobs.find(path)) if isinstance(path, str) else None for path in paths]
+    return make_column(found, "string", paths.index)
 
+
+def _read(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path)
+        return read_table(path)
     except (OSError, ValueError) as error:
         message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
         raise StoreError(message) from error

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import orjson
-
-from speechlab.batch._plan.rows import STEPS
+from speechlab.batch._plan.steps import STEPS
+from speechlab.batch._table.digest import ResultDigest, row_text
+from speechlab.batch._table.record import read_table
 from speechlab.store import PART_SUFFIX
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from speechlab.store import RunRecord, Store, Stored
 
 
@@ -39,16 +36,16 @@ class Verification:
 
 def verify(run: RunRecord, store: Store) -> Verification:
     """Compare the record of a run with what its store holds now."""
-    evidence_of = STEPS[run.operation].evidence
+    step = STEPS[run.operation]
     problems: list[str] = []
-    digest = hashlib.sha256()
+    digests = ResultDigest(step), ResultDigest(step, earlier=True)
     results = 0
     column = run.manifest.get("prefix", "")
     for part in run.parts:
         if not store.blobs.verify(part.sha256, PART_SUFFIX):
             problems.append(f"the piece {part.sha256[:12]} of the table is missing or was changed")
             continue
-        frame = _table(store.part_path(part))
+        frame = read_table(store.part_path(part))
         keys = [key if isinstance(key, str) else None for key in frame[column + "key"].tolist()]
         found = store.get_many([key for key in keys if key is not None])
         statuses, errors = frame[column + "status"].tolist(), frame[column + "error"].tolist()
@@ -57,9 +54,10 @@ def verify(run: RunRecord, store: Store) -> Verification:
             if status in {"ok", "cached"}:
                 results += 1
                 problems += _problems(key, stored, store)
-            evidence = None if stored is None else evidence_of(stored)
-            digest.update(orjson.dumps([key if key is not None else f"error: {error}", evidence]))
-    if not problems and run.ended and digest.hexdigest() != run.manifest.get("output_sha256"):
+            for digest in digests:
+                digest.add(row_text(key, error), stored, new=status == "ok")
+    written = run.manifest.get("output_sha256")
+    if not problems and run.ended and written not in {digest.hexdigest() for digest in digests}:
         problems.append(
             "the results are not those that the run wrote down; a later run replaced some of them"
         )
@@ -70,15 +68,9 @@ def verify(run: RunRecord, store: Store) -> Verification:
 
 def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:
     if stored is None:
-        return [f"the result {str(key)[:12]} or its sound is missing"]
+        return [f"the result {str(key)[:12]} or its sound is missing or was cut short"]
     return [
         f"the file {path.name[:12]} is not what its name says"
         for path in stored.files.values()
         if not store.blobs.verify(path.stem, path.suffix)
     ]
-
-
-def _table(path: Path) -> Any:
-    import pandas as pd
-
-    return pd.read_parquet(path)

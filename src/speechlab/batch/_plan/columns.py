@@ -16,6 +16,7 @@ STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 stopped."""
 
 BOOKKEEPING = {
+    "processing_s": "float64",
     "status": "status",
     "error_type": "category",
     "error": "string",
@@ -28,12 +29,30 @@ BOOKKEEPING = {
     "usage_tokens": "Int64",
     "key": "string",
 }
-"""Columns that every operation adds, and their types."""
+"""Columns that every operation adds besides its results, and their types."""
 
 
 def result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:
     """Return all columns that an operation adds, and their types."""
     return {**step.columns, **BOOKKEEPING}
+
+
+def label(name: str, columns: pd.Index[Any]) -> Any:
+    """Return the label of a new column: its name, followed by nothing where labels have several parts."""
+    return name if columns.nlevels == 1 else (name, *("",) * (columns.nlevels - 1))
+
+
+def earlier_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
+    """Return the bookkeeping columns that an earlier step has left in a table: all of them, or else none."""
+    names = [prefix + name for name in BOOKKEEPING]
+    return names if all(name in columns for name in names) else []
+
+
+def taken_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
+    """Return the columns of the input whose names the bookkeeping takes, and that are no bookkeeping themselves."""
+    if earlier_columns(columns, prefix):
+        return []
+    return [prefix + name for name in BOOKKEEPING if prefix + name in columns]
 
 
 def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 from speechlab._arguments import is_missing, no_column, plain_number
+from speechlab.batch._plan.mistyped import ask_if_mistyped
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
@@ -38,56 +39,68 @@ class Column:
     2. or else a column, if the table has one of that name;
     3. or else a value, the same for all rows: a voice, a model, a context.
 
-    ``Column("ja")`` is a column in each case. What is no string is the same for all rows. An empty cell leaves the
-    parameter out for that row; where it is needed, the row is an error.
+    ``Column("ja")`` is a column in each case, and ``Value("ja")`` a value. A value that may be a mistyped column is
+    refused, if a column has a name like it, or else told in a warning. What is no string is the same for all rows. An
+    empty cell leaves the parameter out for that row; where it is needed, the row is an error.
 
     Attributes:
-        name: Of the column.
+        name: Of the column: a text, or a number or tuple in a table whose columns are named so.
     """
 
-    name: str
+    name: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Marks a parameter as the same for all rows, where a column may have been meant; see :class:`Column`.
+
+    Attributes:
+        value: For all rows.
+    """
+
+    value: Any
 
 
 class SynthesisParameters(TypedDict, total=False):
     """What to speak, and how."""
 
-    text: str
-    voice: str | Voice | Column
-    format: str | Column
-    sample_rate: int | str | Column | None
-    temperature: float | str | Column | None
+    text: Any
+    voice: str | Voice | Column | Value
+    format: str | Column | Value
+    sample_rate: int | str | Column | Value | None
+    temperature: float | str | Column | Value | None
     repeat: int
 
 
 class TranscriptionParameters(TypedDict, total=False):
     """What to transcribe, and how."""
 
-    audio: str
-    language: str | Column | None
-    hotwords: Sequence[str] | str | Column | None
-    vad: str | int | Column
-    min_silence_gap: int | str | Column | None
-    segment_padding: int | str | Column | None
-    initial_segment_padding_ms: int | str | Column | None
-    speech_pad_ms: int | str | Column | None
-    min_segment_duration: float | str | Column | None
-    temperature: float | str | Column | None
-    top_p: float | str | Column | None
-    frequency_penalty: float | str | Column | None
-    repetition_penalty: float | str | Column | None
-    session_id: str | Column | None
+    audio: Any
+    language: str | Column | Value | None
+    hotwords: Sequence[str] | str | Column | Value | None
+    vad: str | int | Column | Value
+    min_silence_gap: int | str | Column | Value | None
+    segment_padding: int | str | Column | Value | None
+    initial_segment_padding_ms: int | str | Column | Value | None
+    speech_pad_ms: int | str | Column | Value | None
+    min_segment_duration: float | str | Column | Value | None
+    temperature: float | str | Column | Value | None
+    top_p: float | str | Column | Value | None
+    frequency_penalty: float | str | Column | Value | None
+    repetition_penalty: float | str | Column | Value | None
+    session_id: str | Column | Value | None
     repeat: int
 
 
 class TranslationParameters(TypedDict, total=False):
     """What to translate, and how."""
 
-    text: str
-    source_lang: Required[str | Column]
-    target_lang: Required[str | Column]
-    keywords: Sequence[str] | str | Column
-    context: str | Column | None
-    model: str | Column | None
+    text: Any
+    source_lang: Required[str | Column | Value]
+    target_lang: Required[str | Column | Value]
+    keywords: Sequence[str] | str | Column | Value
+    context: str | Column | Value | None
+    model: str | Column | Value | None
     repeat: int
 
 
@@ -101,7 +114,7 @@ class Parameters:
     """
 
     same: Mapping[str, Any]
-    columns: Mapping[str, str]
+    columns: Mapping[str, Any]
 
     def of(self, row: Row) -> dict[str, Any]:
         """Return the parameters of a row that are not None.
@@ -128,11 +141,13 @@ def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters
         have: Names of the table's columns.
 
     Raises:
-        InvalidRequestError: There is no such column, or a string can be neither.
+        InvalidRequestError: There is no such column, or a string can be neither, or may be either.
     """
     same, columns = {}, {}
     for name, value in given.items():
-        if isinstance(value, Column) or (
+        if isinstance(value, Value):
+            same[name] = _listed(name, plain_number(value.value))
+        elif isinstance(value, Column) or (
             isinstance(value, str) and value in have and not _knows(name, value)
         ):
             columns[name] = _present(value.name if isinstance(value, Column) else value, have)
@@ -143,16 +158,15 @@ def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters
             )
             raise InvalidRequestError(message, parameter=name)
         else:
+            if isinstance(value, str) and not _knows(name, value):
+                ask_if_mistyped(name, value, have)
             same[name] = _listed(name, plain_number(value))
     return Parameters(same, columns)
 
 
-def _present(name: object, have: Sequence[Any]) -> str:
-    if not isinstance(name, str):
-        message = f"a column's name is {name!r}; it must be a string"
-        raise InvalidRequestError(message, parameter="column")
+def _present(name: Any, have: Sequence[Any]) -> Any:
     if name not in have:
-        raise InvalidRequestError(no_column(have, name), parameter=name)
+        raise InvalidRequestError(no_column(have, name), parameter=str(name)[:60])
     return name
 
 

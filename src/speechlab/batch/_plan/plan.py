@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import no_column
 from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
-from speechlab.batch._plan.columns import result_columns
+from speechlab.batch._plan.columns import taken_columns
+from speechlab.batch._plan.prices import check_prices, estimated
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
+    from speechlab.batch._plan.prices import Prices
     from speechlab.batch._plan.rows import PlannedCall, RowStep
     from speechlab.batch._plan.source import TableSource
     from speechlab.store import Stored
@@ -43,7 +45,7 @@ class Chunk:
         """The calls to make."""
         return [call for key, call in self.calls.items() if key not in self.found]
 
-    def summary(self) -> dict[str, float]:
+    def summary(self, prices: Prices | None = None) -> dict[str, float]:
         """Count what running it will take; see :meth:`Plan.summary`."""
         pending = self.pending
         invalid = sum(isinstance(row, SpeechLabError) for row in self.rows)
@@ -55,6 +57,7 @@ class Chunk:
             "duplicates": len(self.rows) - invalid - len(self.calls),
             "characters": sum(call.characters for call in pending),
             "audio_s": round(sum(call.audio_s for call in pending), 3),
+            **({} if prices is None else {"cost": sum(estimated(call).cost(prices) for call in pending)}),
         }
 
 
@@ -67,6 +70,7 @@ class Plan:
         source: The table.
         store: Where results are kept and looked up.
         prefix: What goes before the names of the new columns.
+        columns: Which columns the table gets: ``"all"``, or ``"result"`` for those of the results alone.
         service: Identity of the service, never a credential.
         chunk_rows: Rows of a file or stream that are in memory at once.
     """
@@ -75,6 +79,7 @@ class Plan:
     source: TableSource
     store: StoreLike
     prefix: str = ""
+    columns: str = "all"
     service: str = ""
     chunk_rows: int = CHUNK_ROWS
     _whole: list[Chunk] = field(default_factory=list, repr=False)
@@ -85,22 +90,28 @@ class Plan:
             yield from self._whole
             return
         for frame in self.source.pieces(self.chunk_rows, self.step.texts):
-            check_columns(frame, self.step, self.prefix)
+            check_columns(frame, self)
             yield make_chunk(frame, self.step, store)
 
-    def summary(self) -> dict[str, float]:
+    def summary(self, prices: Prices | None = None) -> dict[str, float]:
         """Count what running the plan will take.
 
         A file is read once for this. Calls that are the same in distant parts of a file count twice here, and
         are made once.
 
+        Args:
+            prices: The price of one of each amount, as in a :class:`Budget`, to know the ``cost`` too. For each
+                character, speech is taken to last 0.15 seconds, and a translation to take 2 tokens.
+
         Returns:
-            ``rows``, ``invalid`` rows, ``calls`` to make, ``cached`` results, ``duplicates`` among the rows, and
-            ``characters`` and ``audio_s`` (seconds of recordings) to send.
+            ``rows``, ``invalid`` rows, ``calls`` to make, ``cached`` results, ``duplicates`` among the rows,
+            ``characters`` and ``audio_s`` (seconds of recordings) to send, and with prices ``cost``.
 
         Raises:
-            InvalidRequestError: The table comes from an iterator, which can be read only once.
+            InvalidRequestError: The table comes from an iterator, which can be read only once, or a price is none.
         """
+        if prices is not None:
+            check_prices(prices)
         if not self.source.again:
             message = (
                 "an iterator can be read only once; run the plan, or give a file or a list of DataFrames"
@@ -109,7 +120,7 @@ class Plan:
         totals: dict[str, float] = {}
         with opened(self.store) as store:
             for chunk in self.chunks(store):
-                for name, count in chunk.summary().items():
+                for name, count in chunk.summary(prices).items():
                     totals[name] = totals.get(name, 0) + count
         return totals
 
@@ -153,44 +164,68 @@ def check_plan(plan: object) -> Plan:
     raise InvalidRequestError(message, parameter="plan")
 
 
-def make_plan(source: TableSource, step: RowStep, keeping: KeepingOptions, *, service: str) -> Plan:
+def make_plan(
+    source: TableSource,
+    step: RowStep,
+    keeping: KeepingOptions,
+    *,
+    service: str,
+    tell: Callable[[], object] = lambda: None,
+) -> Plan:
     """Plan the calls for a table; one in memory is planned now, others while they are read.
+
+    Args:
+        source: The table.
+        step: The operation with its parameters.
+        keeping: Where results go, and how the table is read.
+        service: Identity of the service.
+        tell: Called for each row that is planned now.
 
     Raises:
         InvalidRequestError: The table lacks a column. A bad row is no reason to raise; it becomes an error row.
     """
     store = keeping["store"]
     kept = store if isinstance(store, Store) or store is None else os.fspath(store)
-    plan = Plan(step, source, kept, keeping["prefix"], service, keeping["chunk_rows"])
+    plan = Plan(step, source, kept, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
     if source.whole is not None:
-        check_columns(source.whole, step, keeping["prefix"])
+        check_columns(source.whole, plan)
         with opened(store) as open_store:
-            plan._whole.append(make_chunk(source.whole, step, open_store))  # noqa: SLF001 - its only maker
+            plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - its only maker
     return plan
 
 
-def check_columns(frame: pd.DataFrame, step: RowStep, prefix: str) -> None:
+def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     """Refuse a table that lacks columns, or has some that would be overwritten.
 
     Raises:
         InvalidRequestError: Which.
     """
+    step, prefix = plan.step, plan.prefix
     missing = [name for name in step.needs if name not in frame.columns]
     if missing:
-        raise InvalidRequestError(no_column(frame.columns, *missing), parameter=missing[0])
+        raise InvalidRequestError(no_column(frame.columns, *missing), parameter=str(missing[0])[:60])
     if not frame.columns.is_unique:
         twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
         raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")
-    taken = [prefix + name for name in result_columns(step) if prefix + name in frame.columns]
-    if taken:
+    for name in step.needs:
+        if frame[name].ndim > 1:  # a part of the labels of several columns
+            parts = ", ".join(repr(one) for one in frame.columns.tolist() if one[0] == name)
+            message = f"{name!r} is a part of the names of several columns; give the whole of one: {parts}"
+            raise InvalidRequestError(message, parameter=str(name)[:60])
+    taken = [prefix + name for name in step.columns if prefix + name in frame.columns]
+    booked = taken_columns(frame.columns, prefix) if plan.columns == "all" else []
+    if taken or booked:
+        less = "" if taken else ", leave them out with columns='result'"
         message = (
-            f"the table already has the column {', '.join(map(repr, taken))}; give the new columns a prefix, "
-            "for example prefix='asr_', or drop the old ones"
+            f"the table already has the column {', '.join(map(repr, taken + booked))}; give the new columns a "
+            f"prefix, for example prefix='asr_'{less}, or drop the old ones"
         )
         raise InvalidRequestError(message, parameter="prefix")
 
 
-def make_chunk(frame: pd.DataFrame, step: RowStep, store: Store) -> Chunk:
+def make_chunk(
+    frame: pd.DataFrame, step: RowStep, store: Store, tell: Callable[[], object] = lambda: None
+) -> Chunk:
     """Plan the calls for some rows, and look up which results the store has."""
     calls: dict[str, PlannedCall] = {}
     rows: list[str | SpeechLabError] = []
@@ -202,6 +237,7 @@ def make_chunk(frame: pd.DataFrame, step: RowStep, store: Store) -> Chunk:
         else:
             calls.setdefault(call.key, call)
             rows.append(call.key)
+        tell()
     return Chunk(frame, calls, rows, store.get_many(calls))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from io import BytesIO
-from pathlib import Path
 from typing import TypeGuard
 
 from speechlab._arguments import is_missing
+from speechlab._files import user_path
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
@@ -34,7 +34,7 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
             "bytes or an AudioClip"
         )
         raise InvalidRequestError(message, parameter=column)
-    path = Path(source)
+    path = user_path(source)
     try:
         return path.read_bytes()
     except FileNotFoundError:

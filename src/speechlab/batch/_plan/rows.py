@@ -1,28 +1,20 @@
-"""The steps of batches: operations asked of each row, with the columns that they read and add."""
+"""Rows of a table as calls: a step reads the parameters of each, and gives the call with its key."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from speechlab._arguments import no_column, refused
+from speechlab._arguments import refused
 from speechlab.batch._plan.parameters import (
     Column,
-    SynthesisParameters,
-    TranscriptionParameters,
-    TranslationParameters,
     read_parameters,
-    text_cell,
     types_of,
 )
-from speechlab.batch._plan.recordings import is_path, recording_of, seconds_of
-from speechlab.client import Synthesize, Transcribe, Translate
-from speechlab.contract import AudioFormat, VadMode, Voice, request_key
-from speechlab.errors import AudioDecodeError, InvalidRequestError
+from speechlab.contract import Voice, request_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,17 +23,12 @@ if TYPE_CHECKING:
     from speechlab.client import (
         AsyncClient,
         Operation,
-        SpeechClip,
         Timing,
-        Transcript,
-        Translation,
         VoiceCatalogue,
     )
     from speechlab.contract import OperationName
     from speechlab.store import Stored
 
-_FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
-_ANY_VOICE = "00000000-0000-0000-0000-000000000000"
 _MAX_OPTIONS = 1_000
 """Combinations of options that are remembered."""
 _NUMBER = re.compile(r"\b(int|float)\b")
@@ -108,6 +95,7 @@ class RowStep(ABC):
         wants_voices: Whether it has to know the service's catalogue.
         columns: Result columns and their types.
         content: Those of them that are the result, and not how it came about.
+        files: Those of them that are paths of files in the store.
         needs: Columns of the input.
         texts: Those of them whose cells are texts, also where a file does not say so.
         settings: The parameters, for the manifest.
@@ -122,6 +110,7 @@ class RowStep(ABC):
     wants_voices: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, str]]
     content: ClassVar[tuple[str, ...]]
+    files: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -225,178 +214,16 @@ class RowStep(ABC):
             if value is not None
         }
         columns = {self.works_on: self._column, **self._parameters.columns}
+        for name, at in columns.items():
+            if isinstance(at, str):  # half a surrogate pair has no place in JSON
+                columns[name] = at.encode("utf-8", "replace").decode()
         return {**same, "repeat": self._repeat, "columns": columns}
 
 
-class SynthesisStep(RowStep):
-    """Texts to audio."""
-
-    operation = "synthesize"
-    parameters = SynthesisParameters
-    works_on = "text"
-    wants_voices = True
-    columns: ClassVar[Mapping[str, str]] = {
-        "audio": "string",
-        "duration_s": "float64",
-        "sample_rate": "Int64",
-        "processing_s": "float64",
-    }
-    content = ("audio", "duration_s", "sample_rate")
-
-    def _check(self, same: dict[str, Any]) -> None:
-        if "voice" in same:
-            self._find(same.pop("voice"), for_all=True)
-        _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
-
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        text = text_cell(cell, self._column)
-        voice = self._find(given.pop("voice"))
-        operation = self._operation(text, voice, **{"format": "flac", **given})
-        return self._planned(operation, alike, characters=len(text))
-
-    @staticmethod
-    def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
-        kind = options["format"]
-        if not isinstance(kind, str) or kind not in _FORMATS:
-            message = (
-                f"format {kind!r} cannot be kept as a file that tells its own rate; use one of "
-                f"{', '.join(sorted(_FORMATS))}"
-            )
-            raise InvalidRequestError(message, parameter="format", rule="2.2")
-        return Synthesize(text, voice=voice, **options)
-
-    def _find(self, value: object, *, for_all: bool = False) -> Voice:
-        if isinstance(value, Voice):
-            return value
-        if not isinstance(value, str):
-            message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
-            raise InvalidRequestError(message, parameter="voice")
-        assert self._voices is not None
-        if for_all and value == "voice":  # a column was meant, whatever a description may say
-            raise InvalidRequestError(no_column(self._have, value), parameter="voice")
-        try:
-            return self._voices[value]
-        except InvalidRequestError as error:
-            if not for_all:
-                raise
-            message = f"{no_column(self._have, value)}; and {error}"
-            raise InvalidRequestError(message, parameter="voice") from None
-
-    @staticmethod
-    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004
-        return {"audio_s": result.duration_s}
-
-    @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
-        return {"audio": str(stored.files["audio"]), **stored.response}
-
-    @classmethod
-    def evidence(cls, stored: Stored) -> list[Any]:
-        # where the file lies says nothing; its name is its content
-        return [stored.files["audio"].name, *super().evidence(stored)[1:]]
-
-
-class TranscriptionStep(RowStep):
-    """Audio to text."""
-
-    operation = "transcribe"
-    parameters = TranscriptionParameters
-    works_on = "audio"
-    columns: ClassVar[Mapping[str, str]] = {
-        "hypothesis": "string",
-        "hypothesis_language": "category",
-        "confidence": "float64",
-        "processing_s": "float64",
-    }
-    content = ("hypothesis", "hypothesis_language", "confidence")
-
-    def _check(self, same: dict[str, Any]) -> None:
-        # without segments, some options are not looked at
-        for options in ({**same, "vad": VadMode.SEGMENTS}, same):
-            _ = Transcribe(b"", **options).options
-
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        audio = recording_of(cell, self._column)
-        call = self._planned(Transcribe(audio, **given), alike, audio_s=seconds_of(audio))
-        if isinstance(cell, bytes):
-            return call
-        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
-        return replace(call, operation=Transcribe(cell, **given))
-
-    async def _ready(self, call: PlannedCall) -> Transcribe:
-        operation = cast("Transcribe", call.operation)
-        if isinstance(operation.audio, bytes):
-            return operation
-        return await asyncio.to_thread(self._read_again, operation, call)
-
-    def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
-        audio = operation.audio
-        again = replace(operation, audio=recording_of(audio, self._column))
-        if again.key(self._service, self._repeat) != call.key:
-            name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
-            raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
-        return again
-
-    @staticmethod
-    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004
-        return {"audio_s": call.audio_s}
-
-    @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
-        kept = stored.response
-        return {
-            "hypothesis": kept["text"],
-            "hypothesis_language": kept["language"],
-            "confidence": kept["confidence"],
-            "processing_s": kept["processing_s"],
-        }
-
-    @classmethod
-    def evidence(cls, stored: Stored) -> list[Any]:
-        return [*super().evidence(stored), stored.response.get("segments")]
-
-
-class TranslationStep(RowStep):
-    """Text to text in another language."""
-
-    operation = "translate"
-    parameters = TranslationParameters
-    works_on = "text"
-    columns: ClassVar[Mapping[str, str]] = {
-        "translation": "string",
-        "model": "category",
-        "prompt_tokens": "Int64",
-        "completion_tokens": "Int64",
-        "processing_s": "float64",
-    }
-    content = ("translation", "model")
-
-    def _check(self, same: dict[str, Any]) -> None:
-        _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
-
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        text = text_cell(cell, self._column)
-        return self._planned(Translate(text, **given), alike, characters=len(text))
-
-    @staticmethod
-    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004
-        return {"tokens": result.usage.total_tokens or 0 if result.usage else 0}
-
-    @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
-        kept = dict(stored.response)
-        return {"translation": kept.pop("text"), **kept}
-
-
-STEPS: dict[str, type[RowStep]] = {
-    step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
-}
-"""The steps, by the names of their operations."""
-
-
-def _column(name: object, parameter: str) -> str:
-    """The name of the column that is worked on."""
-    plain = name.name if isinstance(name, Column) else name
-    if not isinstance(plain, str):
-        raise refused(parameter, plain, "the name of a column, a string")
-    return plain
+def _column(name: object, parameter: str) -> Any:
+    """The label of the column that is worked on."""
+    if isinstance(name, Column):
+        return name.name
+    if name is None or not isinstance(name, Hashable):
+        raise refused(parameter, name, "the name of a column")
+    return name

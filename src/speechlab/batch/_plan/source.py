@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from speechlab._files import user_path
+from speechlab.batch._plan.files import FILES_ALLOWED, check_file, columns_of, read_pieces
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 Table = Any
-"""A pandas DataFrame, an Arrow table, a path of a Parquet, CSV or JSON Lines file, or an iterable of DataFrames."""
+"""A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV, TSV or
+JSON Lines file or of a folder of Parquet files, or an iterable of DataFrames or dicts."""
 
-_LINES = 100
-# What pandas takes for an empty cell of a CSV file; in a column of texts, "None" and "NA" are texts.
-_EMPTY = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 _KINDS = (
-    "a DataFrame, an Arrow table, a path that ends in .parquet, .csv or .jsonl, or an iterable of DataFrames"
+    f"a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, {FILES_ALLOWED} or of a folder of "
+    "Parquet files, or an iterable of DataFrames or dicts"
 )
 
 
@@ -35,15 +34,19 @@ class TableSource:
 
     Attributes:
         whole: The table, if all of it is in memory.
-        path: The file, if it is one.
-        frames: The pieces, if they come from elsewhere; they can be read once.
+        path: The file or folder, if it is one.
+        frames: The pieces or rows, if they come from elsewhere; an iterator can be read once.
         columns: Names of its columns, of the first piece if it has several.
+        polars: The table as it was given, if it is one of polars.
+        series: Whether it was a Series: a table of one column, which needs no name.
     """
 
     whole: pd.DataFrame | None = None
     path: Path | None = None
-    frames: Iterable[pd.DataFrame] | None = None
+    frames: Iterable[Any] | None = None
     columns: tuple[Any, ...] = ()
+    polars: Any = None
+    series: bool = False
 
     @property
     def again(self) -> bool:
@@ -61,33 +64,81 @@ class TableSource:
         if self.whole is not None:
             yield self.whole
         elif self.path is not None:
-            yield from _read(self.path, rows, texts)
+            yield from read_pieces(self.path, rows, texts)
         else:
-            for frame in self.frames or ():
-                table = _given(frame)
+            for table in _tables(iter(self.frames or ()), rows):
                 for start in range(0, max(len(table), 1), rows):
                     yield table.iloc[start : start + rows]
 
 
-def open_source(source: Table) -> TableSource:
+def open_source(source: Table, column: str = "text") -> TableSource:
     """Open a table of any of the kinds allowed, and read the names of its columns.
+
+    Args:
+        source: The table.
+        column: Name for the column of a Series that has none.
 
     Raises:
         InvalidRequestError: It is none of the kinds allowed, or there is no such file.
     """
     import pandas as pd
 
-    frame = _as_frame(source)
+    if isinstance(source, pd.Series):
+        named = source.to_frame(column if source.name is None else source.name)
+        return TableSource(whole=named, columns=_names(named), series=True)
+    frame = as_frame(source)
     if frame is not None:
-        return TableSource(whole=frame, columns=tuple(frame.columns))
+        polars = source if _is_polars(source) else None
+        return TableSource(whole=frame, columns=_names(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
-        path = _file(Path(source))
-        return TableSource(path=path, columns=_columns_of(path))
-    if isinstance(source, Iterable) and not isinstance(source, dict | bytes | pd.Series):
+        path = user_path(source)
+        check_file(path)
+        return TableSource(path=path, columns=columns_of(path))
+    if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         return _pieces_of(source)
-    more = ": make one of it with .to_frame()" if isinstance(source, pd.Series) else ""
-    message = f"the table is a {type(source).__name__}; give {_KINDS}{more}"
+    message = f"the table is a {type(source).__name__}; give {_KINDS}"
     raise InvalidRequestError(message, parameter="source")
+
+
+def as_frame(value: object) -> pd.DataFrame | None:
+    """Return a table in memory as one of pandas, or None for anything else."""
+    import pandas as pd
+
+    if isinstance(value, pd.DataFrame):
+        return value
+    import pyarrow as pa
+
+    made: Any = value
+    if isinstance(value, pa.Table | pa.RecordBatch):
+        frame: pd.DataFrame = made.to_pandas()
+        return frame
+    if _is_polars(value):
+        made = made.collect() if hasattr(made, "collect") else made
+        return pd.DataFrame({name: _of_polars(made[name]) for name in made.columns}, index=range(made.height))
+    return None
+
+
+def _names(frame: pd.DataFrame) -> tuple[Any, ...]:
+    """The labels of the columns; one of several parts of which only the first says something is that part."""
+    labels = frame.columns.tolist()
+    if frame.columns.nlevels == 1:
+        return tuple(labels)
+    return tuple(one if any(part != "" for part in one[1:]) else one[0] for one in labels)
+
+
+def _is_polars(value: object) -> bool:
+    polars = sys.modules.get("polars")  # who has such a table has loaded it
+    return polars is not None and isinstance(value, polars.DataFrame | polars.LazyFrame)
+
+
+def _of_polars(column: Any) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return column.to_arrow().to_pandas()
+    except (pa.ArrowException, TypeError, ValueError):  # integers of 128 bits, and objects
+        return pd.Series(column.to_list(), dtype=object)
 
 
 def _pieces_of(source: Iterable[Any]) -> TableSource:
@@ -95,102 +146,33 @@ def _pieces_of(source: Iterable[Any]) -> TableSource:
     first = next(pieces, None)
     if first is None:
         return TableSource(frames=source)
-    columns = tuple(_given(first).columns)
+    if isinstance(first, Mapping) and isinstance(source, Sequence):
+        (whole,) = _tables(iter(source), len(source))
+        return TableSource(whole=whole, columns=_names(whole))
     # an iterator can be read only once, and its first piece is taken
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
+    columns = _names(next(_tables(iter([first]), 1)))
     return TableSource(frames=frames, columns=columns)
 
 
-def _given(piece: object) -> pd.DataFrame:
-    table = _as_frame(piece)
-    if table is None:
-        message = f"the iterable gives a {type(piece).__name__}; it must give DataFrames"
-        raise InvalidRequestError(message, parameter="source")
-    return table
-
-
-def _as_frame(value: object) -> pd.DataFrame | None:
+def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
+    """The DataFrames of an iterable, or DataFrames of its dicts."""
     import pandas as pd
 
-    if isinstance(value, pd.DataFrame):
-        return value
-    import pyarrow as pa
-
-    if isinstance(value, pa.Table | pa.RecordBatch):
-        frame: pd.DataFrame = value.to_pandas()
-        return frame
-    return None
-
-
-def _file(path: Path) -> Path:
-    if path.suffix.lower() not in {".parquet", ".csv", ".jsonl"}:
-        message = f"{path} ends in {path.suffix or 'nothing'!r}; give {_KINDS}"
-        raise InvalidRequestError(message, parameter="source")
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise InvalidRequestError(f"{path} {what}; name a file with a table", parameter="source")
-    return path
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Translate errors of reading a file as what its name says.
-
-    Raises:
-        InvalidRequestError: It cannot.
-    """
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidRequestError):
-            raise
-        message = f"{path} cannot be read as a table: {error}"
-        raise InvalidRequestError(message, parameter="source") from error
-
-
-def _columns_of(path: Path) -> tuple[Any, ...]:
-    """Return the names of a file's columns; of JSON Lines, those of its first lines."""
-    import pandas as pd
-    import pyarrow.parquet as pq
-
-    with _readable(path):
-        if path.suffix.lower() == ".parquet":
-            return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
-        if path.suffix.lower() == ".csv":
-            return tuple(pd.read_csv(path, nrows=0).columns)
-        return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
-
-
-def _read(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
-    with _readable(path):
-        if path.suffix.lower() == ".parquet":
-            yield from _read_parquet(path, rows)
-        elif path.suffix.lower() == ".csv":
-            as_text = dict.fromkeys(texts, str)
-            empty = {name: "" if name in as_text else _EMPTY for name in _columns_of(path)}
-            options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
-            with pd.read_csv(path, chunksize=rows, **options) as reader:
-                yield from reader
+    for piece in pieces:
+        if isinstance(piece, Mapping):
+            yield pd.DataFrame([piece, *map(_row, islice(pieces, rows - 1))])
+        elif (table := as_frame(piece)) is not None:
+            yield table
         else:
-            # JSON says itself what is a text and what a number
-            with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
-                yield from lines
+            message = f"the iterable gives a {type(piece).__name__}; it must give DataFrames or dicts"
+            if isinstance(piece, str):
+                message += "; for a list of texts or paths, give pd.Series(…) of it"
+            raise InvalidRequestError(message, parameter="source")
 
 
-def _read_parquet(path: Path, rows: int) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    start = 0
-    with pq.ParquetFile(path) as file:
-        if not file.metadata.num_rows:
-            yield file.read().to_pandas()
-        for batch in file.iter_batches(batch_size=rows):
-            frame: pd.DataFrame = pa.Table.from_batches([batch]).to_pandas()
-            if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
-                frame.index = pd.RangeIndex(start, start + len(frame))
-            start += len(frame)
-            yield frame
+def _row(value: object) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    message = f"the iterable gives dicts, and then a {type(value).__name__}; all of its rows must be dicts"
+    raise InvalidRequestError(message, parameter="source")

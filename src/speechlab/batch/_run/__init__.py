@@ -1,1 +1,1 @@
-"""Running a plan: calls are made, paced, limited by rules, and shown as they end."""
+"""Running a plan: calls are made, limited by rules, and shown as they end."""

@@ -8,6 +8,7 @@ import secrets
 import time
 import warnings
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,11 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._outcome import Outcome
+from speechlab.batch._outcome import Outcome, calls_from_outside
+from speechlab.batch._plan.prices import Amounts
+from speechlab.batch._run.budget import Budget
+from speechlab.batch._run.claimed import ClaimedCalls
 from speechlab.batch._run.progress import Tally
-from speechlab.batch._run.rules import Budget, Rules, Stop
+from speechlab.batch._run.rules import Rules, Stop
 from speechlab.batch._run.window import Window
 from speechlab.batch._table.assemble import assemble_chunk
+from speechlab.batch._table.digest import ResultDigest, row_text
+from speechlab.batch._table.failures import Failures
 from speechlab.batch._table.record import RUN_ATTRIBUTE, environment, table_bytes
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord
@@ -30,7 +36,10 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Send
+    from speechlab.client import CallGroup
     from speechlab.store import Store
+
+Ready = Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -45,6 +54,7 @@ class Execution:
         stop: The request to stop, if there is one.
         frames: The assembled pieces.
         record: The record of the run.
+        recorded: Whether it is written down, which a store that can only be read does not allow.
         errors: Errors of rows, at most some of them, for ``on_error="raise"``.
     """
 
@@ -55,10 +65,10 @@ class Execution:
     stop: Stop = field(default_factory=Stop)
     frames: list[pd.DataFrame] = field(default_factory=list)
     errors: list[SpeechLabError] = field(default_factory=list)
+    recorded: bool = True
     _statuses: Counter[str] = field(default_factory=Counter)
     _usage: dict[str, float] = field(default_factory=dict)
     _input: Any = field(default_factory=hashlib.sha256)
-    _output: Any = field(default_factory=hashlib.sha256)
 
     def __post_init__(self) -> None:
         now = datetime.now(UTC)
@@ -70,21 +80,31 @@ class Execution:
             "parameters": _plain(dict(step.settings)),
             "prefix": self.plan.prefix,
         }
+        self.failures = Failures(self.plan.prefix)
+        self._output = ResultDigest(type(step))
+        self._began = time.monotonic()
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
-    async def run(self, store: Store, send: Send) -> None:
-        """Make the calls, and record their outcomes.
+    async def run(self, store: Store, send: Send, ready: Ready, group: CallGroup) -> None:
+        """Make the calls, and record their outcomes; in a store that can only be read nothing is recorded.
+
+        Args:
+            store: Where results are.
+            send: Makes a call.
+            ready: Awaited before the calls of each piece, if there are any; raises if none can be made.
+            group: The calls of the run, as the client's scheduler knows them.
 
         Raises:
             AuthenticationError: The key is refused. What had come is in the store.
             StoreError: A result could not be kept.
         """
-        store.save_run(self.record)
+        self.recorded = not store.read_only
+        self._save(self.record, store)
         rules = Rules(self.options["budget"] or Budget(), self.options["max_error_share"], self.stop)
         try:
             chunks = self.plan.chunks(store)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
-                await self._chunk(chunk, store, send, rules)
+                await self._chunk(chunk, store, send, rules, ready, group)
                 if self.stop.status == "interrupted":
                     break
         except BaseException as error:
@@ -98,7 +118,9 @@ class Execution:
         else:
             self._end(store, "finished", None)
 
-    async def _chunk(self, chunk: Chunk, store: Store, send: Send, rules: Rules) -> None:
+    async def _chunk(
+        self, chunk: Chunk, store: Store, send: Send, rules: Rules, ready: Ready, group: CallGroup
+    ) -> None:
         outcomes = {key: Outcome("cached", stored) for key, stored in chunk.found.items()}
         pending = chunk.pending
         if not self.options["retry_failed"]:
@@ -108,20 +130,39 @@ class Execution:
         invalid = sum(isinstance(row, SpeechLabError) for row in chunk.rows)
         self.tally.planned(len(pending), len(chunk.found), invalid)
         step = self.plan.step
-        window = Window(send, step.operation, store, rules, self.tally, self._width())
+        window = Window(send, step.operation, store, rules, self.tally, group, group.concurrency)
+        claimed = ClaimedCalls(pending, store, self.tally)
         try:
-            if pending:
-                await window.run(pending)
+            if pending and await self._is_there(ready, rules):
+                await self._make(claimed, window)
         except BaseException:
             # what came is written down if it can be; a full disk must not hide the reason
             with suppress(SpeechLabError):
-                self._add(chunk, outcomes | window.outcomes, store)
+                self._add(chunk, outcomes | claimed.found | window.outcomes, store)
             raise
-        self._add(chunk, outcomes | window.outcomes, store)
+        self._add(chunk, outcomes | claimed.found | window.outcomes, store)
 
-    def _width(self) -> int:
-        executor = self.options["executor"]
-        return self.options["concurrency"] * (max(1, len(executor.ncores())) if executor is not None else 1)
+    async def _is_there(self, ready: Ready, rules: Rules) -> bool:
+        """Wait for the service; False if it was given up, or if the run had stopped before."""
+        if self.stop:
+            return False
+        try:
+            await ready()
+        except SpeechLabError as error:
+            if not error.service_lost:
+                raise
+            rules.lost(error)
+        return not self.stop
+
+    async def _make(self, claimed: ClaimedCalls, window: Window) -> None:
+        try:
+            while True:
+                await window.run(claimed.give_out(window.outcomes))
+                if self.stop or not claimed.left:
+                    return
+                await claimed.look_again(self.stop)
+        finally:
+            claimed.give_back()
 
     def _add(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
         reason = self.stop.reason or "the run ended before its turn came"
@@ -129,20 +170,21 @@ class Execution:
         outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
         frame = assemble_chunk(chunk, self.plan.step, outcomes, prefix=self.plan.prefix)
         prefix = self.plan.prefix
-        frame.attrs[RUN_ATTRIBUTE] = self.record.id
+        if self.recorded:
+            frame.attrs[RUN_ATTRIBUTE] = self.record.id
+        self.failures.add(frame)
         self._statuses.update(str(status) for status in frame[prefix + "status"])
         for name in ("usage_characters", "usage_audio_s", "usage_tokens"):
             total = self._usage.get(name.removeprefix("usage_"), 0.0)
             self._usage[name.removeprefix("usage_")] = total + float(frame[prefix + name].sum())
         for row in chunk.rows:
-            key = row if isinstance(row, str) else f"error: {row}"
+            key, stored = (row, outcomes[row].stored) if isinstance(row, str) else (row_text(None, row), None)
             self._input.update(orjson.dumps(key))
-            stored = outcomes[row].stored if isinstance(row, str) else None
-            evidence = None if stored is None else self.plan.step.evidence(stored)
-            self._output.update(orjson.dumps([key, evidence]))
+            self._output.add(key, stored)
         self.errors += [row for row in chunk.rows if isinstance(row, SpeechLabError)]
         self.errors += [outcome.error for outcome in outcomes.values() if outcome.error is not None]
-        store.add_part(self.record.id, table_bytes(frame), len(frame))
+        if self.recorded:
+            store.add_part(self.record.id, table_bytes(frame), len(frame))
         if self.keep:
             self.frames.append(frame)
 
@@ -152,12 +194,33 @@ class Execution:
             "reason": reason,
             "rows": sum(self._statuses.values()),
             "statuses": dict(self._statuses),
-            "usage": {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}},
+            "usage": self._spent(),
             "input_sha256": self._input.hexdigest(),
             "output_sha256": self._output.hexdigest(),
         }
-        store.save_run(replace(self.record, status=status, ended=time.time(), manifest=manifest))
-        self.record = store.run(self.record.id)
+        # by a clock that nobody sets
+        ended = self.record.started + time.monotonic() - self._began
+        self._save(replace(self.record, status=status, ended=ended, manifest=manifest), store)
+
+    def _spent(self) -> dict[str, float]:
+        usage = {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}}
+        prices = (self.options["budget"] or Budget()).prices
+        return usage if prices is None else {**usage, "cost": round(Amounts(**usage).cost(prices), 6)}
+
+    def _save(self, record: RunRecord, store: Store) -> None:
+        self.record = record
+        if self.recorded:
+            store.save_run(record)
+            self.record = store.run(record.id)
+
+    def interruption(self) -> str:
+        """Say what is kept of a run that was interrupted, and how to go on."""
+        run, tally = self.record.id, self.tally
+        kept = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
+        if not self.recorded:
+            return f"the batch was interrupted: {kept}"
+        there = f"sl.batch.load({run!r}, store) has what is there"
+        return f"run {run} was interrupted: {kept}. The same call again goes on from there; {there}"
 
     def finish(self) -> None:
         """Tell the user how it ended, where the table does not say it.
@@ -165,11 +228,24 @@ class Execution:
         Raises:
             ExceptionGroup: Rows failed, and ``on_error="raise"``.
         """
-        if self.stop and self.stop.reason:
-            warnings.warn(f"the batch stopped: {self.stop.reason}", stacklevel=5)  # the line that called
+        said = [f"the batch stopped: {self.stop.reason}"] if self.stop and self.stop.reason else []
+        if self.options["on_error"] != "raise" and (told := self._told()):
+            said.append(told)
+        if said:
+            warnings.warn(". ".join(said), stacklevel=calls_from_outside())
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)
+
+    def _told(self) -> str:
+        """What to say of failed rows, and where the user finds them."""
+        prefix, run = self.plan.prefix, self.record.id
+        if not self.keep:
+            return self.failures.told("run")
+        if self.plan.columns != "all":
+            return self.failures.told(f"sl.batch.load({run!r}, store)")
+        rows = f"table[table[{prefix + 'status'!r}] == 'error']"
+        return self.failures.told(f"table, prefix={prefix!r}" if prefix else "table", rows)
 
 
 def _plain(value: Any) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from speechlab.batch._run.budget import Budget
     from speechlab.batch._run.progress import Progress
-    from speechlab.batch._run.rules import Budget
 
-DEFAULT_CONCURRENCY = 8
-"""Maximum of calls under way at once; the client's limiter begins with fewer, and may stay below."""
+DEFAULT_CONCURRENCY = 16
+"""Most attempts under way at once; the client's scheduler begins with fewer, and may stay below."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -23,3 +23,4 @@ class RunOptions(TypedDict, total=False):
     budget: Budget | None
     executor: Any
     rate: float | None
+    give_up_after_s: float | None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _WIDE = 100
 """Width of a terminal, in columns, at which the bar has room for more than the count of errors."""
+_PATIENCE_S = 2.0
+"""How long recordings are read before a bar says so."""
 _MAX_RECENT = 100
 """Outcomes kept for a watcher between two updates; further ones are only counted."""
 
@@ -29,6 +33,8 @@ class Counts:
         cached: Calls that the store answered; they are in neither ``done`` nor ``total``.
         elapsed_s: Seconds since the run began.
         invalid: Rows that cannot be asked, and became error rows without a call.
+        waiting: What the whole run waits for, such as "waiting for the service's quota, 48 s"; empty while calls are
+            made. No time stands there while the service is asked whether it takes calls again.
     """
 
     done: int
@@ -37,6 +43,7 @@ class Counts:
     cached: int
     elapsed_s: float
     invalid: int = 0
+    waiting: str = ""
 
 
 @runtime_checkable
@@ -65,6 +72,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.started = False
+        self.paused: Callable[[], tuple[str, float] | None] = lambda: None
         self.total = 0
         self.done = 0
         self.invalid = 0
@@ -95,7 +103,16 @@ class Tally:
         """Return how far the run is."""
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
-        return Counts(self.done, self.total, statuses["error"], statuses["cached"], elapsed_s, self.invalid)
+        counted = statuses["error"], statuses["cached"]
+        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, self.waiting())
+
+    def waiting(self) -> str:
+        """Say what the whole run waits for, and how long yet; empty while calls are made."""
+        if (paused := self.paused()) is None:
+            return ""
+        what, seconds = paused[0], math.ceil(paused[1])
+        time_left = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        return f"waiting for {what}, {time_left}" if seconds > 0 else f"waiting for {what}"
 
     def take(self) -> list[Outcome]:
         """Return the last calls that ended, each only once."""
@@ -138,6 +155,7 @@ class Display:
     def __init__(self, tally: Tally, progress: Progress, label: str) -> None:
         self._tally, self._progress, self._label = tally, progress, label
         self._told = -1
+        self._waiting = ""
         self._bar: Any = None
         self._watched = False
 
@@ -174,10 +192,17 @@ class Display:
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
+        narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _WIDE
+        waiting = self._tally.waiting()
         if self._tally.done > self._bar.n:
-            narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _WIDE
             self._bar.set_postfix(self._tally.figures(narrow=narrow), refresh=False)
             self._bar.update(self._tally.done - self._bar.n)
+        if waiting != self._waiting:
+            self._waiting = waiting
+            # a rate and a time left mean nothing now, and leave their room to what is waited for
+            shown = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
+            self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{shown}" if waiting else None
+            self._bar.refresh()
 
     def close(self) -> None:
         """Show the last state, and end the display."""
@@ -188,6 +213,29 @@ class Display:
                 self._bar.close()
             if self._watched and isinstance(self._progress, Watcher):
                 self._progress.end()
+
+
+@contextmanager
+def reading(progress: Progress, rows: int) -> Iterator[Callable[[], object]]:
+    """Show how many recordings of a table have been read for their keys, where that takes more than a moment.
+
+    Args:
+        progress: How; only a bar shows it.
+        rows: How many there are, or 0 where there is nothing to show.
+
+    Yields:
+        A function to be called for each.
+    """
+    if progress is not True or not rows:
+        yield lambda: None
+        return
+    from tqdm import tqdm
+
+    cell = _Cell() if _in_notebook() else None
+    hidden = None if cell is None else False
+    shown: dict[str, Any] = {"desc": "read recordings", "unit": "row", "delay": _PATIENCE_S, "leave": False}
+    with tqdm(total=rows, file=cell, disable=hidden, **shown) as bar:
+        yield bar.update
 
 
 def _in_notebook() -> bool:

@@ -1,65 +1,73 @@
-"""Rules by which a run stops early: a budget, too many failures, or a request."""
+"""Rules by which a run stops early: its budget, too many failures, or a request."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, fields
+from collections import deque
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_number
+from speechlab.batch._run.budget import Spending
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from speechlab.batch._outcome import Outcome
+    from speechlab.batch._plan.prices import Amounts
     from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._run.budget import Budget
+    from speechlab.errors import SpeechLabError
 
 _FEW = 20
 """Calls before which a share of errors means nothing."""
-_S_PER_CHARACTER = 0.15
-"""Seconds of speech per character (slow Japanese), until the run has speech of its own to estimate from."""
+_LATELY = 100
+"""Calls of which a share of errors is taken: the last ones, so that a run of 10,000 stops as soon as one of 200."""
 _FAULTS_OF_ROWS = (InvalidRequestError, AudioError, BadRequestError)
 """Errors that a row causes, and that say nothing about the service."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The maximum that a run may spend. It stops before a call that would pass one of these.
+class Stop:
+    """A request to stop a run; any thread may make it.
 
     Attributes:
-        calls: Calls made; repetitions of a failed call by the client do not count again.
-        characters: Code points of text sent.
-        audio_s: Seconds of audio heard or made. How long speech becomes is known only when it is there; until then
-            it is estimated from what has been spoken in this run.
+        reason: Why, or None as long as nobody has requested it.
+        status: How the run's record says it.
+        gently: Whether calls that were admitted are still made.
     """
 
-    calls: int | None = None
-    characters: int | None = None
-    audio_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and value >= 0):
-                message = f"budget {name} is {value!r}; give a number of at least 0, or None for no limit"
-                raise InvalidRequestError(message, parameter="budget")
-
-
-class Stop:
-    """A request to stop a run; any thread may make it, and it is granted between calls."""
-
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
         self.reason: str | None = None
         self.status = "stopped"
+        self.gently = True
 
     def __bool__(self) -> bool:
-        return self._event.is_set()
+        return self.reason is not None
 
-    def set(self, reason: str, status: str = "stopped") -> None:
-        """Request it; the first reason counts."""
-        if not self._event.is_set():
-            self.reason, self.status = reason, status
-            self._event.set()
+    def set(self, reason: str, status: str = "stopped", *, gently: bool = False) -> None:
+        """Request it; the first reason counts, and a second request can only make it less gentle."""
+        with self._lock:
+            if self.reason is not None and (gently or not self.gently):
+                return
+            self.reason = reason if self.reason is None else self.reason
+            self.status, self.gently = status, gently
+            listeners = [] if gently else [*self._listeners]
+        for listener in listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call a function once it is requested other than gently, in the thread that does so."""
+        with self._lock:
+            self._listeners.append(listener)
+            late = self.reason is not None and not self.gently
+        if late:
+            listener()
+
+    def ignore(self, listener: Callable[[], None]) -> None:
+        """Do not call a function any more."""
+        with self._lock:
+            self._listeners.remove(listener)
 
 
 class Rules:
@@ -67,58 +75,41 @@ class Rules:
 
     Args:
         budget: What it may spend.
-        max_error_share: Share of failed calls (0 to 1) above which it is hopeless, or None.
+        max_error_share: Share of failed calls (0 to 1) among the last ones above which it is hopeless, or None.
         stop: Told when the run should stop.
     """
 
     def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
-        self._budget, self._share, self.stop = budget, max_error_share, stop
-        self.calls = 0
-        self.characters = 0
-        self.audio_s = 0.0
-        self._reserved_s = 0.0
-        self._ended = 0
-        self._failed = 0
-        self._spoken = 0
+        self._spending, self._share, self.stop = Spending(budget), max_error_share, stop
+        self._lately: deque[bool] = deque(maxlen=_LATELY)
 
-    def admit(self, call: PlannedCall) -> float | None:
+    def admit(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call.
 
         Returns:
-            The seconds of audio reserved, to be given back to :meth:`ended`, or None if the run must stop.
+            What was reserved, to be given back to :meth:`ended`, or None if there is no room: the run stops, or
+            calls under way may leave some.
         """
-        seconds = call.audio_s or call.characters * self._rate()
-        after = {
-            "calls": self.calls + 1,
-            "characters": self.characters + call.characters,
-            "audio_s": self.audio_s + self._reserved_s + seconds,
-        }
-        for name, value in after.items():
-            limit = getattr(self._budget, name)
-            if limit is not None and value > limit:
-                unit = {"calls": "calls", "characters": "characters", "audio_s": "seconds of audio"}[name]
-                self.stop.set(f"the budget of {limit:g} {unit} is used up")
-                return None
-        self.calls += 1
-        self.characters += call.characters
-        self._reserved_s += seconds
-        return seconds
+        reserved = self._spending.reserve(call)
+        if reserved is None and not self._spending.under_way:
+            self.stop.set(self._spending.reason, gently=True)
+        return reserved
 
-    def _rate(self) -> float:
-        return self.audio_s / self._spoken if self._spoken and self.audio_s else _S_PER_CHARACTER
+    def lost(self, error: SpeechLabError) -> None:
+        """Stop the run because the service was given up."""
+        self.stop.set(f"the service was given up (give_up_after_s): {error}")
 
-    def ended(self, call: PlannedCall, outcome: Outcome, reserved_s: float) -> None:
-        """Count the outcome of a call, and stop the run if too many have failed."""
-        self._reserved_s -= reserved_s
-        self.audio_s += outcome.audio_s
-        if outcome.audio_s:
-            self._spoken += call.characters
-        if isinstance(outcome.error, _FAULTS_OF_ROWS):
+    def ended(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
+        """Count the outcome of a call, or None for one that was not made; stop the run if too many have failed."""
+        self._spending.settle(call, outcome, reserved)
+        if outcome is None or isinstance(outcome.error, _FAULTS_OF_ROWS):
             return
-        self._ended += 1
-        self._failed += outcome.error is not None
-        if self._share is not None and self._ended >= _FEW and self._failed > self._share * self._ended:
+        if outcome.error is not None and outcome.error.service_lost:
+            self.lost(outcome.error)
+        self._lately.append(outcome.error is not None)
+        ended, failed = len(self._lately), sum(self._lately)
+        if self._share is not None and ended >= _FEW and failed > self._share * ended:
             self.stop.set(
-                f"{self._failed} of {self._ended} calls failed, more than the {self._share:.0%} that "
+                f"{failed} of the last {ended} calls failed, more than the {self._share:.0%} that "
                 f"max_error_share allows; the last error: {outcome.error or 'see the rows before'}"
             )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import Outcome
-from speechlab.errors import AuthenticationError, SpeechLabError, StoreError
+from speechlab.errors import AuthenticationError, RunStoppedError, SpeechLabError, StoreError
 from speechlab.store import Attempt
 
 if TYPE_CHECKING:
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.rows import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
-    from speechlab.client import CallEvent
+    from speechlab.client import CallGroup
     from speechlab.store import Store, Stored
 
 Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 _LARGE = 200_000
-_MAX_WAITING = 4
+_BEGUN = 4
 """Calls begun for each that may be under way; those beyond wait to be sent again."""
 _GRACE_S = 1.0
 """How long calls under way, which are paid for, may go on after an interrupt."""
@@ -82,26 +81,11 @@ class Writer:
                 done.set_result(stored)
 
 
-@dataclass(eq=False, slots=True)
-class _WindowPlace:
-    """A place in the window; lent to another call while its own waits to be sent again."""
-
-    window: Window
-    lent: bool = False
-
-
-_place: ContextVar[_WindowPlace | None] = ContextVar("place", default=None)
-
-
-def lend_places(event: CallEvent) -> None:
-    """Lend the place of a call that waits to be sent again; listens to a client's events."""
-    place = _place.get()
-    if place is not None and event.kind in {"retry", "request"}:
-        place.window.lend(place, lent=event.kind == "retry")
-
-
 class Window:
     """A sliding window of calls: as soon as one ends, the next begins.
+
+    It bounds the calls that have begun. How many of them are under way at once, and when one is sent again, is for
+    the client's scheduler to say.
 
     Args:
         send: Makes a call.
@@ -109,92 +93,126 @@ class Window:
         store: Where results go.
         rules: When to stop.
         tally: Progress.
-        width: Maximum of calls under way at once.
+        group: The calls of the run, as the client's scheduler knows them.
+        width: Most calls that may be under way at once.
     """
 
     def __init__(
-        self, send: Send, operation: str, store: Store, rules: Rules, tally: Tally, width: int
+        self,
+        send: Send,
+        operation: str,
+        store: Store,
+        rules: Rules,
+        tally: Tally,
+        group: CallGroup,
+        width: int,
     ) -> None:
         self._send, self._store, self._rules, self._tally = send, store, rules, tally
+        self._group, self._width = group, width
         self._writer = Writer(store, operation)
-        self._width = width
         self.outcomes: dict[str, Outcome] = {}
+        self._fault: BaseException | None = None
         self._feed: Iterator[PlannedCall] = iter(())
-        self._context = copy_context()
+        self._dry = False
+        self._an_end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._active = 0
-        self._lent = 0
 
     async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
+
+        Whatever stops it, calls under way are waited for and kept, because they are paid for; after an interrupt for
+        a second.
 
         Raises:
             AuthenticationError: The key is refused; nothing more is sent.
             StoreError: A result cannot be kept.
         """
-        self._feed, self._context = iter(calls), copy_context()
-        self._fill()
-        watch = asyncio.create_task(self._interrupted())
+        self._feed, self._dry, stop = iter(calls), False, self._rules.stop
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+
+        def stopping() -> None:
+            self._group.stop()
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                loop.call_soon_threadsafe(stopped.set)
+
+        stop.listen(stopping)
+        self._group.on_repeat = self._begin
+        watch = asyncio.create_task(self._interrupted(stopped))
         try:
-            # the first that fails ends the run; those that only run out of calls do not
+            self._begin()
             while self._tasks:
-                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-                self._tasks -= done  # others may have begun meanwhile
-                for task in done:
-                    task.result()
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if self._rules.stop.status != "interrupted" or (current is not None and current.cancelling()):
-                raise
+                await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            stop.ignore(stopping)
+            self._group.on_repeat = None
             left = [watch, *self._tasks]
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
+        if self._fault is not None:
+            raise self._fault
 
-    def lend(self, place: _WindowPlace, *, lent: bool) -> None:
-        """Lend a place to another call, or take it back."""
-        if place.lent != lent:
-            place.lent = lent
-            self._lent += 1 if lent else -1
-            self._fill()
+    def _room(self) -> int:
+        """How many more calls may begin: as many as may be under way, and one for each that waits to be repeated."""
+        most = min(self._width + self._group.repeating, _BEGUN * self._width)
+        return most - len(self._tasks)
 
-    def _fill(self) -> None:
-        while (
-            self._active - self._lent < self._width
-            and self._active < _MAX_WAITING * self._width
-            and not self._rules.stop
-            and (call := next(self._feed, None)) is not None
-        ):
-            self._active += 1
-            self._tasks.add(asyncio.create_task(self._work(call), context=self._context.copy()))
+    def _begin(self) -> None:
+        while self._room() > 0 and not self._dry and not self._rules.stop:
+            task = asyncio.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _interrupted(self) -> None:
-        # any thread may request it, so it is polled
-        while self._rules.stop.status != "interrupted":  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(_GRACE_S)
-        for worker in self._tasks:
-            worker.cancel()
+    async def _interrupted(self, stopped: asyncio.Event) -> None:
+        await stopped.wait()
+        if self._rules.stop.status == "interrupted":
+            await asyncio.sleep(_GRACE_S)
+            for task in self._tasks:
+                task.cancel()
 
-    async def _work(self, call: PlannedCall | None) -> None:
-        place = _WindowPlace(self)
-        _place.set(place)
-        try:
-            while call is not None and not self._rules.stop:
-                reserved_s = self._rules.admit(call)
-                if reserved_s is None:
+    async def _work(self) -> None:
+        while not self._rules.stop and self._room() >= 0:
+            call = next(self._feed, None)
+            if call is None:
+                self._dry = True
+                return
+            while (reserved := self._rules.admit(call)) is None:
+                if self._rules.stop:
                     return
+                await self._an_end.wait()
+            outcome = None
+            try:
                 outcome = await self._make(call)
-                self.lend(place, lent=False)
-                self._rules.ended(call, outcome, reserved_s)
-                self.outcomes[call.key] = outcome
-                self._tally.ended(outcome)
-                crowded = self._active - self._lent > self._width
-                call = None if crowded else next(self._feed, None)
-        finally:
-            self.lend(place, lent=False)
-            self._active -= 1
+            except RunStoppedError as error:
+                self._left(call, error)
+                return
+            except asyncio.CancelledError:
+                return
+            except Exception as error:  # noqa: BLE001 - raised by run, once the other calls have ended
+                outcome = self._fatal(error)
+            finally:
+                self._rules.ended(call, outcome, reserved)
+                self._an_end.set()
+                self._an_end = asyncio.Event()
+            self.outcomes[call.key] = outcome
+            self._tally.ended(outcome)
+
+    def _left(self, call: PlannedCall, error: RunStoppedError) -> None:
+        """Note how often a call was sent that will not be sent again."""
+        timing = vars(error).get("timing")
+        if timing is not None and timing.attempts:
+            text = f"not asked again after {timing.attempts} attempts that failed: {self._rules.stop.reason}"
+            self.outcomes[call.key] = Outcome("cancelled", error_text=text, attempts=timing.attempts)
+
+    def _fatal(self, error: Exception) -> Outcome:
+        """Stop the run because of an error that no row is the cause of."""
+        if self._fault is None:
+            self._fault = error
+            self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
+        known = error if isinstance(error, SpeechLabError) else None
+        timing = error.__dict__.get("timing")
+        attempts = 0 if timing is None else timing.attempts
+        return Outcome("error", error=known, error_text=str(error), attempts=attempts)
 
     async def _make(self, call: PlannedCall) -> Outcome:
         started, clock = time.time(), time.perf_counter()
@@ -202,7 +220,12 @@ class Window:
             result = await self._send(call)
         except (AuthenticationError, StoreError):
             raise
+        except RunStoppedError:
+            raise
         except SpeechLabError as error:
+            if error.service_lost and not getattr(error, "attempts", 1):
+                self._rules.lost(error)
+                raise RunStoppedError(str(error)) from None
             return self._failed(call, error, started, time.perf_counter() - clock)
         timing = result.timing
         attempt = Attempt(call.key, started, timing.latency_s, "ok", 200)
@@ -221,7 +244,8 @@ class Window:
     def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
         status = getattr(error, "status", None) or None
         facts: tuple[Any, ...] = (status, type(error).__name__, str(error))
-        self._store.add_attempt(Attempt(call.key, started, latency_s, "error", *facts))
+        if not self._store.read_only:
+            self._store.add_attempt(Attempt(call.key, started, latency_s, "error", *facts))
         timing = vars(error).get("timing")
         return Outcome(
             "error",

@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._plan.columns import make_column, result_columns
+from speechlab.batch._plan.columns import (
+    BOOKKEEPING,
+    earlier_columns,
+    label,
+    make_column,
+    result_columns,
+    taken_columns,
+)
 from speechlab.batch._plan.plan import check_plan
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.rows import RowStep
     from speechlab.store import Store
+
+_INPUT = " (input)"
+"""Follows the name of a column of the input whose own name the bookkeeping takes in the store."""
 
 
 def assemble(plan: Plan) -> pd.DataFrame:
@@ -45,7 +55,7 @@ def assemble(plan: Plan) -> pd.DataFrame:
             assemble_chunk(chunk, plan.step, known_outcomes(chunk, store), prefix=plan.prefix)
             for chunk in plan.chunks(store)
         ]
-    return join_frames(frames, type(plan.step), plan.prefix)
+    return as_asked(join_frames(frames, type(plan.step), plan.prefix), plan)
 
 
 def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
@@ -69,10 +79,75 @@ def assemble_chunk(
     """Return rows with the result columns added: same index, same order."""
     told: set[str] = set()
     rows = [_row(row, step, outcomes, told) for row in chunk.rows]
-    result = chunk.frame.copy()
+    result = _with_room(chunk.frame, prefix)
     for name, kind in result_columns(step).items():
-        result[prefix + name] = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
+        column = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
+        result[label(prefix + name, result.columns)] = column
     return result
+
+
+def _with_room(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """A copy of rows in which the names of the bookkeeping are free.
+
+    That of an earlier step is left out; other columns of such a name get another one, as far as the store goes.
+    """
+    columns = frame.columns
+    if earlier := earlier_columns(columns, prefix):
+        return frame.drop(columns=[label(name, columns) for name in earlier])
+    away = {
+        label(name, columns): label(f"{name}{_INPUT}", columns) for name in taken_columns(columns, prefix)
+    }
+    return _renamed(frame.copy(), away)
+
+
+def as_asked(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return a joined table as the user wants it: with the columns asked for, and one of polars for one of polars."""
+    return _in_kind(table if plan.columns == "all" else without_bookkeeping(table, plan.prefix), plan)
+
+
+def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """Return rows without the bookkeeping; columns of the input that gave way to it get their names back."""
+    columns = frame.columns
+    booked = [prefix + name for name in BOOKKEEPING]
+    left_out = {label(name, columns) for name in booked}
+    kept = frame.iloc[:, [at for at, name in enumerate(columns.tolist()) if name not in left_out]]
+    return _renamed(kept, {label(name + _INPUT, columns): label(name, columns) for name in booked})
+
+
+def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = frame.columns
+    if not any(name in columns for name in names):
+        return frame
+    made = [names.get(name, name) for name in columns.tolist()]
+    several = columns.nlevels > 1
+    frame.columns = (
+        pd.MultiIndex.from_tuples(made, names=columns.names)
+        if several
+        else pd.Index(made, name=columns.name, tupleize_cols=False)
+    )
+    return frame
+
+
+def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """A table of polars for one of polars, with its own columns as they were."""
+    given: Any = plan.source.polars
+    if given is None:
+        return frame
+    from speechlab._require import require
+
+    polars = require("polars")
+    given = given.collect() if hasattr(given, "collect") else given
+    own = [name for name in given.columns if name in frame.columns and not _is_new(name, plan)]
+    new = frame[[name for name in frame.columns if name not in own]]
+    made: pd.DataFrame = given.select(own).hstack(polars.from_pandas(new.reset_index(drop=True)))
+    return made
+
+
+def _is_new(name: str, plan: Plan) -> bool:
+    """Whether a column of the result is a new one, and not the column of the input that had its name."""
+    return plan.columns == "all" and name in {plan.prefix + one for one in BOOKKEEPING}
 
 
 def _row(
@@ -135,17 +210,34 @@ def join_frames(
 
     if len(frames) == 1 and not from_files:
         return frames[0]
-    joined = frames[0] if len(frames) == 1 else pd.concat(list(frames)) if frames else pd.DataFrame()
-    own = {prefix + name: kind for name, kind in result_columns(step).items()}
+    joined = _concatenated(frames) if frames else pd.DataFrame()
+    own = {label(prefix + name, joined.columns): kind for name, kind in result_columns(step).items()}
     for name, kind in own.items():
         # pieces differ in their categories
-        if not frames or kind in {"status", "category"}:
+        if not frames or (kind in {"status", "category"} and name in joined.columns):
             values = [value for frame in frames for value in frame[name].tolist()]
             joined[name] = make_column(values, kind, joined.index)
-    for name in joined.columns:
-        if len(frames) > 1 and name not in own and _categories_agree(name, frames):
-            columns = union_categoricals([frame[name] for frame in frames])
+    for name in joined.columns if len(frames) > 1 else ():
+        if name in own:
+            continue
+        if _categories_agree(name, frames):
+            columns = union_categoricals([frame[name] for frame in frames], ignore_order=True)
             joined[name] = pd.Series(columns, index=joined.index)
+    return joined
+
+
+def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The pieces in one; pandas compares what they have in ``attrs``, which may be arrays."""
+    import pandas as pd
+
+    if len(frames) == 1:
+        return frames[0]
+    attrs = frames[0].attrs
+    bare = [frame.copy(deep=False) for frame in frames]
+    for frame in bare:
+        frame.attrs = {}
+    joined = pd.concat(bare)
+    joined.attrs = attrs
     return joined
 
 
@@ -154,5 +246,7 @@ def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
     import pandas as pd
 
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
+    if all(kind == kinds[0] for kind in kinds):
+        return False  # pandas has joined them
     of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
     return len(of) == 1 and None not in of

@@ -1,15 +1,99 @@
-"""Common types for the pieces of a table, which differ where they come from a CSV file."""
+"""Tables in files: Parquet, CSV or JSON Lines, piece by piece.
+
+The pieces get common types, which differ where they come from a CSV file.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+import orjson
+
+from speechlab._arguments import is_missing
+from speechlab.batch._table.storable import arrow_table, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
+    import pandas as pd
     import pyarrow as pa
+
+    from speechlab.batch._plan.files import TableFormat
+
+
+def write_table(
+    parts: Callable[[], Iterator[pd.DataFrame]],
+    path: Path,
+    format: TableFormat,  # noqa: A002 - as everywhere
+    about: Mapping[bytes, bytes],
+) -> None:
+    """Write a table piece by piece; no more than one is in memory.
+
+    Args:
+        parts: Gives the pieces; asked twice, for their types and for their rows.
+        path: The file.
+        format: Its format.
+        about: What goes into the metadata of a Parquet file.
+
+    Raises:
+        OSError: It cannot be written.
+        ArrowException: Nor can it.
+    """
+    import pyarrow.parquet as pq
+
+    schema = common_schema(arrow_table(frame).schema for frame in parts())
+    schema = schema.with_metadata({**(schema.metadata or {}), **about})
+    tables = (fitted(arrow_table(frame), schema) for frame in parts())
+    if format.kind == "parquet":
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for table in tables:
+                writer.write_table(table)
+        return
+    with _opened(path, format) as file:
+        for number, table in enumerate(tables):
+            rows = _with_labels(table.to_pandas())
+            if format.kind == "jsonl":
+                file.writelines(_json_lines(rows))
+            else:
+                rows.to_csv(file, sep=format.separator, index=False, header=not number, lineterminator="\n")
+
+
+def _opened(path: Path, format: TableFormat) -> TextIO:  # noqa: A002 - as everywhere
+    if not format.packed:
+        return path.open("w", encoding="utf-8", newline="")
+    return gzip.open(path, "wt", encoding="utf-8", newline="")
+
+
+def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with their labels as columns, unless these are only numbers."""
+    import pandas as pd
+
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return frame
+    one = frame.index.nlevels == 1
+    names = []
+    for at, name in enumerate(frame.index.names):
+        text = str(name) if name is not None else "index" if one else f"level_{at}"
+        names.append(f"{text} (index)" if text in frame.columns else text)
+    return frame.rename_axis(index=names).reset_index()
+
+
+def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
+    names = frame.columns.tolist()
+    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
+        row = {str(name): None if is_missing(cell) else cell for name, cell in zip(names, cells, strict=True)}
+        options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+        yield orjson.dumps(row, default=_as_json, option=options).decode()
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value.isoformat() if hasattr(value, "isoformat") else stand_in(value)
 
 
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
@@ -46,8 +130,19 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         column = table.column(field.name)
         if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
             column = column.cast(column.type.value_type)
-        columns.append(column.cast(field.type))
+        columns.append(_cast(column, field.type))
     return pa.table(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:
+        if not pa.types.is_string(kind):
+            raise
+        return pa.array([stand_in(cell) for cell in column.to_pylist()], kind)  # lists have no cast to text
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:

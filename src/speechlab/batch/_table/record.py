@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing
 from speechlab._platform import installed_version
-from speechlab.audio import AudioClip
+from speechlab.batch._table.storable import arrow_table, pandas_table
 from speechlab.contract import CONTRACT_VERSION
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
 
 RUN_ATTRIBUTE = "speechlab_run"
@@ -30,48 +30,21 @@ def environment() -> dict[str, Any]:
 
 
 def table_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as a Parquet file; cells that Parquet cannot hold are replaced by what stands for them.
-
-    A recording becomes ``sha256:…``, anything else its text.
-    """
-    import pyarrow as pa
+    """Return a table as a Parquet file; what Parquet cannot hold is kept in another form, see ``storable``."""
     import pyarrow.parquet as pq
 
-    kept = frame.copy(deep=False)
-    for name in frame.columns:
-        if frame[name].dtype == object or frame[name].dtype.kind == "c":  # no file has complex numbers
-            kept[name] = _storable(frame[name])
-    kept.columns = [str(name) for name in frame.columns]
-    try:
-        table = pa.Table.from_pandas(kept)
-    except (pa.ArrowException, ValueError, TypeError):  # an index of several kinds of labels
-        kept.index = kept.index.map(str)
-        table = pa.Table.from_pandas(kept)
     file = BytesIO()
-    pq.write_table(table, file, compression="zstd")
+    pq.write_table(arrow_table(frame), file, compression="zstd")
     return file.getvalue()
 
 
-def _storable(column: pd.Series[Any]) -> Any:
-    import pandas as pd
-    import pyarrow as pa
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table that :func:`table_bytes` wrote, with the labels that its columns had.
 
-    try:
-        values = column.tolist()
-        if not any(isinstance(value, bytes | AudioClip) for value in values):
-            pa.array(values, from_pandas=True)
-            return column
-    except (pa.ArrowException, ValueError, TypeError):
-        pass
-    return pd.Series([stand_in(value) for value in column], index=column.index, dtype="str")
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no such file.
+    """
+    import pyarrow.parquet as pq
 
-
-def stand_in(value: object) -> str | None:
-    """Return what stands for a cell in a file: ``sha256:…`` for a recording, None for nothing, or else its text."""
-    if isinstance(value, AudioClip):
-        return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
-    if isinstance(value, bytes):
-        return f"sha256:{hashlib.sha256(value).hexdigest()}"
-    if is_missing(value):
-        return None
-    return str(value).encode("utf-8", "replace").decode()
+    return pandas_table(pq.read_table(path, partitioning=None))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import segments as frames
+from speechlab._files import user_path
 from speechlab.batch._keeping import opened
 from speechlab.batch._plan.columns import make_column
-from speechlab.batch._table.record import RUN_ATTRIBUTE, stand_in
+from speechlab.batch._plan.source import as_frame
+from speechlab.batch._table.record import RUN_ATTRIBUTE
+from speechlab.batch._table.storable import stand_in
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -22,15 +26,18 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _FIELD = "{file}"
+_FEW = 3
+FAULTS_ATTRIBUTE = "speechlab_faults"
+"""In ``attrs`` of a segment frame: by position of the row, why it has no segments, or not all."""
 
 
 def segments(
-    result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: str | None = None
+    result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None
 ) -> pd.DataFrame:
     """Return the timed pieces of transcripts that were made with ``vad="segments"``, as one segment frame.
 
     Args:
-        result: What :func:`transcribe` returned, or some of its rows.
+        result: What :func:`transcribe` returned, of pandas or polars, or some of its rows.
         store: The store that was used.
         prefix: The prefix that was used.
         audio: Column of the recordings; None for the one that the run was given, or else ``audio``.
@@ -39,15 +46,25 @@ def segments(
         A segment frame of all recordings, see ``speechlab.segments``: ``file`` (the path; ``sha256:…`` of a recording
         that was bytes or a clip), ``start``, ``end``, ``text``; and ``position`` (of its row in ``result``), ``row``
         (that row's index label) and ``segment`` (its number, from 0). A recording that stands in several rows has
-        its segments several times, which ``position`` tells apart.
+        its segments several times, which ``position`` tells apart. A row whose reply has times that cannot be right
+        has no segments here: a warning names it, and ``attrs["speechlab_faults"]`` has the reason by position.
 
     Raises:
         InvalidRequestError: The table has no column of keys, or none of recordings.
-        SegmentError: The service sent times that cannot be right; the text names the recording.
         StoreError: The store cannot be read.
     """
-    import pandas as pd
+    frame = as_frame(result)
+    table, faults = timed_pieces(result if frame is None else frame, store, prefix=prefix, audio=audio)
+    if faults:
+        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults.values())}", stacklevel=2)
+        table.attrs[FAULTS_ATTRIBUTE] = faults
+    return table
 
+
+def timed_pieces(
+    result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any
+) -> tuple[pd.DataFrame, dict[int, str]]:
+    """Return what :func:`segments` does, and by position why the segments of a row are left out."""
     columns = getattr(result, "columns", ())
     column = f"{prefix}key"
     if column not in columns:
@@ -56,16 +73,46 @@ def segments(
     keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
     with opened(store) as open_store:
         found = open_store.get_many([key for key in keys if key is not None])
-        recordings = audio or _recordings(result, open_store)
+        recordings = _recordings(result, open_store) if audio is None else audio
     if recordings not in columns:
         message = f"the table has no column {recordings!r} of recordings; name it with audio="
         raise InvalidRequestError(message, parameter="audio")
+    pieces = {key: stored.response.get("segments") or () for key, stored in found.items()}
+    reasons = _reasons(pieces)
     rows: list[tuple[Any, ...]] = []
+    faults: dict[int, str] = {}
     for position, (label, key, cell) in enumerate(zip(result.index, keys, result[recordings], strict=True)):
-        pieces = found[key].response.get("segments") or () if key in found else ()
-        name = stand_in(cell) or "" if pieces else ""
-        for number, piece in enumerate(pieces):
+        if key is None or not pieces.get(key):
+            continue
+        name = stand_in(cell) or ""
+        if key in reasons:
+            faults[position] = f"{name}: the service sent times that cannot be right ({reasons[key]})"
+            continue
+        for number, piece in enumerate(pieces[key]):
             rows.append((name, piece["start"], piece["end"], piece["text"], position, label, number))
+    return _typed(rows, result.index), faults
+
+
+def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
+    """Say by key what is wrong with the segments of replies."""
+    try:
+        frames.frame([piece for each in pieces.values() for piece in each])
+    except SegmentError:
+        pass
+    else:
+        return {}
+    reasons = {}
+    for key, each in pieces.items():
+        try:
+            frames.frame(each)
+        except SegmentError as error:
+            reasons[key] = error.message.replace("row", "segment")
+    return reasons
+
+
+def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any]) -> pd.DataFrame:
+    import pandas as pd
+
     names = ("file", "start", "end", "text", "position", "row", "segment")
     kinds = ("string", "float64", "float64", "string", "int64", "row", "int64")
     empty = pd.RangeIndex(len(rows))
@@ -73,18 +120,25 @@ def segments(
     for at, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         values = [row[at] for row in rows]
         if kind == "row":
-            made[name] = pd.Series(values, index=empty, dtype=result.index.dtype)
+            made[name] = pd.Series(values, index=empty, dtype=index.dtype)
         else:
             made[name] = make_column(values, kind, empty)
-    try:
-        return frames.frame(pd.DataFrame(made))
-    except SegmentError as error:
-        file = f" of {rows[error.rows[0]][0]!r}" if error.rows else ""
-        message = f"a segment{file} cannot be right: {error.message}; leave its row out to have the others"
-        raise SegmentError(message, column=error.column, rows=error.rows) from error
+    return frames.frame(pd.DataFrame(made))
 
 
-def _recordings(result: pd.DataFrame, store: Store) -> str:
+def listed(reasons: Iterable[str]) -> str:
+    """The first few of some reasons, for a warning."""
+    each = list(reasons)
+    more = f"; and {len(each) - _FEW} more" if len(each) > _FEW else ""
+    return "; ".join(each[:_FEW]) + more
+
+
+def as_label(noted: Any) -> Any:
+    """Return the label of a column as a manifest tells it; JSON has no tuples."""
+    return tuple(noted) if isinstance(noted, list) else noted
+
+
+def _recordings(result: pd.DataFrame, store: Store) -> Any:
     """The column that the run was given, as its manifest says."""
     run = result.attrs.get(RUN_ATTRIBUTE)
     if isinstance(run, str):
@@ -92,7 +146,7 @@ def _recordings(result: pd.DataFrame, store: Store) -> str:
             settings = store.run(run).manifest.get("parameters", {})
         except StoreError:  # another store
             return "audio"
-        return str(settings.get("columns", {}).get("audio", "audio"))
+        return as_label(settings.get("columns", {}).get("audio", "audio"))
     return "audio"
 
 
@@ -102,25 +156,33 @@ def write_segments(
     path: str | os.PathLike[str],
     *,
     prefix: str,
-    audio: str,
+    audio: Any,
     format: str | None = None,  # noqa: A002 - as everywhere
 ) -> list[Written]:
     """Write the segments of a run's table, piece by piece; see :meth:`Run.write_segments`."""
+    faults: list[str] = []
     with opened(store) as open_store:
-        tables = _tables(parts, open_store, prefix, audio)
+        tables = _tables(parts, open_store, prefix, audio, faults)
         if _FIELD not in str(path):
-            return [frames.write(tables, path, format)]
-        written, taken = [], set[str]()
-        for table in tables:
-            for _, part in table.groupby("position", sort=False):
-                written.append(frames.write(part, _target(str(path), part["file"].iloc[0], taken), format))
-        return written
+            written = [frames.write(tables, path, format)]
+        else:
+            written, taken = [], set[str]()
+            for table in tables:
+                for _, part in table.groupby("position", sort=False):
+                    target = _target(str(path), part["file"].iloc[0], taken)
+                    written.append(frames.write(part, target, format))
+    if faults:
+        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults)}", stacklevel=3)
+    return written
 
 
-def _tables(parts: Iterator[pd.DataFrame], store: Store, prefix: str, audio: str) -> Iterator[pd.DataFrame]:
+def _tables(
+    parts: Iterator[pd.DataFrame], store: Store, prefix: str, audio: Any, faults: list[str]
+) -> Iterator[pd.DataFrame]:
     done = 0
     for part in parts:
-        table = segments(part, store, prefix=prefix, audio=audio)
+        table, wrong = timed_pieces(part, store, prefix=prefix, audio=audio)
+        faults += wrong.values()
         table["position"] += done
         done += len(part)
         yield table
@@ -134,6 +196,6 @@ def _target(path: str, file: str, taken: set[str]) -> Path:
         number += 1
         name = f"{stem}-{number}"
     taken.add(name)
-    target = Path(path.replace(_FIELD, name))
+    target = user_path(path.replace(_FIELD, name))
     target.parent.mkdir(parents=True, exist_ok=True)
     return target

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import inspect
 import signal
-import sys
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, plain_table
-from speechlab.errors import InvalidRequestError
+from speechlab.cli._console import errors
+from speechlab.cli._outcome import print_run, print_segments, print_summary
+from speechlab.errors import InvalidRequestError, SegmentFileError
 
 if TYPE_CHECKING:
-    from speechlab.batch import Plan, Run
+    from speechlab.batch import Plan, Run, Value
     from speechlab.client import Client
     from speechlab.segments import Written
 
-_KINDS_OF_ERRORS = 3
-
 app = typer.Typer(
-    help="Work on a table: a .parquet, .csv or .jsonl file goes in, results.parquet comes out. The same command "
-    "again goes on where it was stopped.",
+    help="Work on a table: a Parquet, CSV, TSV or JSON Lines file goes in, results.parquet comes out. The same "
+    "command again goes on where it was stopped.",
     no_args_is_help=True,
 )
 
-Input = Annotated[Path, typer.Argument(metavar="INPUT", help="The table: .parquet, .csv or .jsonl.")]
+Input = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="The table: .parquet, .csv, .tsv or .jsonl (text also as .gz), or a folder of Parquet files.",
+    ),
+]
 Out = Annotated[
     Path,
     typer.Option(
@@ -41,29 +45,54 @@ Rate = Annotated[float | None, typer.Option(help="Calls begun per second, at mos
 MaxCalls = Annotated[int | None, typer.Option(help="Stop before more calls than this.")]
 MaxCharacters = Annotated[int | None, typer.Option(help="Stop before more characters than this are sent.")]
 MaxAudio = Annotated[float | None, typer.Option(help="Stop before more seconds of audio than this.")]
+MaxCost = Annotated[float | None, typer.Option(help="Stop before the prices given add up to more than this.")]
+PriceOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="NAME=AMOUNT",
+        help="Price of one of calls, characters, audio_s or tokens, such as characters=15/1000000; may be repeated.",
+    ),
+]
 MaxErrors = Annotated[
     float, typer.Option(min=0, max=1, help="Stop when a larger share of the calls has failed.")
+]
+GiveUpAfter = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop when no call has succeeded for so many seconds. [default: an hour while the service says "
+        "'later', a minute while it is not there]",
+    ),
 ]
 Retry = Annotated[
     bool, typer.Option("--retry-failed/--skip-failed", help="Ask again what failed in earlier runs.")
 ]
 Repeat = Annotated[int, typer.Option(help="Number of a deliberate repetition.")]
 Prefix = Annotated[
-    str, typer.Option(help="Goes before the names of the new columns, for a table that has them already.")
+    str,
+    typer.Option(help="Goes before the names of the new columns, for a table that has such results already."),
+]
+Columns = Annotated[
+    Literal["all", "result"],
+    typer.Option(help="What results.parquet gets: result leaves out the bookkeeping."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take.")]
 
 
 def _shared(
-    concurrency: Concurrency = 8,
+    concurrency: Concurrency = 16,
     rate: Rate = None,
     max_calls: MaxCalls = None,
     max_characters: MaxCharacters = None,
     max_audio_s: MaxAudio = None,
+    max_cost: MaxCost = None,
+    price: PriceOf = None,
     max_error_share: MaxErrors = 0.5,
+    give_up_after_s: GiveUpAfter = None,
     retry_failed: Retry = True,
     repeat: Repeat = 0,
     prefix: Prefix = "",
+    columns: Columns = "all",
     dry_run: DryRun = False,
 ) -> None:
     """List the options that all of these commands have."""
@@ -136,16 +165,27 @@ def asr(
             "'subtitles/{file}.srt'. [default: RUN/segments.parquet]",
         ),
     ] = None,
+    segments_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Their format, where the ending does not tell, such as nemo or lhotse for .jsonl; "
+            "speechlab.segments.formats() lists them.",
+        ),
+    ] = None,
     hotword: Annotated[list[str] | None, typer.Option(help="Word to boost; may be repeated.")] = None,
     **shared: Any,
 ) -> None:
     """Transcribe each row's recording."""
     given = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
     timed = vad not in {"off", "on", "0", "1"}
-    if segments is not None and not timed:
-        raise InvalidRequestError("--segments needs --vad segments", parameter="segments")
+    for option, value in (("segments", segments), ("segments-format", segments_format)):
+        if value is not None and not timed:
+            raise InvalidRequestError(f"--{option} needs --vad segments", parameter=option)
+    if segments_format is not None and segments is None:
+        raise InvalidRequestError("--segments-format needs --segments FILE", parameter="segments-format")
     target = (segments or str(out / "segments.parquet")) if timed else None
-    _perform("transcription", source, out, given, segments=target, **shared)
+    _perform("transcription", source, out, given, segments=target, form=segments_format, **shared)
 
 
 @_command("translate", without="max_audio_s")
@@ -157,9 +197,14 @@ def translate(
     text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
     keyword: Annotated[list[str] | None, typer.Option(help="Term to preserve; may be repeated.")] = None,
     context: Annotated[
-        str | None, typer.Option(help="Helps to understand, not translated; or a column.")
+        str | None,
+        typer.Option(
+            help="Helps to understand, not translated; or a column. '=hints' is a text in any case."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model id, or a column.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model id, or a column. '=base' is an id in any case.")
+    ] = None,
     **shared: Any,
 ) -> None:
     """Translate each row's text."""
@@ -168,10 +213,17 @@ def translate(
         "target_lang": target_lang,
         "text": text,
         "keywords": tuple(keyword or ()),
-        "context": context,
-        "model": model,
+        "context": _marked(context),
+        "model": _marked(model),
     }
     _perform("translation", source, out, given, **shared)
+
+
+def _marked(value: str | None) -> str | Value | None:
+    """Read a text that may be a column's name, unless a sign before it says that it is none."""
+    from speechlab.batch import Value
+
+    return Value(value[1:]) if value is not None and value.startswith("=") else value
 
 
 def _number(value: str | None) -> str | float | None:
@@ -191,39 +243,69 @@ def _perform(
     *,
     repeat: int,
     prefix: str,
+    columns: Literal["all", "result"],
     dry_run: bool,
     segments: str | None = None,
+    form: str | None = None,
     max_calls: int | None,
     max_characters: int | None = None,
     max_audio_s: float | None = None,
+    max_cost: float | None,
+    price: list[str] | None,
     **options: Any,
 ) -> None:
     from speechlab import batch, connect
-    from speechlab.segments import format_of, formats
 
     if out.exists() and not out.is_dir():
         raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
     if segments is not None:  # before hours of work, not after
-        known = formats().set_index("format")["recordings"]
-        if known[format_of(segments)] == "one" and "{file}" not in segments:
-            message = f"a file such as {segments} is of one recording; put {{file}} into its name"
-            raise InvalidRequestError(message, parameter="segments")
-    budget = batch.Budget(max_calls, max_characters, max_audio_s)
+        _check_target(segments, form)
+    prices = _prices(price)
+    budget = batch.Budget(max_calls, max_characters, max_audio_s, cost=max_cost, prices=prices)
     plans: dict[str, Callable[..., Plan]] = {
         "synthesis": batch.plan_synthesis,
         "transcription": batch.plan_transcription,
         "translation": batch.plan_translation,
     }
-    with connect() as lab:
-        plan = plans[operation](source, lab, **given, repeat=repeat, store=out, prefix=prefix)
+    with connect() as lab, _names_of_options():
+        plan = plans[operation](
+            source, lab, **given, repeat=repeat, store=out, prefix=prefix, columns=columns
+        )
         if dry_run:
-            _print_summary(plan.summary())
+            print_summary(plan.summary(prices))
             return
         run = _run(plan, lab, {**options, "budget": budget})
-        written = run.export(out / "results.parquet")
-        files = run.write_segments(segments) if segments is not None else []
-    _print_segments(files)
-    _print_run(run, written)
+        written = run.export(out / "results.parquet", columns=columns)
+        files, warned = _write_segments(run, segments, form) if segments is not None else ([], [])
+    print_segments(files)
+    for message in warned:
+        errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)
+    print_run(run, written)
+
+
+@contextmanager
+def _names_of_options() -> Iterator[None]:
+    """Say what the arguments in an error about columns are called on the command line."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        if error.parameter != "prefix":
+            raise
+        message = f"{error.message} (on the command line: --prefix, --columns result)"
+        raise InvalidRequestError(message, parameter="prefix") from error
+
+
+def _prices(given: list[str] | None) -> dict[str, float] | None:
+    prices = {}
+    for one in given or ():
+        name, _, amount = one.partition("=")
+        number, _, for_many = amount.partition("/")
+        try:
+            prices[name] = float(number) / (float(for_many) if for_many else 1)
+        except (ValueError, ZeroDivisionError):
+            message = f"--price {one} is not a price; give, for example, --price characters=15/1000000"
+            raise InvalidRequestError(message, parameter="price") from None
+    return prices or None
 
 
 def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
@@ -237,58 +319,31 @@ def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
         warnings.simplefilter("ignore", UserWarning)  # the reason is printed below
         try:
             return batch.run(plan, lab, **options)
-        except KeyboardInterrupt:
-            errors.print("stopped; what was finished is kept, and the same command again goes on from there")
+        except KeyboardInterrupt as stopped:
+            run = str(stopped).partition(". ")[0]  # what follows is about Python
+            errors.print(escape(run) or "stopped; what was finished is kept", soft_wrap=True)
+            errors.print("the same command again goes on from there")
             raise typer.Exit(130) from None
 
 
-def _print_summary(counts: dict[str, float]) -> None:
-    rows = ("rows", "invalid", "calls", "cached", "duplicates")
-    console.print(", ".join(f"{counts[name]:,g} {name}" for name in rows))
-    console.print(
-        f"to send: {counts['characters']:,g} characters, {counts['audio_s']:,.0f} seconds of recordings"
-    )
+def _check_target(path: str, form: str | None) -> None:
+    from speechlab.segments import format_of, formats
+
+    try:
+        name = format_of(path, form)
+    except SegmentFileError as error:
+        message = f"{error.message} (on the command line: --segments-format NAME)"
+        raise InvalidRequestError(message, parameter="segments") from error
+    if formats().set_index("format")["recordings"][name] == "one" and "{file}" not in path:
+        message = f"a file such as {path} is of one recording; put {{file}} into its name"
+        raise InvalidRequestError(message, parameter="segments")
 
 
-def _print_run(run: Run, written: Path) -> None:
-    counts = run.manifest["statuses"]
-    table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
-    for name, count in counts.items():
-        table.add_row(name, f"{count:,}")
-    console.print(table)
-    units = {"audio_s": "seconds of audio"}
-    spent = run.manifest["usage"].items()
-    usage = ", ".join(f"{value:,.0f} {units.get(name, name)}" for name, value in spent if value)
-    console.print(f"used: {usage or 'nothing'}")
-    console.print(f"table: {escape(str(written))}", soft_wrap=True)
-    if run.status != "finished":
-        errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
-        sys.exit(3)
-    if counts.get("error"):
-        _print_errors(run)
-        sys.exit(1)
+def _write_segments(run: Run, path: str, form: str | None) -> tuple[list[Written], list[str]]:
+    """Write the segments, and say of which rows there are none."""
+    import warnings
 
-
-def _print_segments(files: list[Written]) -> None:
-    if not files:
-        return
-    rows, first = sum(file.rows for file in files), files[0]
-    where = str(first.path) if len(files) == 1 else f"{len(files):,} files, the first {first.path}"
-    console.print(f"segments: {rows:,} in {escape(where)}", soft_wrap=True)
-    for note in sorted({note for file in files for note in file.notes}):
-        console.print(f"  {escape(note)}", soft_wrap=True)
-
-
-def _print_errors(run: Run) -> None:
-    """Print the commonest kinds of errors, each with its first message; the table has all of them."""
-    counts: Counter[str] = Counter()
-    first: dict[str, str] = {}
-    prefix = run.manifest.get("prefix", "")
-    for part in run.parts():
-        wrong = part[part[f"{prefix}status"] == "error"]
-        for kind, message in zip(wrong[f"{prefix}error_type"], wrong[f"{prefix}error"], strict=True):
-            counts[str(kind)] += 1
-            first.setdefault(str(kind), str(message))
-    for kind, count in counts.most_common(_KINDS_OF_ERRORS):
-        such = f", and {count - 1:,} more such" if count > 1 else ""
-        errors.print(f"[yellow]{escape(kind)}:[/] {escape(first[kind])}{such}", soft_wrap=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        files = run.write_segments(path, form)
+    return files, [str(one.message) for one in caught]

@@ -166,10 +166,10 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
         table.add_row(
             f"  {row['voice_name']}",
             str(row["gender"])[:1],
-            str(row["n"]),
+            str(row["utterances"]),
             percent(row["error_rate"]),
             f"{low} to {high}" if low != "–" else "–",
-            percent(row["reading_cer"]),
+            percent(row.get("reading_cer")),
             number(row["tts_rtf"]),
         )
     console.print()
@@ -179,7 +179,7 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
     )
     for row in translated.summary.to_dict("records"):
         direction = f"{language_name(row['source_lang'])} → {language_name(row['target_lang'])}"
-        scores.add_row(direction, str(row["n"]), number(row["chrf"], 1), number(row["processing_s"]))
+        scores.add_row(direction, str(row["utterances"]), number(row["chrf"], 1), number(row["processing_s"]))
     console.print()
     console.print(scores)
     console.print()

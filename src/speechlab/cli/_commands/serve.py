@@ -20,7 +20,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="KEY",
-            help="Key to let in, of the form sl:BODY; may be repeated. Without one, a key is made up.",
+            help="Key to let in, of the form PREFIX:BODY; may be repeated. Without one, a key is made up.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -52,6 +52,10 @@ def serve(
         ),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")] = None,
+    preload: Annotated[
+        bool, typer.Option("--preload", help="Load all models at the start; /readyz says when they are warm.")
+    ] = False,
+    make_key: Annotated[bool, typer.Option("--make-key", help="Print a new key and exit.")] = False,
 ) -> None:
     """Serve speech on this machine until stopped.
 
@@ -59,12 +63,16 @@ def serve(
     """
     from speechlab import service
 
+    if make_key:
+        typer.echo(service.make_key())
+        return
     overrides = {
         "host": host,
         "port": port,
         "api_keys": tuple(api_key) if api_key else None,
         "data_dir": data_dir,
         "recogniser_url": recogniser_url,
+        "preload": preload or None,
         **service.given_settings(setting or (), engine or ()),
     }
     settings, warnings = service.load_config(config, overrides)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FIGURES = (
     "operations",
     "failed",
+    "cancelled",
     "characters",
     "input_bytes",
     "audio_bytes",
@@ -35,6 +36,7 @@ _FIGURES = (
 _SHOWN = {
     "calls": "operations",
     "failed": "failed",
+    "cut\noff": "cancelled",
     "chars": "characters",
     "audio\ns": "audio_s",
     "tokens\nin": "prompt_tokens",

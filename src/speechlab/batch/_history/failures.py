@@ -1,0 +1,44 @@
+"""Why rows failed: one line for each reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.batch._history.run import Run, load
+from speechlab.batch._plan.source import as_frame
+from speechlab.batch._table.failures import Failures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.batch._keeping import StoreLike
+
+
+def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
+    """List why rows failed, the commonest reason first.
+
+    Errors that differ only in quoted values, paths and numbers are one reason.
+
+    Args:
+        result: What :func:`synthesize` and its like returned, or a part of it; or a :class:`Run`.
+        store: The store that was used, for a table with ``columns="result"``, whose statuses are only there.
+        prefix: The prefix that was used.
+
+    Returns:
+        One row for each reason: ``rows`` (how many), ``error_type``, ``http_status``, ``error`` (of the first such
+        row) and ``first`` (that row's index label).
+
+    Raises:
+        InvalidRequestError: The table neither has statuses nor says which run made it.
+        StoreError: There is no such run.
+    """
+    frame = as_frame(result)
+    if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:
+        found = Failures(prefix)
+        found.add(frame)
+        return found.table()
+    run = result if isinstance(result, Run) else load(result, store)
+    found = Failures(run.manifest.get("prefix", ""))
+    for part in run.parts():
+        found.add(part)
+    return found.table()

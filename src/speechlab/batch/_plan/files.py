@@ -1,0 +1,196 @@
+"""Files of tables: what their names say, the columns that they have, and their rows in pieces."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    import pandas as pd
+    import pyarrow as pa
+
+_LINES = 100
+# What pandas takes for an empty cell of a CSV file; in a column of texts, "None" and "NA" are texts.
+_EMPTY = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+_KINDS = {
+    ".parquet": ("parquet", ""),
+    ".csv": ("csv", ","),
+    ".tsv": ("csv", "\t"),
+    ".jsonl": ("jsonl", ""),
+    ".ndjson": ("jsonl", ""),
+}
+FILES_ALLOWED = "a path that ends in .parquet, .csv, .tsv or .jsonl (all but the first also with .gz)"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """The format of a table's file.
+
+    Attributes:
+        kind: parquet, csv or jsonl.
+        separator: What stands between the cells of a CSV file.
+        packed: Whether it is packed by gzip.
+    """
+
+    kind: str
+    separator: str = ""
+    packed: bool = False
+
+
+def table_format(path: Path, parameter: str = "source") -> TableFormat:
+    """Return the format of a file, by its name.
+
+    Raises:
+        InvalidRequestError: The name ends in none that is known.
+    """
+    packed = path.suffix.lower() == ".gz"
+    ending = (path.with_suffix("") if packed else path).suffix.lower()
+    if ending in _KINDS and not (packed and ending == ".parquet"):
+        return TableFormat(*_KINDS[ending], packed)
+    message = f"{path} ends in {path.suffix or 'nothing'!r}; give {FILES_ALLOWED}"
+    raise InvalidRequestError(message, parameter=parameter)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path under which there is no table.
+
+    Raises:
+        InvalidRequestError: There is none.
+    """
+    if path.is_dir():
+        if not _parquet_files(path):
+            message = (
+                f"{path} is a folder without Parquet files; name a file with a table, or a folder of them"
+            )
+            raise InvalidRequestError(message, parameter="source")
+        return
+    table_format(path)
+    if not path.is_file():
+        message = f"{path} does not exist; name a file with a table, or a folder of Parquet files"
+        raise InvalidRequestError(message, parameter="source")
+
+
+def columns_of(path: Path) -> tuple[Any, ...]:
+    """Return the names of a file's columns; of JSON Lines, those of its first lines."""
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    with _readable(path):
+        if path.is_dir():
+            return tuple(_dataset(path).schema.empty_table().to_pandas().columns)
+        format_ = table_format(path)
+        if format_.kind == "parquet":
+            return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
+        if format_.kind == "csv":
+            return tuple(pd.read_csv(path, sep=format_.separator, nrows=0).columns)
+        return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
+
+
+def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
+    """Read a file, or a folder of Parquet files in the order of their names.
+
+    Args:
+        path: The file.
+        rows: Maximum of rows in a piece.
+        texts: Columns of a CSV file whose cells are texts, whatever they look like.
+    """
+    import pandas as pd
+
+    with _readable(path):
+        if path.is_dir() or table_format(path).kind == "parquet":
+            yield from _frames(_folder_batches(path, rows) if path.is_dir() else _batches(path, rows))
+        elif (format_ := table_format(path)).kind == "csv":
+            as_text = dict.fromkeys(texts, str)
+            empty = {name: "" if name in as_text else _EMPTY for name in columns_of(path)}
+            options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
+            with pd.read_csv(path, sep=format_.separator, chunksize=rows, **options) as reader:
+                yield from reader
+        else:
+            # JSON says itself what is a text and what a number
+            with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
+                yield from lines
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Translate errors of reading a file as what its name says.
+
+    Raises:
+        InvalidRequestError: It cannot.
+    """
+    try:
+        yield
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+    ) as error:  # Arrow has errors of these kinds, and EOFError is an OSError
+        if isinstance(error, InvalidRequestError):
+            raise
+        message = f"{path} cannot be read as a table: {error}"
+        raise InvalidRequestError(message, parameter="source") from error
+
+
+def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        if not file.metadata.num_rows:
+            yield file.read()
+        for batch in file.iter_batches(batch_size=rows):
+            yield pa.Table.from_batches([batch])
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, in the order of their names; what begins with _ or . is none of its own."""
+    found = sorted(one for one in folder.rglob("*.parquet") if one.is_file())
+    return [one for one in found if not any(name[0] in "_." for name in one.relative_to(folder).parts)]
+
+
+def _dataset(folder: Path) -> Any:
+    """A folder as Arrow's dataset, with the columns that are written into the names of folders (``language=ja``)."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    files = [str(one) for one in _parquet_files(folder)]
+    given: dict[str, Any] = {"format": "parquet", "partition_base_dir": str(folder)}
+    given["partitioning"] = ds.partitioning(flavor="hive")
+    found = ds.dataset(files, **given)
+    schemas = [one.physical_schema for one in found.get_fragments()]
+    merged = pa.unify_schemas([*schemas, found.schema], promote_options="permissive")
+    return ds.dataset(files, schema=merged.with_metadata(schemas[0].metadata), **given)
+
+
+def _folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    found, any_row = _dataset(folder), False
+    for file in found.get_fragments():
+        for batch in file.to_batches(schema=found.schema, batch_size=rows, batch_readahead=1):
+            if len(batch):
+                any_row = True
+                yield pa.Table.from_batches([batch])
+    if not any_row:
+        yield found.schema.empty_table()
+
+
+def _frames(tables: Iterator[pa.Table]) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    start = 0
+    for table in tables:
+        frame: pd.DataFrame = table.to_pandas()
+        if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+            frame.index = pd.RangeIndex(start, start + len(frame))
+        start += len(frame)
+        yield frame

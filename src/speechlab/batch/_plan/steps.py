@@ -1,0 +1,194 @@
+"""The steps of batches: what is asked of each row, and the columns that it adds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from speechlab._arguments import no_column
+from speechlab.batch._plan.parameters import (
+    SynthesisParameters,
+    TranscriptionParameters,
+    TranslationParameters,
+    text_cell,
+)
+from speechlab.batch._plan.recordings import is_path, recording_of, seconds_of
+from speechlab.batch._plan.rows import PlannedCall, RowStep
+from speechlab.client import Synthesize, Transcribe, Translate
+from speechlab.contract import AudioFormat, VadMode, Voice
+from speechlab.errors import AudioDecodeError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from speechlab.client import SpeechClip, Transcript, Translation
+    from speechlab.store import Stored
+
+_FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
+_ANY_VOICE = "00000000-0000-0000-0000-000000000000"
+
+
+class SynthesisStep(RowStep):
+    """Texts to audio."""
+
+    operation = "synthesize"
+    parameters = SynthesisParameters
+    works_on = "text"
+    wants_voices = True
+    columns: ClassVar[Mapping[str, str]] = {
+        "audio": "string",
+        "duration_s": "float64",
+        "sample_rate": "Int64",
+    }
+    content = ("audio", "duration_s", "sample_rate")
+    files = ("audio",)
+
+    def _check(self, same: dict[str, Any]) -> None:
+        if "voice" in same:
+            self._find(same.pop("voice"), for_all=True)
+        _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
+
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        text = text_cell(cell, self._column)
+        voice = self._find(given.pop("voice"))
+        operation = self._operation(text, voice, **{"format": "flac", **given})
+        return self._planned(operation, alike, characters=len(text))
+
+    @staticmethod
+    def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
+        kind = options["format"]
+        if not isinstance(kind, str) or kind not in _FORMATS:
+            message = (
+                f"format {str(kind)!r} cannot be kept as a file that tells its own rate; use one of "
+                f"{', '.join(sorted(_FORMATS))}"
+            )
+            raise InvalidRequestError(message, parameter="format", rule="2.2")
+        return Synthesize(text, voice=voice, **options)
+
+    def _find(self, value: object, *, for_all: bool = False) -> Voice:
+        if isinstance(value, Voice):
+            return value
+        if not isinstance(value, str):
+            message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
+            raise InvalidRequestError(message, parameter="voice")
+        assert self._voices is not None
+        if for_all and value == "voice":  # a column was meant, whatever a description may say
+            raise InvalidRequestError(no_column(self._have, value), parameter="voice")
+        try:
+            return self._voices[value]
+        except InvalidRequestError as error:
+            if not for_all:
+                raise
+            message = f"{no_column(self._have, value)}; and {error}"
+            raise InvalidRequestError(message, parameter="voice") from None
+
+    @staticmethod
+    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004
+        return {"audio_s": result.duration_s}
+
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
+        return {"audio": str(stored.files["audio"]), **stored.response}
+
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
+        # where the file lies says nothing; its name is its content
+        return [stored.files["audio"].name, *super().evidence(stored)[1:]]
+
+
+class TranscriptionStep(RowStep):
+    """Audio to text."""
+
+    operation = "transcribe"
+    parameters = TranscriptionParameters
+    works_on = "audio"
+    columns: ClassVar[Mapping[str, str]] = {
+        "hypothesis": "string",
+        "hypothesis_language": "category",
+        "confidence": "float64",
+    }
+    content = ("hypothesis", "hypothesis_language", "confidence")
+
+    def _check(self, same: dict[str, Any]) -> None:
+        # where vad is told by each row, its other options are those of the rows with segments
+        told = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
+        _ = Transcribe(b"", **{**same, **told}).options
+
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        audio = recording_of(cell, self._column)
+        call = self._planned(Transcribe(audio, **given), alike, audio_s=seconds_of(audio))
+        if isinstance(cell, bytes):
+            return call
+        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
+        return replace(call, operation=Transcribe(cell, **given))
+
+    async def _ready(self, call: PlannedCall) -> Transcribe:
+        operation = cast("Transcribe", call.operation)
+        if isinstance(operation.audio, bytes):
+            return operation
+        return await asyncio.to_thread(self._read_again, operation, call)
+
+    def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
+        audio = operation.audio
+        again = replace(operation, audio=recording_of(audio, self._column))
+        if again.key(self._service, self._repeat) != call.key:
+            name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
+            raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
+        return again
+
+    @staticmethod
+    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004
+        return {"audio_s": call.audio_s}
+
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
+        kept = stored.response
+        return {
+            "hypothesis": kept["text"],
+            "hypothesis_language": kept["language"],
+            "confidence": kept["confidence"],
+            "processing_s": kept["processing_s"],
+        }
+
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
+        return [*super().evidence(stored), stored.response.get("segments")]
+
+
+class TranslationStep(RowStep):
+    """Text to text in another language."""
+
+    operation = "translate"
+    parameters = TranslationParameters
+    works_on = "text"
+    columns: ClassVar[Mapping[str, str]] = {
+        "translation": "string",
+        "model": "category",
+        "prompt_tokens": "Int64",
+        "completion_tokens": "Int64",
+    }
+    content = ("translation", "model")
+
+    def _check(self, same: dict[str, Any]) -> None:
+        _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
+
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        text = text_cell(cell, self._column)
+        return self._planned(Translate(text, **given), alike, characters=len(text))
+
+    @staticmethod
+    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004
+        return {"tokens": result.usage.total_tokens or 0 if result.usage else 0}
+
+    @staticmethod
+    def values(stored: Stored) -> dict[str, Any]:
+        kept = dict(stored.response)
+        return {"translation": kept.pop("text"), **kept}
+
+
+STEPS: dict[str, type[RowStep]] = {
+    step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
+}
+"""The steps, by the names of their operations."""

@@ -1,0 +1,126 @@
+"""The maximum that a run may spend, and what it has spent of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from speechlab._arguments import is_number
+from speechlab.batch._plan.prices import (
+    S_PER_CHARACTER,
+    TOKENS_PER_CHARACTER,
+    Amounts,
+    Prices,
+    check_prices,
+    estimated,
+)
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.batch._outcome import Outcome
+    from speechlab.batch._plan.rows import PlannedCall
+
+_LIMITS = {
+    "calls": "calls",
+    "characters": "characters",
+    "audio_s": "seconds of audio",
+    "tokens": "tokens",
+    "cost": "(cost)",
+}
+"""The parts of a budget, and how they are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The maximum that a run may spend. It stops before a call that would pass one of these.
+
+    How long speech becomes, and how many tokens a translation takes, is known only when it is there; until then it is
+    estimated from what this run has had (at first 0.15 seconds, and 2 tokens, for a character). What calls under way
+    take beyond their estimates may pass the budget.
+
+    Attributes:
+        calls: Calls made; repetitions of a failed call by the client do not count again.
+        characters: Code points of text sent.
+        audio_s: Seconds of audio heard or made.
+        tokens: Tokens read and written.
+        cost: Money, in the currency of ``prices``.
+        prices: The price of one of each, as your contract with the service has it: ``calls``, ``characters``,
+            ``audio_s`` and ``tokens``, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``. With them,
+            the run's ``manifest["usage"]`` has its ``cost``.
+    """
+
+    calls: int | None = None
+    characters: int | None = None
+    audio_s: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        for name in _LIMITS:
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and value >= 0):
+                message = f"budget {name} is {value!r}; give a number of at least 0, or None for no limit"
+                raise InvalidRequestError(message, parameter="budget")
+        if self.prices is not None:
+            check_prices(self.prices, "budget")
+        elif self.cost is not None:
+            message = (
+                f"a budget with cost={self.cost:g} needs prices, those of your contract with the service: "
+                "Budget(cost=5, prices={'characters': 15 / 1_000_000})"
+            )
+            raise InvalidRequestError(message, parameter="budget")
+
+
+class Spending:
+    """What a run has spent of its budget, and what its calls under way have reserved.
+
+    Attributes:
+        reason: Why the last call was refused.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.reason = ""
+        self._spent = Amounts()
+        self._reserved = Amounts()
+        self._with_audio = 0
+        self._with_tokens = 0
+
+    def reserve(self, call: PlannedCall) -> Amounts | None:
+        """Reserve the cost of a call.
+
+        Returns:
+            What was reserved, to be given back to :meth:`settle`, or None if the budget has no room for the call;
+            ``reason`` then says which part of it.
+        """
+        spent = self._spent
+        own = estimated(
+            call,
+            spent.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
+            spent.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
+        )
+        after = spent.plus(self._reserved).plus(own)
+        values = {**after._asdict(), "cost": after.cost(self._budget.prices)}
+        for name, unit in _LIMITS.items():
+            limit = getattr(self._budget, name)
+            if limit is not None and values[name] > limit:
+                self.reason = f"the budget of {limit:g} {unit} is used up"
+                return None
+        self._reserved = self._reserved.plus(own)
+        return own
+
+    @property
+    def under_way(self) -> bool:
+        """Whether calls have reserved what they may not need."""
+        return self._reserved.calls > 0
+
+    def settle(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
+        """Give back what was reserved for a call, and count what it has spent; None if it was not made."""
+        self._reserved = self._reserved.plus(reserved, -1)
+        if outcome is None:
+            return
+        # the text of a call that failed was sent, and may be charged for
+        self._spent = self._spent.plus(Amounts(1, call.characters, outcome.audio_s, outcome.tokens))
+        self._with_audio += call.characters if outcome.audio_s else 0
+        self._with_tokens += call.characters if outcome.tokens else 0

@@ -1,0 +1,58 @@
+"""The digest of a run's results: written down with the run, and computed again to verify it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from speechlab.batch._plan.rows import RowStep
+    from speechlab.store import Stored
+
+_SEGMENT = ("start", "end", "text")
+
+
+class ResultDigest:
+    """The SHA-256 of the results of rows, in their order.
+
+    Args:
+        step: The operation.
+        earlier: Compute what the first versions wrote down: the fields of a segment in the order in which a new
+            result had them, and sorted in a result from the store. Now they are always sorted.
+    """
+
+    def __init__(self, step: type[RowStep], *, earlier: bool = False) -> None:
+        self._evidence_of, self._earlier = step.evidence, earlier
+        self._sha = hashlib.sha256()
+
+    def add(self, row: str, stored: Stored | None, *, new: bool = False) -> None:
+        """Add a row.
+
+        Args:
+            row: The key of its result, or why it has none.
+            stored: The result.
+            new: Whether the run asked for it.
+        """
+        evidence: Any = None if stored is None else self._evidence_of(stored)
+        if self._earlier and new and evidence is not None:
+            evidence = [_as_it_came(value) for value in evidence]
+            self._sha.update(orjson.dumps([row, evidence]))
+        else:
+            self._sha.update(orjson.dumps([row, evidence], option=orjson.OPT_SORT_KEYS))
+
+    def hexdigest(self) -> str:
+        """The digest of the rows so far, in lower-case hexadecimal."""
+        return self._sha.hexdigest()
+
+
+def _as_it_came(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [{name: piece[name] for name in _SEGMENT if name in piece} for piece in value]
+
+
+def row_text(key: str | None, error: object) -> str:
+    """What stands for a row in digests: its key, or the error that kept it from being asked."""
+    return key if key is not None else f"error: {error}"

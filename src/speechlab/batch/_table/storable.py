@@ -1,0 +1,240 @@
+"""Tables in a form that a Parquet file holds and gives back, whatever pandas holds in their cells.
+
+A column is kept as it is where that can be written and read. Otherwise the first of these forms that can: sparse
+columns full, unusual categories as categories of their texts, Arrow's lists and the like as objects, long floats as
+floats where nothing is lost, and texts in the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab._arguments import is_missing
+from speechlab.audio import AudioClip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    import pyarrow as pa
+
+_LABELS = b"speechlab_columns"
+"""Under this name a file's metadata hold the labels of its columns, which are texts in the file itself."""
+_DEEP = 50
+"""Levels of lists and dicts in a cell; Arrow ends the process where a list holds itself."""
+
+
+def storable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table that can be written to a Parquet file, and be read again: the same rows, in the same order.
+
+    The names of its columns are texts, each once.
+    """
+    import pandas as pd
+
+    names = _texts_of(frame.columns)
+    columns = {name: _plain(frame.iloc[:, at]).array for at, name in enumerate(names)}
+    kept = pd.DataFrame(columns, index=frame.index)
+    if not isinstance(frame.index, pd.RangeIndex):
+        levels = [_plain(_level(frame.index, at)) for at in range(frame.index.nlevels)]
+        if len(levels) > 1:
+            kept.index = pd.MultiIndex.from_arrays(levels, names=list(frame.index.names))
+        else:
+            kept.index = pd.Index(levels[0], name=frame.index.name)
+    kept.attrs = {name: value for name, value in frame.attrs.items() if _is_json(name, value)}
+    return kept
+
+
+def arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """Return a table as an Arrow table that can be written; its metadata tell the labels of its columns."""
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(storable(frame))
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _LABELS: _labels_noted(frame)})
+
+
+def pandas_table(table: pa.Table) -> pd.DataFrame:
+    """Return a table that :func:`arrow_table` made, with the labels that its columns had."""
+    frame: pd.DataFrame = table.to_pandas()
+    noted = (table.schema.metadata or {}).get(_LABELS)
+    if noted is not None:
+        frame.columns = _labels_of(noted)
+    return frame
+
+
+def stand_in(value: object) -> str | None:
+    """Return what stands for a cell in a file: ``sha256:…`` for a recording, None for nothing, or else its text."""
+    if isinstance(value, AudioClip):
+        return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"sha256:{hashlib.sha256(value).hexdigest()}"
+    try:
+        if is_missing(value):
+            return None
+        return str(value).encode("utf-8", "replace").decode()
+    except Exception:  # noqa: BLE001 - an object of any kind, which a table must not be lost for
+        return f"<{type(value).__name__}>"
+
+
+def _labels_noted(frame: pd.DataFrame) -> bytes:
+    """The labels of a table's columns as JSON, as far as JSON has words for them."""
+    labels = [_noted(label) for label in frame.columns.tolist()]
+    names = [None if name is None else str(name) for name in frame.columns.names]
+    return orjson.dumps({"labels": labels, "names": names, "levels": frame.columns.nlevels})
+
+
+def _labels_of(noted: bytes) -> pd.Index[Any]:
+    import pandas as pd
+
+    known = orjson.loads(noted)
+    names = known["names"]
+    labels = [tuple(label) if isinstance(label, list) else label for label in known["labels"]]
+    made: pd.Index[Any] = pd.Index(labels, name=names[0], dtype=object, tupleize_cols=False)
+    if known["levels"] > 1:
+        made = pd.MultiIndex.from_tuples(labels, names=names)
+    elif all(isinstance(label, str) for label in labels):
+        made = pd.Index(labels, name=names[0], dtype="str")
+    return made
+
+
+def _noted(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return [_noted(part) for part in label]
+    label = label.item() if hasattr(label, "item") and not hasattr(label, "isoformat") else label
+    if label is None or (isinstance(label, bool | int | float) and -(2**53) < label < 2**53):
+        return label
+    return _text_of(label)
+
+
+def _texts_of(columns: pd.Index[Any]) -> list[str]:
+    """The labels as texts, each only once: 1 and "1" are two columns."""
+    taken: dict[str, None] = {}
+    for label in columns.tolist():
+        text, number = _text_of(label), 1
+        name = text
+        while name in taken:
+            number += 1
+            name = f"{text} ({number})"
+        taken[name] = None
+    return list(taken)
+
+
+def _text_of(label: object) -> str:
+    return str(label).encode("utf-8", "replace").decode()
+
+
+def _level(index: pd.Index[Any], at: int) -> pd.Series[Any]:
+    import pandas as pd
+
+    return pd.Series(index.get_level_values(at), index=pd.RangeIndex(len(index)))
+
+
+def _is_json(name: object, value: object) -> bool:
+    try:
+        json.dumps({name: value})
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return isinstance(name, str)
+
+
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The first form of a column that a file holds and gives back."""
+    for form in _forms(column):
+        try:
+            made = form()
+            fits = _fits(made)
+        except Exception:  # noqa: BLE001 - from pandas, from Arrow, or from an object of any kind
+            fits = False
+        if fits:
+            return made
+    return _as_text(column)
+
+
+def _is_object(column: pd.Series[Any]) -> bool:
+    """Whether the cells of a column are objects of any kind."""
+    return str(column.dtype) == "object"
+
+
+def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
+    import pandas as pd
+
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.SparseDtype):
+        sparse: Any = column.sparse
+        return [lambda: _plain(sparse.to_dense())]
+    if _is_object(column):
+        cells = column.tolist()
+        if any(isinstance(cell, bytes | bytearray | memoryview | AudioClip) for cell in cells):
+            return []  # recordings, which do not belong into a table twice
+        if any(_is_deep(cell) for cell in cells):
+            return []
+        if pd.api.types.infer_dtype(column, skipna=True) == "integer":
+            return [
+                lambda: column.astype("Int64")
+            ]  # without it, an empty cell makes fractions of large numbers
+        return [lambda: column]
+    if isinstance(dtype, pd.CategoricalDtype):
+        return [lambda: column, lambda: _categories_as_text(column)]
+    if isinstance(dtype, pd.ArrowDtype):
+        binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
+        if "view" in str(dtype.pyarrow_dtype):
+            return [lambda: column.astype("str")]  # which pandas cannot write to a CSV file
+        return [] if binary else [lambda: column, lambda: _plain(column.astype(object))]
+    if dtype.kind == "f" and getattr(dtype, "itemsize", 8) > 8:
+        return [lambda: _without_loss(column)]
+    return [lambda: column]
+
+
+def _fits(column: pd.Series[Any]) -> bool:
+    """Whether a file holds a column and gives it back; what cannot be told from its type is tried."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(column.to_frame("x"), preserve_index=False)
+    kind = table.schema.field(0).type
+    if _is_object(column) and pa.types.is_timestamp(kind):  # Arrow drops zones where cells differ in them
+        return len({str(cell.tzinfo) for cell in column if not is_missing(cell)}) < 2
+    if _is_simple(kind) and not isinstance(column.dtype, pd.ArrowDtype):
+        return True
+    file = BytesIO()
+    pq.write_table(table, file)
+    return len(pq.read_table(file).to_pandas()) == len(column)
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_deep(cell: object, levels: int = _DEEP) -> bool:
+    if not isinstance(cell, list | tuple | dict | set | frozenset):
+        return False
+    inner = [*cell.keys(), *cell.values()] if isinstance(cell, dict) else cell
+    return not levels or any(_is_deep(one, levels - 1) for one in inner)
+
+
+def _categories_as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    texts = [stand_in(category) for category in column.cat.categories]
+    named: pd.Series[Any] = column.cat.rename_categories(texts)  # which refuses two that are the same
+    return named
+
+
+def _without_loss(column: pd.Series[Any]) -> pd.Series[Any]:
+    shorter = column.astype("float64")
+    if not ((shorter == column) | column.isna()).all():
+        raise ValueError("digits would be lost")
+    return shorter
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    return pd.Series([stand_in(cell) for cell in column], dtype="str")

@@ -1,0 +1,142 @@
+"""Claims: which process is working on which key, so that no other one does the same.
+
+A claim is a lock on one byte of a file, at a place that the key tells. The operating system drops the locks of a
+process that ends, however it ends, so a claim never outlives its process. Nothing is written, and nothing is renewed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from speechlab._platform import after_fork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
+
+_OFFSETS = 1 << 30
+"""Places in the file, which stays empty. Two keys at one place wait for each other, and lose nothing but time."""
+_TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+
+
+class _ClaimFile:
+    """The claims of this process on the keys of one store.
+
+    The locks are the process's own: closing the file anywhere in the process drops them all, and a second lock by the
+    same process succeeds. So there is one of these for each store; it knows what is claimed, and its file is open as
+    long as anything is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._taken: set[int] = set()
+        self._file = -1
+
+    def take(self, place: int) -> bool:
+        with self._lock:
+            if place in self._taken:
+                return False
+            if self._is_taken_elsewhere(place):
+                self._close_if_idle()
+                return False
+            self._taken.add(place)
+            return True
+
+    def _is_taken_elsewhere(self, place: int) -> bool:
+        """Lock a place unless another process has; where there can be no locks, nobody has."""
+        try:
+            if self._file < 0:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            return False
+        try:
+            _lock(self._file, place)
+        except OSError as error:
+            return error.errno in _TAKEN
+        return False
+
+    def give_back(self, places: Iterable[int]) -> None:
+        with self._lock:
+            for place in self._taken.intersection(places):
+                self._taken.remove(place)
+                if self._file >= 0:
+                    with suppress(OSError):
+                        _unlock(self._file, place)
+            self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if not self._taken and self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int, place: int) -> None:
+        os.lseek(file, place, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+
+    def _unlock(file: int, place: int) -> None:
+        os.lseek(file, place, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: int, place: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+
+    def _unlock(file: int, place: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+class Claims:
+    """The claims that one user of a store has: a run, of which a process may have several.
+
+    Args:
+        path: The file; made on the first claim.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with _files_lock:
+            self._file = _files.setdefault(path.resolve(), _ClaimFile(path))
+        self._taken: dict[str, int] = {}
+
+    def take(self, key: str) -> bool:
+        """Claim a key; False if another user or process has claimed it."""
+        place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) % _OFFSETS
+        if not self._file.take(place):
+            return False
+        self._taken[key] = place
+        return True
+
+    def give_back(self, keys: Iterable[str]) -> None:
+        """Give claims back; others are passed over."""
+        if places := [self._taken.pop(key) for key in list(keys) if key in self._taken]:
+            self._file.give_back(places)
+
+    @property
+    def taken(self) -> AbstractSet[str]:
+        """The keys that are claimed."""
+        return self._taken.keys()
+
+
+_files: dict[Path, _ClaimFile] = {}
+_files_lock = threading.Lock()
+
+
+@after_fork
+def _forget_after_fork() -> None:
+    # the locks are the parent's; the file that it has open is closed by nobody here, which takes nothing from it
+    global _files_lock  # noqa: PLW0603
+    _files_lock = threading.Lock()
+    _files.clear()

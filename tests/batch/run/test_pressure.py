@@ -1,0 +1,213 @@
+"""A service under pressure: quotas, outages, random failures, a key that is withdrawn, a disk that is full."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+
+import pytest
+
+from speechlab import batch
+from speechlab.client import AsyncClient, Client
+from speechlab.errors import AuthenticationError, StoreError
+from speechlab.store import Store
+from support.batches import EN_JA, quiet, texts
+from support.translator import Translator, Wire, reply
+
+
+class Hostile(Translator):
+    """A translator before which ``judge`` decides: it gives the reply of a refusal, None to hang up, or OK."""
+
+    OK = "ok"
+
+    def __init__(self, judge, delay_s=0.01):
+        super().__init__()
+        self.judge, self.delay_s = judge, delay_s
+        self.refused = []
+
+    async def answer(self, head, body):
+        if head.startswith(b"POST"):
+            found = self.judge(self)
+            if found is not self.OK:
+                self.refused.append(time.monotonic())
+                return found
+        return await super().answer(head, body)
+
+
+def no(status, *headers):
+    return reply(status, {"code": 1, "name": "ErrNo", "message": "no"}, *headers)
+
+
+def run(judge, store, rows, **options):
+    service = Hostile(judge)
+    with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+        return batch.translate(texts(rows), lab, **quiet(store, **options)), service
+
+
+def every_row_once(table, service):
+    assert table["status"].tolist() == ["ok"] * len(table), table["error"].dropna().tolist()[:3]
+    assert set(service.calls.values()) == {1}
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_quota_by_the_window_is_waited_for(tmp_path, header):
+    used, window_s = Counter(), 1.5
+
+    def judge(service):
+        now = time.monotonic()
+        used[now // window_s] += 1
+        if used[now // window_s] <= 30:
+            return Hostile.OK
+        left = window_s - now % window_s
+        return no(429, f"Retry-After: {left:.2f}") if header else no(429)
+
+    table, service = run(judge, tmp_path / "a", 75)
+    every_row_once(table, service)
+    assert len(service.refused) < 150
+
+
+@pytest.mark.parametrize("fault", ["503", "hang up"])
+def test_an_outage_costs_no_row(tmp_path, fault):
+    began = []
+
+    def judge(service):
+        began.append(time.monotonic())
+        down = 0.3 < began[-1] - began[0] < 2.3
+        return Hostile.OK if not down else no(503) if fault == "503" else None
+
+    table, service = run(judge, tmp_path / "a", 300, concurrency=8)
+    every_row_once(table, service)
+    assert 8 <= len(service.refused) < 60
+
+
+def test_random_failures_cost_no_row(tmp_path):
+    chance = random.Random(3)
+    table, service = run(lambda _: no(503) if chance.random() < 0.25 else Hostile.OK, tmp_path / "a", 600)
+    every_row_once(table, service)
+
+
+def test_a_service_that_is_gone_stops_the_run(tmp_path):
+    def judge(service):
+        return Hostile.OK if sum(service.calls.values()) < 100 else no(503)
+
+    with pytest.warns(UserWarning, match="the service was given up"):
+        table, service = run(judge, tmp_path / "a", 500, concurrency=4, give_up_after_s=1.5)
+    counts = Counter(table["status"])
+    assert counts["ok"] == sum(service.calls.values()) == 100
+    assert counts["error"] <= 16
+    assert counts["cancelled"] == 400 - counts["error"]
+    rest, _ = run(lambda _: Hostile.OK, tmp_path / "a", 500)
+    assert Counter(rest["status"]) in ({"ok": 500}, {"cached": 100, "ok": 400})
+
+
+def test_what_a_concurrency_says_counts(tmp_path):
+    service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
+    with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+        batch.translate(texts(400), lab, **quiet(tmp_path / "a", concurrency=40))
+        assert 30 < service.most <= 40
+        service.most = 0
+        batch.translate(texts(60), lab, **quiet(tmp_path / "b", concurrency=2))
+        assert service.most == 2
+
+
+def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
+    service = Hostile(lambda one: Hostile.OK if len(one.began) < 40 else no(401), delay_s=0.1)
+    with (
+        Wire(service.answer) as wire,
+        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        pytest.raises(AuthenticationError),
+    ):
+        batch.translate(texts(200), lab, **quiet(tmp_path / "a"))
+    with Store(tmp_path / "a") as store:
+        assert len(store) - 1 == sum(service.calls.values()) == 40  # and the catalogue
+    assert len(service.refused) <= 16
+    assert "never retrieved" not in caplog.text
+
+
+def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
+    service = Hostile(lambda _: Hostile.OK)
+    with (
+        Wire(service.answer) as wire,
+        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        Store(tmp_path / "a") as store,
+    ):
+        (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+        store._db.execute(f"PRAGMA max_page_count = {pages + 12}")  # as full as a disk can be
+        with pytest.raises(StoreError, match="full"):
+            batch.translate(texts(2000), lab, **quiet(store))
+        kept = len(store) - 1
+        assert 5 < kept <= sum(service.calls.values()) <= kept + 4 * 16
+    assert "never retrieved" not in caplog.text
+
+
+@pytest.mark.parametrize("at", [1, 7, 60])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at, awaited):
+    def tell(done, total):
+        if done == at:
+            raise LookupError("no such widget")
+
+    service = Hostile(lambda _: Hostile.OK)
+    options = {**EN_JA, "store": tmp_path / "a", "progress": tell}
+    with Wire(service.answer) as wire:
+        url = f"http://127.0.0.1:{wire.port}"
+
+        async def await_it():
+            async with AsyncClient(base_url=url) as lab:
+                await batch.atranslate(texts(60), lab, **options)
+
+        def block():
+            with Client(base_url=url) as lab:
+                batch.translate(texts(60), lab, **options)
+
+        with pytest.raises(LookupError, match="no such widget"):
+            asyncio.run(await_it()) if awaited else block()
+    with Store(tmp_path / "a") as store:
+        assert len(store) - 1 == sum(service.calls.values()) >= at  # and the catalogue
+
+
+def test_what_a_run_waits_for_is_told(tmp_path):
+    said = []
+
+    class Watch:
+        def begin(self, operation):
+            pass
+
+        def update(self, outcomes, counts):
+            if counts.waiting:
+                said.append(counts.waiting)
+
+        def end(self):
+            pass
+
+    began = []
+
+    def judge(service):
+        began.append(time.monotonic())
+        left = 1.2 - (began[-1] - began[0])
+        return no(429, f"Retry-After: {left:.2f}") if 0 < left < 1.2 else Hostile.OK
+
+    table, service = run(judge, tmp_path / "a", 40, progress=Watch())
+    every_row_once(table, service)
+    assert any(text.startswith("waiting for the service's quota, ") for text in said)
+
+
+def test_a_rate_bounds_attempts(tmp_path):
+    chance = random.Random(3)
+    table, service = run(
+        lambda _: no(503) if chance.random() < 0.2 else Hostile.OK, tmp_path / "a", 60, rate=40
+    )
+    every_row_once(table, service)
+    times = sorted([*service.began, *service.refused])
+    assert times[-1] - times[0] > len(times) / 40 * 0.9 - 0.2
+
+
+def test_rows_of_a_stopped_run_tell_how_often_they_were_asked(tmp_path):
+    with pytest.warns(UserWarning, match="max_error_share"):
+        table, service = run(lambda service: no(500), tmp_path / "a", 300)
+    left = table[table["status"] == "cancelled"]
+    assert table["attempts"].sum() == len(service.refused)
+    assert left["error"].str.startswith("not asked again").tolist() == (left["attempts"] > 0).tolist()
+    assert (left["attempts"] > 0).any()

@@ -1,0 +1,108 @@
+"""A batch asks of the service only what it needs: a closed catalogue, a service that is off or another one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.errors import APIConnectionError, InvalidRequestError, PermissionDeniedError
+from support.batches import EN_JA, quiet, texts
+from support.translator import Translator, Wire, reply
+
+
+class Service:
+    """A translator at an address that stays, also while it is off."""
+
+    def __init__(self, service, catalogue=200, name="reverser/1"):
+        self.translator, self.catalogue, self.name = service, catalogue, name
+        self.asked = 0
+
+    async def answer(self, head, body):
+        self.asked += 1
+        if not self.catalogue:
+            return None
+        if b"GET /tts/voices" in head:
+            return reply(self.catalogue, {"voices": []}, f"X-Speechlab-Service: {self.name}")
+        return await self.translator.answer(head, body)
+
+
+@pytest.fixture
+def service():
+    made = Service(Translator())
+    with Wire(made.answer) as wire:
+        made.base_url = f"http://127.0.0.1:{wire.port}"
+        yield made
+
+
+@pytest.mark.parametrize("status", [403, 404, 405, 501])
+def test_a_catalogue_that_is_closed_keeps_no_text_from_being_translated(service, store, status):
+    service.catalogue = status
+    with Client(base_url=service.base_url, max_retries=0) as lab:
+        for expected in ("ok", "cached"):
+            table = batch.translate(texts(3), lab, **quiet(store))
+            assert table["status"].tolist() == [expected] * 3
+        assert batch.load(table, store).manifest["service"] == service.base_url
+        if status == 403:
+            with pytest.raises(PermissionDeniedError):
+                batch.synthesize(texts(1).assign(voice="calm"), lab, store=store, progress=False)
+
+
+def test_a_finished_run_is_repeated_while_the_service_is_off(service, store, tmp_path):
+    texts(3).to_csv(tmp_path / "rows.csv", index=False)
+    for source in (texts(3), tmp_path / "rows.csv"):
+        with Client(base_url=service.base_url, max_retries=0) as lab:
+            batch.translate(source, lab, **quiet(store))
+    service.catalogue, service.asked = 0, 0
+    for source in (texts(3), tmp_path / "rows.csv"):
+        with Client(base_url=service.base_url) as lab:  # which would be patient
+            table = batch.translate(source, lab, **quiet(store))
+        assert table["status"].tolist() == ["cached"] * 3
+        assert table["translation"].tolist() == [text[::-1] for text in table["text"]]
+    assert service.asked == 2
+    assert batch.load(table, store).verify()
+
+
+def test_a_run_that_is_not_finished_says_that_the_service_is_off(service, store, tmp_path):
+    with Client(base_url=service.base_url, max_retries=0) as lab:
+        batch.translate(texts(3), lab, **quiet(store))
+    service.catalogue = 0
+    with Client(base_url=service.base_url, max_retries=0) as lab:
+        with pytest.raises(APIConnectionError, match=re.escape(service.base_url)):
+            batch.translate(texts(4), lab, **quiet(store))
+        with pytest.raises(APIConnectionError, match=re.escape(service.base_url)):
+            batch.translate(texts(3), lab, **quiet(tmp_path / "another"))
+    run = batch.load(store.path)
+    assert (run.status, run.manifest["statuses"]) == ("failed", {"cached": 3, "cancelled": 1})
+    assert sum(service.translator.calls.values()) == 3
+
+
+def test_results_of_another_service_are_not_kept_under_the_name_of_the_one_that_was_planned(service, store):
+    with Client(base_url=service.base_url, max_retries=0) as lab:
+        batch.translate(texts(3), lab, **quiet(store))
+    service.catalogue = 0
+    with Client(base_url=service.base_url, max_retries=0) as lab:
+        plan = batch.plan_translation(texts(4), lab, store=store, **EN_JA)
+        assert plan.summary()["calls"] == 1
+        service.catalogue, service.name = 200, "reverser/2"
+        with pytest.raises(InvalidRequestError, match="'reverser/2', and the plan was made for 'reverser/1'"):
+            batch.run(plan, lab, progress=False)
+        assert sum(service.translator.calls.values()) == 3
+        table = batch.translate(texts(4), lab, **quiet(store))
+        assert table["status"].tolist() == ["ok"] * 4
+
+
+def test_a_run_that_goes_on_waits_for_its_service_and_gives_it_up_with_a_warning(service, store):
+    with Client(base_url=service.base_url) as lab:
+        batch.translate(texts(3), lab, **quiet(store))
+    service.catalogue = 0
+    with (
+        Client(base_url=service.base_url) as lab,
+        pytest.warns(UserWarning, match="the service was given up"),
+    ):
+        table = batch.translate(texts(5), lab, **quiet(store, give_up_after_s=1))
+    assert table["status"].tolist() == ["cached"] * 3 + ["cancelled"] * 2
+    assert batch.load(table, store).status == "stopped"
+    assert sum(service.translator.calls.values()) == 3
