@@ -1,22 +1,26 @@
 """Fifty clients for a minute: every reply belongs to its request, and nothing is left behind.
 
-    python benchmarks/soak.py [--clients 50] [--seconds 60]
+    python benchmarks/soak.py [--clients 50] [--seconds 60] [--strangers 0]
 
 The clients ask one service for different texts, over HTTP, as streams and over WebSockets; some leave in the middle,
 and one has a long text spoken all the time. A text is spoken once before; what comes must be the same, byte for byte.
-Afterwards the files, threads, processes and memory of the service are compared with those before: memory with that
-after a first third of the load, by when models and allocators have taken what they take once. Exit status 1 if
-anything is wrong. Takes up to two and a half minutes.
+With ``--strangers N`` there are as many who read slowly or not at all, send pings and read no answers, break off
+uploads, and open connections to say nothing, with a key and without. Afterwards the files, threads, processes and
+memory of the service are compared with those before: memory with that after a first third of the load, by when models
+and allocators have taken what they take once. Exit status 1 if anything is wrong. Takes up to two and a half minutes,
+or an hour with ``--clients 6 --strangers 24 --seconds 2700``.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import hashlib
 import http.client
 import json
 import random
+import socket
 import sys
 import tempfile
 import threading
@@ -145,6 +149,72 @@ class Soak:
         return connection
 
 
+class Strangers:
+    """Those who use a service badly, each in one way at a time."""
+
+    def __init__(self, service: RunningService) -> None:
+        host, _, port = service.base_url.removeprefix("http://").partition(":")
+        self._address = (host, int(port))
+        self._key = f"Authorization: Bearer {service.api_key}\r\n"
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    def begin(self, number: int, seconds: float) -> list[threading.Thread]:
+        """Start as many of them for some seconds."""
+        until = time.monotonic() + seconds
+        threads = [threading.Thread(target=self._stranger, args=(which, until)) for which in range(number)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _stranger(self, number: int, until: float) -> None:
+        chance = random.Random(-number)
+        ways = [self._silent, self._unread, self._upload, self._ping, self._slow]
+        while time.monotonic() < until:
+            way = chance.choice(ways)
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(self._address, timeout=30) as connection,
+            ):
+                way(connection, min(until, time.monotonic() + chance.uniform(1, 20)))
+            self.counts[way.__name__.strip("_")] += 1
+            time.sleep(chance.uniform(0, 1))
+
+    def _silent(self, _connection: socket.socket, until: float) -> None:
+        while time.monotonic() < until:
+            time.sleep(0.5)
+
+    def _unread(self, connection: socket.socket, until: float) -> None:
+        connection.sendall(b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
+        while time.monotonic() < until:
+            connection.sendall(b"x")
+            time.sleep(0.5)
+
+    def _upload(self, connection: socket.socket, _until: float) -> None:
+        head = f"POST /asr/srt/audio_llm HTTP/1.1\r\nHost: localhost\r\n{self._key}Content-Length: 30000000\r\n\r\n"
+        connection.sendall(head.encode() + b'{"audio": "')
+        for _ in range(100):
+            connection.sendall(b"A" * 100_000)
+
+    def _ping(self, connection: socket.socket, until: float) -> None:
+        head = (
+            f"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\n{self._key}Connection: Upgrade\r\n"
+            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        connection.recv(100)
+        while time.monotonic() < until:
+            connection.sendall((b"\x89\xe4\0\0\0\0" + b"p" * 100) * 200)
+            time.sleep(0.2)
+
+    def _slow(self, connection: socket.socket, until: float) -> None:
+        body = json.dumps({"voice_id": VOICE, "text": LONG, "format": "wav", "stream": True}).encode()
+        head = f"POST /tts HTTP/1.1\r\nHost: localhost\r\n{self._key}Content-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        while time.monotonic() < until:
+            connection.recv(1000)
+            time.sleep(0.2)
+
+
 def digest(data: bytes) -> str:
     """Return what two equal pieces of audio have in common."""
     return hashlib.sha256(data).hexdigest()
@@ -160,6 +230,21 @@ def state(process: psutil.Process) -> dict[str, float]:
     }
 
 
+class Series:
+    """What a process holds, from time to time."""
+
+    def __init__(self, process: psutil.Process, every_s: float) -> None:
+        self.seen: list[str] = []
+        self.over = threading.Event()
+        self._process, self._every_s = process, every_s
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self.over.wait(self._every_s):
+            now = state(self._process)
+            self.seen.append(f"{now['memory MB']:.0f}/{now['files']:.0f}/{now['threads']:.0f}")
+
+
 def main() -> int:
     """Run, print, and return the exit status."""
     parser = argparse.ArgumentParser(
@@ -167,23 +252,35 @@ def main() -> int:
     )
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--strangers", type=int, default=0)
     options = parser.parse_args()
-    settings = {"queue_limit": 2 * options.clients + 8, "ws_connections": options.clients}
+    places = options.clients + options.strangers
+    settings = {"queue_limit": 2 * places + 8, "ws_connections": places}
     with tempfile.TemporaryDirectory() as folder:
-        config = ServiceConfig(port=0, data_dir=Path(folder), recogniser="", translator="", **settings)
+        config = ServiceConfig(port=0, data_dir=Path(folder), translator="", **settings)
         with running(config, process=True) as service:
             soak, process = Soak(service), psutil.Process(service.pid)
             soak.learn()
             before = state(process)
             soak.load(1, 6.0)
             alone, soak.short_s = soak.short_s, []
+            strangers = Strangers(service)
+            guests = strangers.begin(options.strangers, options.seconds * 4 / 3)
             soak.load(options.clients, options.seconds / 3)
             before["memory MB"] = state(process)["memory MB"]
+            series = Series(process, options.seconds / 10)
             during = soak.load(options.clients, options.seconds, lambda: state(process))
+            for thread in guests:
+                thread.join()
+            series.over.set()
             time.sleep(QUIET_S)
             after = state(process)
         with closing(Database(Path(folder))) as database:
             rows = len(Ledger(database).rows())
+    print(
+        "strangers:", ", ".join(f"{count} {name}" for name, count in strangers.counts.most_common()) or "none"
+    )
+    print("memory in MB, files, threads, from beginning to end:", *series.seen)
     return report(soak, [before, during, after], alone, rows)
 
 

@@ -35,8 +35,9 @@ from speechlab.conform import (
 )
 from speechlab.contract import AudioFormat
 from speechlab.engines import EngineVoice
-from speechlab.errors import APIConnectionError
+from speechlab.errors import APIConnectionError, ConfigurationError
 from speechlab.service import Access, Database, Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from support.proxy import Fault, Proxy
 
 ROOT = Path(__file__).parents[2]
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
@@ -235,18 +236,23 @@ def test_the_command_prints_a_table_and_writes_a_report(live_service, tmp_path):
 
 @pytest.mark.engines
 def test_the_command_shows_what_was_sent_and_what_came(live_service):
-    wrong = conform(
-        "--base-url", live_service.base_url, "--only", "20", SPEECHLAB_API_KEY="sl:a-key-of-nobody"
-    )
+    class Accepted(Fault):
+        def answered(self, request, reply):
+            if request.path == "/tts/voices" and reply.status == 200:
+                reply.status = 202
+
+    host, _, port = live_service.base_url.removeprefix("http://").partition(":")
+    with contextlib.closing(Proxy((host, int(port)), Accepted())) as proxy:
+        wrong = conform("--base-url", proxy.url, "--only", "20", SPEECHLAB_API_KEY=live_service.api_key)
     assert wrong.returncode == 1
     for words in (
         "expected: 200",
         "sent: GET /tts/voices",
-        "came: 401 application/json",
+        "came: 202 application/json",
         "statement 20 (§4.2)",
     ):
         assert words in re.sub(r"\s+", " ", wrong.stdout)
-    assert "a-key-of-nobody" not in wrong.stdout + wrong.stderr
+    assert live_service.api_key not in wrong.stdout + wrong.stderr
 
 
 @pytest.mark.engines
@@ -299,3 +305,15 @@ def test_the_command_lists_what_it_would_try(monkeypatch, capsys):
 
 def test_an_empty_run_has_passed():
     assert ConformReport("http://a", "ws://a", "", ()).passed(strict=True)
+
+
+@pytest.mark.engines
+def test_a_wrong_key_or_path_is_said_at_once(live_service):
+    wrong = ProbeOptions(live_service.base_url, "sl:a-key-that-nobody-has")
+    with pytest.raises(ConfigurationError, match="key is not accepted"):
+        run(wrong, ())
+    with pytest.raises(APIConnectionError, match="no such service"):
+        run(ProbeOptions(f"{live_service.base_url}/elsewhere", live_service.api_key), ())
+    done = conform("--base-url", live_service.base_url, SPEECHLAB_API_KEY="sl:a-key-that-nobody-has")
+    assert done.returncode == 2
+    assert "key is not accepted" in re.sub(r"\s+", " ", done.stdout + done.stderr)

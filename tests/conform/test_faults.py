@@ -586,3 +586,28 @@ def test_119_a_gateway_that_lets_old_handshakes_in_is_noticed(spoiled):
     outcomes, _ = spoiled(Fault(), "119-http-1.0")
     assert outcomes["119-http-1.0"].verdict is Verdict.ADVISORY
     assert "101" in outcomes["119-http-1.0"].findings[0].came
+
+
+class IgnoresLanguage(Fault):
+    """A recogniser that always says what it heard, whatever was specified."""
+
+    def answered(self, request, reply):
+        if request.path.startswith("/asr") and reply.status == 200:
+            reply.set(reply.json() | {"language": "en"})
+
+
+def test_66_a_service_that_ignores_the_language_is_noticed(spoiled):
+    outcomes, _ = spoiled(IgnoresLanguage(), "66-language")
+    assert outcomes["66-language"].verdict is Verdict.FAILS
+
+
+def test_evidence_shows_the_faulty_message_however_much_audio_came(spoiled):
+    class LateStart(Fault):
+        def down(self, kind, data):
+            message = json.loads(data) if kind == TEXT else {}
+            if message.get("type") == "tts.audio.start":
+                return [(kind, json.dumps(message | {"sample_rate": "faulty"}).encode())]
+            return [(kind, data)]
+
+    outcomes, _ = spoiled(LateStart(), "141-start")
+    assert any('"faulty"' in finding.came for finding in outcomes["141-start"].findings)

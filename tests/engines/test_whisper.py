@@ -197,3 +197,42 @@ def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
 def test_nothing_is_fetched_unasked():
     with pytest.raises(ModelError, match="nothing is fetched unasked"):
         create("whisper", model="owner/whisper-tiny")
+
+
+def test_languages_that_change_within_a_recording_are_both_heard(hibari, kokoro, say, whisper):
+    voice = next(voice.name for voice in kokoro.voices if "ja" in voice.languages)
+    english, japanese = (
+        say(hibari, FIRST, "heart"),
+        say(kokoro, "今日は天気がいいので、公園まで歩きます。", voice),
+    )
+    heard = whisper.recognise(np.concatenate([english, silence(0.4), japanese]), RecognitionOptions())
+    assert "first train" in heard.text.lower(), heard.text
+    assert "公園" in heard.text, heard.text
+    # A language that was named is kept to.
+    named = whisper.recognise(
+        np.concatenate([english, silence(0.4), japanese]), RecognitionOptions(language="ja")
+    )
+    assert named.language == "ja"
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ("", False),
+        ("The train is late again. Please bring your own lunch.", False),
+        ("はい、はい、はい。わかりました。", False),
+        (
+            "会議は三時に始まります。会議は三時に始まります。会議は三時に始まります。会議は三時に始まります。",
+            True,
+        ),
+        ("so I said that it was fine. So I said that it was fine, so I said that it was fine", True),
+        (
+            "ああああああああああああああああああああああああああああああああああああああああああああ" * 3,
+            True,
+        ),
+    ],
+)
+def test_what_counts_as_saying_the_same_again(text, repeats):
+    from speechlab.engines._recognition.whisper import repeats_itself
+
+    assert repeats_itself(text) == repeats

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service import ServiceConfig, create_app, given_settings, load_config, make_key, serve
 from speechlab.service._accounts.keyring import Keyring
-from speechlab.service._config import setting_names
+from speechlab.service._config.settings import setting_names
 from speechlab.service._engines.engines import served_engines
 from speechlab.service._logs import error_fields
 
@@ -105,7 +106,9 @@ def test_any_setting_as_an_argument():
     assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
     assert given_settings([]) == {}
     for wrong in ("queue_limit", "nothing=1", "=1"):
-        with pytest.raises(ConfigurationError, match=r"--set .* must look like queue_limit=8; d"):
+        with pytest.raises(
+            ConfigurationError, match=r"--set .*: there is no setting|must look like queue_limit=8"
+        ):
             given_settings([wrong])
     with pytest.raises(ConfigurationError, match="queue_limit"):
         load_config(None, given_settings(["queue_limit=many"]), {})
@@ -149,12 +152,14 @@ def test_keys_are_checked_and_never_shown():
     assert config.api_keys == (key,)
     assert key not in repr(config)
     assert key not in str(vars(Keyring([key])))
-    for wrong in ("secret-without-prefix", "sl:short", "sl:", "xx:long-enough-body", "sl:with space in it"):
+    vendors = "vendor-2:long-enough-body"
+    assert ServiceConfig.of({"api_keys": (vendors,)}).api_keys == (vendors,)
+    for wrong in ("secret-without-prefix", "sl:short", "sl:", ":long-enough-body", "sl:with space in it"):
         with pytest.raises(ConfigurationError) as caught:
             ServiceConfig.of({"api_keys": (wrong,)})
         assert wrong not in str(caught.value)
         assert "sl" in str(caught.value)
-    assert Keyring([key]).find(key).key_id == "key-1"
+    assert re.fullmatch(r"s-[0-9a-f]{8}", Keyring([key]).find(key).key_id)
     assert Keyring([key]).find(key + "x") is None
     assert Keyring([]).find("") is None
 
@@ -192,3 +197,21 @@ def test_settings_can_go_to_another_process():
     names = setting_names()
     assert "extra_engines" not in names
     assert ServiceConfig.of(ServiceConfig().model_dump(mode="json", include=set(names))) == ServiceConfig()
+
+
+def test_a_setting_without_a_value_and_an_unknown_one_are_told_apart():
+    with pytest.raises(ConfigurationError, match="'queue_limit' has no value") as caught:
+        given_settings(["queue_limit"])
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="no setting 'queue_limits'; did you mean queue_limit"):
+        given_settings(["queue_limits=8"])
+
+
+def test_serve_makes_keys():
+    from typer.testing import CliRunner
+
+    from speechlab.cli._app import app
+
+    done = CliRunner().invoke(app, ["serve", "--make-key"])
+    assert done.exit_code == 0
+    assert ServiceConfig.of({"api_keys": (done.stdout.strip(),)}).api_keys

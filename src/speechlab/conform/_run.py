@@ -11,8 +11,8 @@ from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.socket import Closed
 from speechlab.conform._probe.target import Target
 from speechlab.conform._selection import chosen
-from speechlab.contract import realtime_base
-from speechlab.errors import APIConnectionError
+from speechlab.contract import RECOGNITION_PATH, TRANSLATION_PATH, VOICES_PATH, realtime_base
+from speechlab.errors import APIConnectionError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,8 @@ def run(
         What came of each.
 
     Raises:
-        APIConnectionError: Nothing answers at the base URL.
+        APIConnectionError: Nothing answers at the base URL, or no such service.
+        ConfigurationError: The key is not accepted.
         ValueError: A voice of the options is not in the catalogue.
     """
     target = Target(options)
@@ -46,6 +47,7 @@ def run(
         target.http.connect(min(options.timeout_s, 20.0)).close()
     except OSError as error:
         raise APIConnectionError(f"nothing answers at {options.base_url}: {error}") from error
+    _see_that_it_is_one(target)
     _find_voices(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wanted = chosen() if selected is None else selected
@@ -56,6 +58,29 @@ def run(
         outcomes.append(_tried(target, check))
     shown = options.ws_base_url or realtime_base(options.base_url)
     return ConformReport(options.base_url, shown, started, tuple(outcomes))
+
+
+def _see_that_it_is_one(target: Target) -> None:
+    """Look before all checks whether there is anything to try: a wrong key or path would fail most of them."""
+    url = target.options.base_url
+    try:
+        seen = [
+            target.request(method, path).status
+            for method, path in (
+                ("GET", VOICES_PATH),
+                ("POST", RECOGNITION_PATH),
+                ("POST", TRANSLATION_PATH),
+            )
+        ]
+    except (Unmet, Untried):
+        return  # which is for the checks to say
+    if seen == [401, 401, 401]:
+        raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
+    if all(status in {404, 405} for status in seen):
+        raise APIConnectionError(
+            f"there is no such service at {url}: its paths are answered with {', '.join(map(str, seen))}; a base URL "
+            f"may need a path, such as https://host/speech"
+        )
 
 
 def _find_voices(target: Target) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.engines._check import EngineCheck, check
+from speechlab.engines._checkpoints import checkpoint, checkpoints
 from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
 from speechlab.engines._models import ModelAdded, add, addable
 from speechlab.engines._protocols import (
@@ -49,6 +50,8 @@ __all__ = [
     "addable",
     "catalogue",
     "check",
+    "checkpoint",
+    "checkpoints",
     "create",
     "rate_noise",
     "status",

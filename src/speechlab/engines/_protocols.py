@@ -59,6 +59,10 @@ class Synthesiser(Protocol):
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text, piece by piece.
 
+        An engine that cannot read every text may have a method ``check_text(text, voice)``, which raises an
+        InvalidRequestError without loading anything, so that such a text is refused before it counts. One whose
+        weights may be missing may have ``find()``, which raises a ModelError, and ``load()``.
+
         The first piece is short, so that it comes soon; silence before and after the speech is trimmed, and the
         pauses between pieces are part of them. Joined, the pieces are the whole utterance.
 

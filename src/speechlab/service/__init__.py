@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
     from speechlab.service._accounts.stored_keys import Access, StoredKey
     from speechlab.service._app import create_app
-    from speechlab.service._config import ServiceConfig, given_settings, load_config
+    from speechlab.service._config.loading import given_settings, load_config
+    from speechlab.service._config.settings import ServiceConfig
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
     from speechlab.service._providers import Provider, ServedEngine
@@ -55,14 +56,14 @@ _WHERE = {
     "Ready": "_server.server",
     "RunningService": "_server.running",
     "ServedEngine": "_providers",
-    "ServiceConfig": "_config",
+    "ServiceConfig": "_config.settings",
     "StoredKey": "_accounts.stored_keys",
     "UsageRow": "_accounts.ledger",
     "UsageTotal": "_accounts.ledger",
     "create_app": "_app",
     "default_data_dir": "_accounts.database",
-    "given_settings": "_config",
-    "load_config": "_config",
+    "given_settings": "_config.loading",
+    "load_config": "_config.loading",
     "make_key": "_keys",
     "running": "_server.running",
     "serve": "_server.server",

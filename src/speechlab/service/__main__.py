@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
     options = vars(_parser().parse_args(arguments))
     try:
-        from speechlab.service._config import given_settings, load_config
+        from speechlab.service._config.loading import given_settings, load_config
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, to_stderr
         from speechlab.service._server.server import serve
@@ -53,7 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--host", help="address to listen on (default 127.0.0.1)")
     add("--port", type=int, help="TCP port (default 8100; 0 takes any free one)")
-    add("--api-key", metavar="KEY", help="a key to let in, of the form sl:<body> (default: one is made up)")
+    add(
+        "--api-key",
+        metavar="KEY",
+        help="a key to let in, of the form <prefix>:<body> (default: one is made up)",
+    )
     add("--data-dir", type=Path, metavar="DIR", help="folder for what the service keeps")
     add("--config", type=Path, metavar="FILE", help="settings in TOML, or in JSON if it ends in .json")
     add(
@@ -78,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         help="option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated",
     )
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting; may be repeated")
+    add("--preload", action="store_true", default=None, help="load all models at the start")
     add("--make-key", action="store_true", help="print a new key and exit")
     return parser
 

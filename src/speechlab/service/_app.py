@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
@@ -15,17 +16,17 @@ from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRA
 from speechlab.errors import ConfigurationError
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
-from speechlab.service._routes.health import METRICS_PATH, READY_PATH, metrics, ready
+from speechlab.service._routes.health import metrics, ready
 from speechlab.service._routes.realtime import realtime
 from speechlab.service._routes.recognition import recognise
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import ServiceState
+from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -55,12 +56,29 @@ def create_app(config: ServiceConfig) -> Starlette:
             # Without the slash as well, rather than a redirect, which would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
+        middleware=[*_cors(config), Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
         exception_handlers={HTTPException: _no_such_route},
     )
     app.router.redirect_slashes = False
     app.state.service = service
     return app
+
+
+def _cors(config: ServiceConfig) -> list[Middleware]:
+    """Answers to browsers that ask whether a page of another origin may call; none unless origins are named."""
+    if not config.cors_origins:
+        return []
+    shown = ["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"]
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=list(config.cors_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
+            expose_headers=shown,
+            max_age=600,
+        )
+    ]
 
 
 def _allowed_hosts(config: ServiceConfig) -> tuple[str, ...]:

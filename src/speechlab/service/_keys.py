@@ -7,6 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 KEY_PREFIX = "sl"
+"""How keys begin that are made here; a key from elsewhere keeps its own prefix."""
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _BODY = re.compile(r"[A-Za-z0-9._~+/=-]{8,256}")
 
 
@@ -19,12 +21,12 @@ def check_key(key: str) -> None:
     """Refuse what cannot be a key.
 
     Raises:
-        ValueError: It is not of the form ``sl:<body>``. The text does not hold the key.
+        ValueError: It is not of the form ``<prefix>:<body>``. The text does not hold the key.
     """
     if not is_key_form(key):
         message = (
-            f"an API key must be {KEY_PREFIX!r}, a colon and 8 to 256 letters, digits or ._~+/=- "
-            f"(for example the output of: python -m speechlab.service --make-key)"
+            f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
+            f"letters, digits or ._~+/=- (for example the output of: speechlab serve --make-key)"
         )
         raise ValueError(message)
 
@@ -32,7 +34,7 @@ def check_key(key: str) -> None:
 def is_key_form(token: str) -> bool:
     """Whether a token is a complete key, ``<prefix>:<body>`` (section 5, item 2)."""
     prefix, colon, body = token.partition(":")
-    return prefix == KEY_PREFIX and colon == ":" and _BODY.fullmatch(body) is not None
+    return colon == ":" and _PREFIX.fullmatch(prefix) is not None and _BODY.fullmatch(body) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,15 @@ class Principal:
         key_id: Name of the key for logs and metering; tells nothing about the key.
         providers: Providers whose voices the key may use, or None for all.
         recognition: Whether the key may use recognition.
+        user: Whether the key may use the operations at all; a key that is only an operator's may not.
+        operator: Whether the key may read metrics, and the details of readiness.
     """
 
     key_id: str
     providers: frozenset[str] | None = None
     recognition: bool = True
+    user: bool = True
+    operator: bool = False
 
     def may_speak(self, provider: str) -> bool:
         """Whether the key may use the voices of a provider."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 import traceback
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -14,11 +16,48 @@ from speechlab.errors import SpeechLabError
 _logger = logging.getLogger("speechlab.service")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FRAMES = 8
+_MINUTE_S = 60.0
+_MAX_NAMES = 1_000
 
 
-def log(event: str, *, level: str = "info", **fields: Any) -> None:
-    """Log an event; only fields that are safe to keep may be passed."""
-    _logger.log(_LEVELS[level], event, extra={"fields": fields})
+def log(event: str, *, level: str = "info", once_a_minute: bool = False, **fields: Any) -> None:
+    """Log an event; only fields that are safe to keep may be passed.
+
+    Args:
+        event: What happened, in words that are always the same.
+        level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
+        once_a_minute: For what strangers can make happen as often as they like.
+        fields: What is known about it.
+    """
+    _logger.log(_LEVELS[level], event, extra={"fields": fields, "once_a_minute": once_a_minute})
+
+
+class OnceAMinute(logging.Filter):
+    """Lets an event through once a minute, with the number of those that were held back before.
+
+    For events that ask for it, and for all of other libraries.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to let it through."""
+        if not getattr(record, "once_a_minute", not record.name.startswith("speechlab")):
+            return True
+        name = (record.name, str(record.msg).partition("\n")[0])
+        since, held = self._seen.get(name, (float("-inf"), 0))
+        now = time.monotonic()
+        if now - since < _MINUTE_S:
+            self._seen[name] = (since, held + 1)
+            return False
+        if len(self._seen) >= _MAX_NAMES:
+            self._seen.clear()
+        self._seen[name] = (now, 0)
+        if held:
+            record.fields = {**getattr(record, "fields", {}), "repeated": held}
+        return True
 
 
 def error_fields(error: BaseException) -> dict[str, Any]:
@@ -44,20 +83,27 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         line = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            # The messages of other libraries go on with what was raised, which may quote a text.
+            "event": record.getMessage().partition("\n")[0],
             **getattr(record, "fields", {}),
         }
         return orjson.dumps(line, default=str).decode()
 
 
-def to_stderr() -> None:
-    """Send the service's log to stderr, with the critical messages of uvicorn."""
+def to_stderr(level: str = "info") -> None:
+    """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio.
+
+    Args:
+        level: The least level that is shown.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, level in (("speechlab", logging.INFO), ("uvicorn", logging.CRITICAL)):
+    handler.addFilter(OnceAMinute())
+    levels = {"speechlab": _LEVELS[level], "uvicorn": logging.CRITICAL, "asyncio": logging.ERROR}
+    for name, least in levels.items():
         logger = logging.getLogger(name)
         logger.handlers = [handler]
-        logger.setLevel(level)
+        logger.setLevel(least)
         logger.propagate = False

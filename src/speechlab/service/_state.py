@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import secrets
 from typing import TYPE_CHECKING, cast
 
 import orjson
+from starlette.datastructures import Headers
 
 from speechlab._platform import package_version
 from speechlab.service._accounts.counters import Counters
@@ -28,13 +31,20 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from speechlab.service._accounts.metering import Meter
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
+READY_PATH = "/readyz"
+METRICS_PATH = "/metrics"
 PRINCIPAL = "speechlab.principal"
 """Key of the ASGI scope under which the guard leaves the owner of the request's key."""
 METER = "speechlab.meter"
 """Key of the ASGI scope under which an endpoint leaves its operation's meter; the guard closes it."""
-ABORT = "speechlab.websocket.abort"
+REQUEST_ID = "speechlab.request_id"
+"""Key of the ASGI scope for the id under which logs and replies know the request."""
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+ENDED = "speechlab.ended"
+"""Key of the ASGI scope under which a streamed reply that broke off leaves its status and why."""
+ABORT = "speechlab.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
 
@@ -59,14 +69,19 @@ class ServiceState:
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
         self.database = Database(config.data_dir) if config.data_dir else None
-        self.keyring = Keyring(config.api_keys, Access(self.database) if self.database else None)
+        access = Access(self.database) if self.database else None
+        self.keyring = Keyring(config.api_keys, access, operators=config.operator_keys)
+        ledger = Ledger(self.database) if self.database else None
+        if ledger is not None:
+            ledger.carry_over(self.keyring.ids)
         self.counters = Counters()
-        self.metering = Metering(config, self.counters, Ledger(self.database) if self.database else None)
+        self.metering = Metering(config, self.counters, ledger)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
         self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)
         self.decoders = Decoders(config)
-        self.upkeep = Upkeep(self.engines, self.decoders, self.database, config.unload_idle_s)
+        idle_s = 0.0 if config.preload else config.unload_idle_s
+        self.upkeep = Upkeep(self.engines, self.decoders, self.database, idle_s)
         names = {"engines", "recogniser", "translator"}
         if config.recogniser_url:
             names.add("recogniser_url")
@@ -108,6 +123,16 @@ def begin_operation(request: Request, operation: str) -> Meter:
     request.scope[METER] = meter
     meter.admit()
     return meter
+
+
+def request_id_of(scope: Scope) -> str:
+    """Return the id of a request or a connection: its client's, if it can be one, or else one that is made up now."""
+    found = scope.setdefault(REQUEST_ID, None)
+    if found is None:
+        given = Headers(scope=scope).getlist("x-request-id")
+        own = len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) is not None
+        found = scope[REQUEST_ID] = given[0] if own else secrets.token_hex(8)
+    return cast(str, found)
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:

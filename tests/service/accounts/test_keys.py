@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from speechlab.cli._app import app
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service import Access, Database, Ledger, ServiceConfig, running
-from support.clients import Http
+from speechlab.service import Access, Database, Ledger, ServiceConfig, UsageRow, running, voice_uuid
+from speechlab.service._accounts.keyring import Keyring
+from support.clients import KEY, Http
 from support.clock import eventually
 from support.sockets import read_all
 
@@ -35,6 +36,12 @@ def wav() -> bytes:
     from speechlab.audio import encode
 
     return encode(np.zeros(16_000, dtype=np.float32), "wav", 16_000)
+
+
+def own_id(folder, key=KEY) -> str:
+    """The id that a key of the settings has in a folder's ledger."""
+    with contextlib.closing(Database(folder)) as database:
+        return Keyring([key], Access(database)).find(key).key_id
 
 
 def waited(ledger: Ledger, count: int):
@@ -189,8 +196,45 @@ def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_p
     assert [row.audio_bytes for row in rows[:3]] == [len(spoken.body), len(streamed.body), 0]
     assert [row.audio_s for row in rows] == [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
     assert [(row.prompt_tokens, row.completion_tokens) for row in rows[3:]] == [(0, 0), (6, 3), (6, 3)]
-    assert {(row.key_id, row.transport) for row in rows} == {("key-1", "http")}
+    assert {(row.key_id, row.transport) for row in rows} == {(own_id(tmp_path), "http")}
     assert all(time.time() - 60 < row.time <= time.time() for row in rows)
+
+
+ANNA, BERT, CLARA = (f"sl:the-key-of-{name}" for name in ("anna", "bert", "clara"))
+
+
+def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
+    def used(*keys):
+        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
+        with running(config) as service:
+            client = Http(service.base_url, BERT)
+            reply = client.speak(voice_id=voice_uuid("hibari", "heart"), text="Hi.", format="wav")
+            assert reply.status == 200
+
+    used(ANNA, BERT)
+    used(BERT)
+    used(CLARA, ANNA, BERT)
+    with contextlib.closing(Database(tmp_path)) as database:
+        rows = waited(Ledger(database), 3)
+    assert {row.key_id for row in rows} == {own_id(tmp_path, BERT)}
+
+
+def test_a_ledger_that_knew_keys_by_their_position_is_carried_over_once(stage, tmp_path):
+    with contextlib.closing(Database(tmp_path)) as database:
+        for number in (1, 2, 7):
+            database.write(
+                "INSERT INTO usage (time, key_id, operation, transport, provider, model, characters, input_bytes, "
+                "audio_bytes, audio_s, prompt_tokens, completion_tokens, status) "
+                "VALUES (1, ?, 'tts', 'http', 'q', 'q', 1, 1, 1, 1, 0, 0, 'completed')",
+                (f"key-{number}",),
+            )
+        database.write("PRAGMA user_version = 1")
+        database.write("DROP INDEX usage_by_key")
+    for keys in ((ANNA, BERT), (BERT, *(f"sl:another-key-{number}" for number in range(9)))):
+        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
+        with running(config), contextlib.closing(Database(tmp_path)) as database:
+            owners = [row.key_id for row in Ledger(database).rows()]
+        assert owners == [own_id(tmp_path, ANNA), own_id(tmp_path, BERT), "former-key-7"]
 
 
 def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
@@ -241,6 +285,27 @@ def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, t
         assert body["context"] == ["tts", "text"]
         assert service.http.speak(**{**picky, "voice_id": service.voice("plain")}).status == 200
         assert [row.status for row in waited(Ledger(database), 1)] == ["completed"]
+
+
+def test_s17_and_neither_does_it_count_over_a_websocket(stage, talk, tmp_path):
+    with stage(data_dir=tmp_path) as service, talk(service.http) as client:
+        client.configure(voice_id=service.voice("picky"), format="pcm")
+        for _ in range(2):
+            client.send(type="tts.speak", id="7", text="x")
+            told = client.event()
+            assert (told["type"], told["code"], told["id"]) == ("tts.error", "invalid_message", "7")
+            assert "does not read" in told["message"]
+    with contextlib.closing(Database(tmp_path)) as database:
+        assert Ledger(database).rows() == []
+
+
+def test_what_clients_leave_is_no_failure(command, database):
+    for status in ("completed", "cancelled", "cancelled", "backend_error", "partial_backend_error"):
+        row = UsageRow(1.0, "k", "tts", "http", "q", "q", 1, 1, 1, 1.0, 0, 0, status)
+        Ledger(database).add(row)
+    waited(Ledger(database), 5)
+    (total,) = Ledger(database).totals(())
+    assert (total.operations, total.failed, total.cancelled) == (5, 2, 2)
 
 
 def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
@@ -353,12 +418,13 @@ def test_usage_as_a_table_and_as_csv(command, stage, wav, tmp_path):
         service.http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav")
         service.http.recognise(wav)
     table, _ = command("usage")
-    assert "key-1" in table
+    owner = own_id(tmp_path)
+    assert owner in table
     head, *lines = csv.reader(io.StringIO(command("usage", "--csv")[0]))
     found = [dict(zip(head, line, strict=True)) for line in lines]
     assert [(row["key"], row["operation"], row["operations"], row["failed"]) for row in found] == [
-        ("key-1", "asr", "1", "0"),
-        ("key-1", "tts", "3", "1"),
+        (owner, "asr", "1", "0"),
+        (owner, "tts", "3", "1"),
     ]
     assert (found[1]["characters"], found[1]["audio_s"]) == ("20", "2.0")
     rows = list(csv.reader(io.StringIO(command("usage", "--rows", "--csv")[0])))
@@ -382,7 +448,7 @@ def test_the_tables_fit_a_terminal(command, stage, monkeypatch, tmp_path):
         (("keys", "list"), ("hibari,", "recognition", "somebody with")),
         (("usage",), ("calls", "failed", "chars", "translate")),
         (("usage", "--rows"), ("staged-1", "backend", "chars")),
-        (("usage", "--by", "day", "--by", "model", "--by", "key"), ("staged-1", "failed", "key-1")),
+        (("usage", "--by", "day", "--by", "model", "--by", "key"), ("staged-1", "failed", own_id(tmp_path))),
     ):
         shown, _ = command(*arguments)
         assert max(map(len, shown.splitlines())) <= 80

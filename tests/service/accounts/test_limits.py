@@ -198,23 +198,50 @@ def test_s7_a_missing_service_comes_before_its_limits(stage, error_body):
 
 
 def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body):
-    with stage(queue_limit=1, service_requests_per_minute={"tts": 2}) as service:
-        fields = {"text": "Hi.", "format": "pcm"}
-        held = threading.Thread(
-            target=service.http.speak, kwargs={"voice_id": service.voice("gated"), **fields}
-        )
-        held.start()
-        assert eventually(lambda: service.speaker.calls)
-        plain = {"voice_id": service.voice("plain"), **fields}
-        reply = service.http.speak(**plain)
-        assert error_body(reply, 429, "ErrRateLimited")["context"] == ["tts", "capacity"]
-        assert reply.headers["retry-after"]
-        assert error_body(service.http.speak(**plain), 429, "ErrRateLimited")["context"] == [
-            "tts",
-            "service_limit",
-        ]
-        service.speaker.gate.set()
-        held.join()
+    for limit, expected in ((1, "service_limit"), (2, "capacity")):
+        with stage(queue_limit=1, service_requests_per_minute={"tts": limit}) as service:
+            held = held_speech(service)
+            for _ in range(2):  # what a full queue refuses does not count
+                reply = service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="pcm")
+                assert error_body(reply, 429, "ErrRateLimited")["context"] == ["tts", expected]
+                assert reply.headers["retry-after"]
+            service.speaker.gate.set()
+            held.join()
+
+
+def test_what_another_limit_refuses_does_not_use_up_the_keys_own(stage, error_body, tmp_path):
+    settings = {"key_requests_per_minute": 3, "service_requests_per_minute": {"tts": 1}}
+    with stage(data_dir=tmp_path, **settings) as service:
+        good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
+        assert service.http.speak(**good).status == 200
+        for _ in range(5):
+            body = error_body(service.http.speak(**good), 429, "ErrRateLimited")
+            assert body["context"] == ["tts", "service_limit"]
+        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
+        assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
+
+
+def test_what_another_limit_refuses_over_a_websocket_does_not_either(stage, talk):
+    with (
+        stage(key_requests_per_minute=2, service_requests_per_minute={"tts": 1}) as service,
+        talk(service.http) as client,
+    ):
+        client.configure(voice_id=service.voice("plain"), format="pcm")
+        client.speak("Hi.")
+        for _ in range(3):
+            client.send(type="tts.speak", text="Hi.")
+            assert client.event()["code"] == "service_rate_limited"
+        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
+        assert [service.http.translate(**form).status for _ in range(2)] == [200, 429]
+
+
+def held_speech(service):
+    """A text that an engine speaks until its gate is opened."""
+    fields = {"voice_id": service.voice("gated"), "text": "Hi.", "format": "pcm"}
+    held = threading.Thread(target=service.http.speak, kwargs=fields)
+    held.start()
+    assert eventually(lambda: service.speaker.calls)
+    return held
 
 
 def test_limits_are_settings(tmp_path):

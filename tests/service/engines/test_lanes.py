@@ -12,20 +12,25 @@ import pytest
 
 from speechlab.service import ServedEngine
 from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._faults import Fault
 
 
 def make(
     *,
-    heavy: asyncio.Semaphore | None = None,
+    heavy: FairTurns | None = None,
     concurrency: int = 4,
     queue_limit: int = 8,
     is_heavy: bool = False,
 ) -> EngineLane:
     entry = ServedEngine("one", "synthesiser", object, heavy=is_heavy)
     return EngineLane(
-        entry, Threads(), heavy or asyncio.Semaphore(1), concurrency=concurrency, queue_limit=queue_limit
+        entry,
+        Threads(),
+        heavy if is_heavy and heavy else FairTurns(1),
+        concurrency=concurrency,
+        queue_limit=queue_limit,
     )
 
 
@@ -102,7 +107,7 @@ def test_whole_iterations_do_not_mix():
 
 def test_heavy_engines_share_their_slots_and_light_ones_do_not():
     async def main() -> None:
-        heavy = asyncio.Semaphore(1)
+        heavy = FairTurns(1)
         lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
         running, most = 0, 0
         lock = threading.Lock()
@@ -236,7 +241,8 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
         assert lane.admitted == 0
         # The place is there once, not twice.
         async with lane.admit("tts"):
-            assert lane._slots.locked()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(lane.admit("tts").__aenter__(), 0.1)
 
     asyncio.run(main())
 

@@ -11,6 +11,7 @@ from speechlab.service import ServedEngine, ServiceConfig
 from speechlab.service._accounts.counters import Counters
 from speechlab.service._accounts.metering import Metering
 from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault
@@ -25,7 +26,7 @@ class Rows(list):
 
 def make_turn(queue_limit: int = 4) -> tuple[Turn, Rows]:
     entry = ServedEngine("one", "synthesiser", object, heavy=False)
-    lane = EngineLane(entry, Threads(), asyncio.Semaphore(1), concurrency=1, queue_limit=queue_limit)
+    lane = EngineLane(entry, Threads(), FairTurns(1), concurrency=1, queue_limit=queue_limit)
     rows = Rows()
     meter = Metering(ServiceConfig(), Counters(), rows).begin("tts", Principal("key-1"))
     return Turn(lane, meter), rows
@@ -101,7 +102,7 @@ def test_a_failure_before_the_engine_is_asked_leaves_no_row():
 def test_a_full_queue_refuses_before_the_turn_begins():
     async def main() -> None:
         turn, rows = make_turn(queue_limit=1)
-        async with turn.lane.admit("tts"):
+        async with turn.lane.admit("tts", "key-1"):
             with pytest.raises(Fault, match="queue") as caught:
                 await speak(turn, [])
         assert caught.value.status == 429

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 
 import pytest
@@ -59,6 +58,7 @@ def test_s26_a_voice_that_is_added_later_can_be_used_at_once(staged):
 
 def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
     from speechlab.service._engines.lanes import EngineLane
+    from speechlab.service._engines.sharing import FairTurns
     from speechlab.service._engines.threads import Threads
     from speechlab.service._engines.voices import Catalogue
 
@@ -70,7 +70,7 @@ def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
 
     def lane(name, create):
         entry = ServedEngine(name, "synthesiser", create, Provider(name))
-        return EngineLane(entry, Threads(), asyncio.Semaphore(1), concurrency=1, queue_limit=1)
+        return EngineLane(entry, Threads(), FairTurns(1), concurrency=1, queue_limit=1)
 
     catalogue = Catalogue([lane("broken", broken), lane("whole", Speaks)])
     assert [voice["id"] for voice in catalogue.listing()["voices"]] == [voice_uuid("whole", "one")]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import pytest
 
 from speechlab.contract import AUTHENTICATION_MESSAGE
 from support.clients import KEY
+from support.clock import eventually
 from support.sockets import read_all, read_until
 from support.staged import CANARY
 
@@ -145,3 +148,65 @@ def test_a_page_whose_name_points_here_is_refused(live, host, status):
 def test_requests_carry_an_id(live):
     first, second = (live.request("GET", "/tts/voices").headers["x-request-id"] for _ in range(2))
     assert first != second
+
+
+def test_the_clients_request_id_comes_back_and_is_logged(staged, talk, caplog):
+    caplog.set_level("INFO", logger="speechlab")
+    for given, taken in (("run-7.row_12", True), ("x" * 65, False), ("with space", False), ("short", False)):
+        reply = staged.http.request("GET", "/tts/voices", headers={"X-Request-Id": given})
+        found = reply.headers["x-request-id"]
+        assert (found == given) == taken
+        assert eventually(lambda found=found: found in str([vars(record) for record in caplog.records]))
+    with talk(staged.http, headers={"X-Request-Id": "talk-number-1"}) as client:
+        assert client.socket.response.headers["x-request-id"] == "talk-number-1"
+
+
+@pytest.mark.parametrize("hosts", ["", "Host: localhost\nHost: localhost\n"])
+@pytest.mark.parametrize("path", ["/healthz", "/ws/tts/realtime"])
+def test_http_1_1_names_one_host(staged, path, hosts):
+    with staged.http.raw(f"GET {path} HTTP/1.1\n{hosts}Connection: close\n") as connection:
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_of_very_many_fields_holds_nobody_up(staged):
+    """Reading JSON keeps every other thread of the process waiting to its end."""
+    fields = ",".join(f'"{number}":1' for number in range(2_500_000))
+    body = f'{{"audio":"",{fields}}}'.encode()
+    replies = []
+    asking = threading.Thread(
+        target=lambda: replies.append(staged.http.request("POST", "/asr/srt/audio_llm", body))
+    )
+    asking.start()
+    waits = []
+    while asking.is_alive():
+        began = time.monotonic()
+        assert staged.http.request("GET", "/healthz").status == 200
+        waits.append(time.monotonic() - began)
+    assert replies[0].status == 400
+    assert b"fields" in replies[0].body
+
+
+def test_pages_of_other_origins_are_let_in_by_name_only(stage):
+    asking = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
+    for settings, origin, allowed in (
+        ({}, "https://page.example", False),
+        ({"cors_origins": ("https://page.example",)}, "https://page.example", True),
+        ({"cors_origins": ("https://page.example",)}, "https://other.example", False),
+    ):
+        with stage(**settings) as service:
+            before = service.http.request("OPTIONS", "/tts", headers=asking | {"Origin": origin}, key=None)
+            reply = service.http.request("GET", "/tts/voices", headers={"Origin": origin})
+            assert reply.status == 200
+            for each in (before, reply):
+                assert (each.headers.get("access-control-allow-origin") == origin) == allowed
+
+
+def test_each_text_of_a_realtime_connection_is_a_line_of_the_log(staged, talk, caplog):
+    caplog.set_level("INFO", logger="speechlab")
+    with talk(staged.http) as client:
+        client.configure(voice_id=staged.voice("plain"), format="pcm")
+        used = [client.speak(text)[-1] for text in ("One.", "Two.")]
+    lines = [record.fields for record in caplog.records if record.getMessage() == "realtime text"]
+    assert [line["text_id"] for line in lines] == [usage["request_id"] for usage in used]
+    assert {line["status"] for line in lines} == {"completed"}
+    assert "One." not in str(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from dataclasses import dataclass, field
@@ -10,15 +11,20 @@ from typing import Any
 
 import pytest
 
-from speechlab.engines import EngineVoice
-from speechlab.service import Database, Provider, ServedEngine, ServiceConfig, running
+from speechlab.engines import EngineVoice, TranslationDelta
+from speechlab.errors import ModelError
+from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, running
 from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
-from support.clients import Http
+from support.clients import KEY, Http
+from support.clock import eventually
 from support.staged import CANARY
 
 
 def test_ready_when_an_engine_answers(live):
+    # Weights are joined and hashed the first time.
+    assert eventually(lambda: live.request("GET", "/readyz").status == 200, 120)
     reply = live.request("GET", "/readyz")
     assert reply.status == 200
     assert reply.json()["status"] == "ready"
@@ -26,7 +32,7 @@ def test_ready_when_an_engine_answers(live):
 
 
 def test_readiness_asks_once_in_a_while_and_only_light_engines(stage):
-    with stage() as service:
+    with stage(operator_keys=(KEY,)) as service:
         for _ in range(5):
             assert service.http.request("GET", "/readyz").json()["engine"] == "staged"
         assert len(service.speaker.calls) == 1
@@ -53,7 +59,8 @@ def only(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
     off = {name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")}
     return ServiceConfig(
         port=0,
-        api_keys=("sl:test-key-of-the-suite",),
+        api_keys=(KEY,),
+        operator_keys=(KEY,),
         engines=off,
         recogniser="",
         translator="",
@@ -74,15 +81,92 @@ def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
         assert http.request("GET", "/healthz").status == 200
 
 
+class Weighty:
+    """A large engine whose weights may be missing."""
+
+    model, languages = "weighty", ("ja", "en")
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault = fault
+        self.done: list[str] = []
+
+    def find(self) -> None:
+        self.done.append("found")
+        if self.fault is not None:
+            raise self.fault
+
+    def load(self) -> None:
+        self.done.append("loaded")
+        self.find()
+
+    def translate(self, job: Any) -> Any:
+        self.done.append("translated")
+        yield TranslationDelta("x", 1, 1)
+
+
+def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
+    for engine in (Weighty(ModelError("there is no file")), None):
+        if engine is None:  # a real one
+            options = {"whisper": {"model": str(tmp_path / "missing")}}
+            config = only().model_copy(update={"engines": only().engines | options, "recogniser": "whisper"})
+        else:
+            config = only(ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True))
+        with running(config) as service:
+            reply = Http(service.base_url).request("GET", "/readyz")
+            told = error_body(reply, 503, "ErrOverloaded")["error"]
+            assert ("weighty" if engine else "whisper") in told
+            assert str(tmp_path) not in told
+            assert Http(service.base_url).request("GET", "/readyz", key=None).status == 503
+
+
+def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(error_body):
+    good, bad = Weighty(), Weighty(ModelError("the hash is wrong"))
+    for engine, status in ((good, 200), (bad, 503)):
+        entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
+        with running(only(entry, preload=True, unload_idle_s=0.2)) as service:
+            http = Http(service.base_url)
+            eventually(lambda http=http: http.request("GET", "/readyz").status == 200, 2)
+            assert http.request("GET", "/readyz").status == status
+            time.sleep(0.5)
+            assert engine.done[:2] == ["loaded", "found"]
+            assert ("translated" in engine.done) == (status == 200)
+            found = read_metrics(http.request("GET", "/metrics").body.decode())
+            assert found['speechlab_engine_created{engine="weighty"}'] == 1
+
+
+def test_listing_voices_makes_no_idle_engine_again(caplog):
+    made = []
+
+    def make() -> Any:
+        made.append(Large())
+        return made[-1]
+
+    caplog.set_level("INFO", logger="speechlab")
+    with running(
+        only(ServedEngine("large", "synthesiser", make, Provider("large")), unload_idle_s=0.4)
+    ) as service:
+        http = Http(service.base_url)
+        listed = http.request("GET", "/tts/voices").json()
+        time.sleep(1.2)
+        assert not any(record.getMessage() == "idle engine unloaded" for record in caplog.records)
+        fields = {"voice_id": listed["voices"][0]["id"], "text": "Hi.", "format": "wav"}
+        assert http.speak(**fields).status == 200
+        assert eventually(lambda: made[0].closed)
+        assert http.request("GET", "/tts/voices").json() == listed
+        assert len(made) == 1
+        assert http.speak(**fields).status == 200
+        assert len(made) == 2
+
+
 def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(error_body):
-    def explode() -> Any:
-        raise AssertionError("a large model must not be loaded for a probe")
+    engine = Weighty()
 
     with running(only()) as service:
         error_body(Http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
-    with running(only(ServedEngine("large", "translator", explode, heavy=True))) as service:
+    with running(only(ServedEngine("large", "translator", lambda: engine, heavy=True))) as service:
         reply = Http(service.base_url).request("GET", "/readyz")
         assert (reply.status, reply.json()["engine"]) == (200, None)
+        assert engine.done == ["found"]
 
 
 @pytest.mark.slow
@@ -101,8 +185,22 @@ def test_a_data_folder_that_fails_is_not_ready(stage, error_body, tmp_path):
 SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\})? ([0-9.e+-]+|\+Inf)')
 
 
-def read_metrics(text: str) -> dict[str, float]:
-    found = {}
+class Samples(dict):
+    """Samples by name and labels, in whatever order the labels are."""
+
+    def _sorted(self, name: str) -> str:
+        start, _, labels = name.partition("{")
+        return start + str(sorted(re.findall(r'[a-z_]+="(?:[^"\\]|\\.)*"', labels)))
+
+    def __setitem__(self, name: str, value: float) -> None:
+        super().__setitem__(self._sorted(name), value)
+
+    def __getitem__(self, name: str) -> float:
+        return super().__getitem__(self._sorted(name))
+
+
+def read_metrics(text: str) -> Samples:
+    found = Samples()
     for line in text.splitlines():
         if line.startswith("#"):
             assert re.fullmatch(r"# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))", line)
@@ -113,8 +211,15 @@ def read_metrics(text: str) -> dict[str, float]:
     return found
 
 
+def kept_rows(folder):
+    with contextlib.closing(Database(folder)) as database:
+        ledger = Ledger(database)
+        assert eventually(ledger.rows)
+        return ledger.rows()
+
+
 def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
-    with stage(data_dir=tmp_path, key_requests_per_minute=4) as service:
+    with stage(data_dir=tmp_path, key_requests_per_minute=4, operator_keys=(KEY,)) as service:
         http, key = service.http, service.http.key
         assert http.speak(voice_id=service.voice("plain"), text=CANARY, format="wav").status == 200
         assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
@@ -124,6 +229,7 @@ def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
         http.request("GET", f"/{key}")
         http.request("PROPFIND", "/tts")
         reply = http.request("GET", "/metrics")
+        (owner,) = {row.key_id for row in kept_rows(tmp_path)}
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
     text = reply.body.decode()
     assert key not in text
@@ -135,7 +241,7 @@ def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
     assert found['speechlab_requests_total{route="/tts",method="(other)",status="405"}'] == 1
     assert found['speechlab_requests_total{route="(other)",method="GET",status="404"}'] == 1
     assert found['speechlab_refused_total{scope="key"}'] == 1
-    whose = 'operation="tts",provider="staged",key="key-1"'
+    whose = f'key="{owner}",operation="tts",provider="staged"'
     assert found[f'speechlab_operations_total{{{whose},transport="http",status="completed"}}'] == 1
     assert found[f'speechlab_operations_total{{{whose},transport="http",status="backend_error"}}'] == 1
     assert found[f"speechlab_characters_total{{{whose}}}"] == len(CANARY) + 3
@@ -143,11 +249,16 @@ def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
     assert found['speechlab_request_seconds_count{route="/tts"}'] == 5
     assert found['speechlab_engine_requests{engine="staged"}'] == 0
     assert found["process_resident_memory_bytes"] > 1e6
+    assert found['speechlab_engine_waiting{engine="staged"}'] == found["speechlab_websockets_open"] == 0
+    assert found['speechlab_first_audio_seconds_count{engine="staged"}'] == 1
+    assert found["speechlab_requests_running"] == 0
     assert found["speechlab_ledger_lost_rows_total"] == 0
     buckets = [
         value
-        for name, value in found.items()
-        if name.startswith('speechlab_request_seconds_bucket{route="/tts"')
+        for name, value in sorted(
+            found.items(), key=lambda item: float((re.findall(r'le="([^"]+)"', item[0]) or ["0"])[0])
+        )
+        if name.startswith("speechlab_request_seconds_bucket") and 'route="/tts"' in name
     ]
     assert buckets == sorted(buckets)
 
@@ -199,13 +310,14 @@ def test_an_engine_in_use_is_not_let_go():
         lane = EngineLane(
             ServedEngine("one", "synthesiser", lambda: engine, heavy=True),
             Threads(),
-            asyncio.Semaphore(1),
+            FairTurns(1),
             concurrency=1,
             queue_limit=2,
         )
         assert not await lane.unload(0)
         lane.engine()
-        async with lane.admit("tts"):
+        async with lane.admit("tts") as admission:
+            await lane.call(admission, lambda: None)
             assert not await lane.unload(0)
         assert not await lane.unload(60)
         assert await lane.unload(0)

@@ -173,6 +173,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
     import asyncio
 
     from speechlab.service import create_app
+    from speechlab.service._accounts.limits import RateLimiter
 
     class Broken:
         def __init__(self, scope):
@@ -181,7 +182,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
         def admit(self, scope, name):
             if scope == self.scope:
                 raise OSError("the counter is gone")
-            return lambda: None
+            return RateLimiter(ServiceConfig()).admit(scope, name)
 
     engine = Paced()
     engine.permits.release(100)

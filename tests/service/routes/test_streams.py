@@ -153,7 +153,7 @@ def test_s16_s86_more_than_the_queue_holds_is_429_at_once(stage, error_body):
         ]
         for thread in threads:
             thread.start()
-        both = b'speechlab_engine_requests{engine="staged"} 2\n'
+        both = b'speechlab_engine_requests{engine="staged"} 2.0\n'
         assert eventually(lambda: both in service.http.request("GET", "/metrics").body)
         reply = service.http.speak(voice_id=service.voice("plain"), text="x", format="pcm")
         error_body(reply, 429, "ErrRateLimited")

@@ -41,7 +41,11 @@ def refused_503(reply):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
-    settings = {"SPEECHLAB_SERVICE_API_KEY": KEY, "SPEECHLAB_SERVICE_DRAIN_S": "60"}
+    settings = {
+        "SPEECHLAB_SERVICE_API_KEY": KEY,
+        "SPEECHLAB_SERVICE_OPERATOR_KEY": KEY,
+        "SPEECHLAB_SERVICE_DRAIN_S": "60",
+    }
     command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
     with subprocess.Popen(
         command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -151,7 +151,13 @@ def test_idle_readers_end_and_come_back(usual):
 def test_voices_read_where_the_setting_says(workers):
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     config = ServiceConfig(
-        port=0, api_keys=(KEY,), engines=engines, recogniser="", translator="", read_workers=workers
+        port=0,
+        api_keys=(KEY,),
+        operator_keys=(KEY,),
+        engines=engines,
+        recogniser="",
+        translator="",
+        read_workers=workers,
     )
     before = len(own_workers(MODULE))
     with running(config) as service:
@@ -160,7 +166,7 @@ def test_voices_read_where_the_setting_says(workers):
         spoken = http.speak(**fields)
         assert spoken.status == 200
         assert len(spoken.body) > 20_000
-        gauge = f"speechlab_readers {workers}\n".encode()
+        gauge = f"speechlab_readers {workers}.0\n".encode()
         assert gauge in http.request("GET", "/metrics").body
         assert len(own_workers(MODULE)) == before + workers
         if workers:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from speechlab.conform._probe.target import Target
 
-_MAX_LINES = 14
+_MAX_LINES = 20
 _CLOSING_TIMEOUT_S = 10.0
 _RATE_CODES = {
     "rate_limited",
@@ -87,6 +87,7 @@ class Talk:
     lines: list[str] = field(default_factory=list)
     came_lines: list[str] = field(default_factory=list)
     socket: ClientConnection = field(init=False)
+    _run: list[int] = field(default_factory=list)
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
@@ -135,12 +136,12 @@ class Talk:
     @property
     def sent(self) -> str:
         """Messages sent, one a line."""
-        return "\n".join(self.lines[-_MAX_LINES:])
+        return _both_ends(self.lines)
 
     @property
     def came(self) -> str:
         """Messages received, one a line."""
-        return "\n".join(self.came_lines[-_MAX_LINES:]) or "nothing"
+        return _both_ends(self.came_lines) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:
         """Send a message as it is: text, bytes as a binary one, or a list of fragments."""
@@ -174,9 +175,9 @@ class Talk:
             self.came_lines.append("(nothing more)")
             raise Unmet("an answer comes", self) from None
         if isinstance(data, bytes):
-            self.came_lines.append(f"(binary, {len(data):,} bytes)")
+            self._binary(len(data))
             return data
-        self.came_lines.append(shortened(data, 300))
+        self.came_lines.append(shortened(data, 1_000))
         try:
             found = json.loads(data)
         except ValueError:
@@ -184,6 +185,16 @@ class Talk:
         if not isinstance(found, dict):
             raise Unmet("every text message of the service is a JSON object", self)
         return found
+
+    def _binary(self, size: int) -> None:
+        """Note a binary message; those that follow each other share a line."""
+        if not (self.came_lines and self.came_lines[-1].startswith("(binary")):
+            self._run = []
+        else:
+            self.came_lines.pop()
+        self._run.append(size)
+        several = f"{len(self._run)} binary messages, " if len(self._run) > 1 else ""
+        self.came_lines.append(f"(binary: {several}{sum(self._run):,} bytes)")
 
     def _closed(self, closed: ConnectionClosed) -> Closed:
         self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
@@ -275,3 +286,11 @@ class Talk:
         except Unmet:
             return None
         return None
+
+
+def _both_ends(lines: list[str]) -> str:
+    """Join lines; of very many, the first and the last, since a fault may be in either."""
+    left_out = len(lines) - 2 * _MAX_LINES
+    if left_out > 0:
+        lines = [*lines[:_MAX_LINES], f"… {left_out} more …", *lines[-_MAX_LINES:]]
+    return "\n".join(lines)

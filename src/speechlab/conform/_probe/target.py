@@ -73,12 +73,16 @@ class Target:
         return text
 
     def kept(self, name: str, make: Callable[[], _T]) -> _T:
-        """Return what was made under this name, and make it the first time; trouble is kept as well."""
+        """Return what was made under this name, and make it the first time.
+
+        Trouble is kept as well: the check that has it first fails, and later ones are not tried.
+        """
         if name not in self._kept:
             try:
                 self._kept[name] = make()
             except (Unmet, Untried, OSError) as trouble:
                 self._kept[name] = trouble
+                raise
         found = self._kept[name]
         if isinstance(found, Unmet):
             raise Untried(f"what it builds on fails: {found.expected}") from found

@@ -10,7 +10,10 @@ which doubles the cost of a short clip.)
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
+from speechlab.audio import pre_roll
+from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._protocols import Recognition, RecognitionSegment
 from speechlab.engines._recognition.spans import (
     Span,
@@ -46,6 +51,15 @@ _WINDOW_FRAMES = 3_000
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
 _QUIET_PEAK = 0.05
 _RUNAWAY_RATIO = 2.4
+_SURE = 0.8
+"""A language that is less likely than this, among those supported, is looked for in each piece."""
+_PIECE_S = (1.5, 10.0)
+"""Least and greatest length of a piece."""
+_SLOWEST = (1.5, 5.0)
+"""Characters a second of the slowest speech, in Japanese and Chinese, and in English; less text has lost some."""
+_SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
+_TIMES = 3
+_SEAM_MS = 150
 _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
 
@@ -92,6 +106,14 @@ class WhisperEngine:
     def languages(self) -> Sequence[str]:
         """Codes of the languages that are recognised and told apart."""
         return self._languages
+
+    def find(self) -> None:
+        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+
+        Raises:
+            ModelError: The weights are missing or damaged.
+        """
+        self._model_folder()
 
     def load(self) -> None:
         """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
@@ -140,6 +162,11 @@ class WhisperEngine:
         )
         try:
             found, language, certainty = self._decode(shortened, options)
+            said = "".join(segment.text for segment in found).strip()
+            spoken_s = sum(span.end - span.start for span in speech)
+            unsure = options.language is None and certainty < _SURE
+            if unsure or repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]:
+                found, language, certainty = self._decode_pieces(shortened, options)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
         text = self._script("".join(segment.text for segment in found).strip(), language)
@@ -167,6 +194,28 @@ class WhisperEngine:
         settings = _settings(tokenizer, options, self._beam_size)
         found = list(whisper.generate_segments(features, tokenizer, settings, False, first))
         return found, language, certainty
+
+    def _decode_pieces(
+        self, sound: NDArray[np.float32], options: RecognitionOptions
+    ) -> tuple[list[Any], str, float]:
+        """Decode piece by piece, each in a language of its own.
+
+        A loop cannot cross a pause, and what is really repeated is heard again. The language of most of the speech
+        is that of the recording.
+        """
+        found: list[Any] = []
+        spoken: dict[str, float] = {}
+        sureness = 0.0
+        heard = _find_speech(sound, _SEAM_MS)
+        seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(heard)]
+        for start, end in _pieces(sound, seams):
+            piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
+            segments, language, certainty = self._decode(piece, options)
+            found += [_shifted(segment, start) for segment in segments]
+            spoken[language] = spoken.get(language, 0.0) + end - start
+            sureness += certainty * (end - start)
+        language = max(spoken, key=lambda code: spoken[code])
+        return found, language, sureness / sum(spoken.values())
 
     def _identify(self, encoded: Any) -> tuple[str, float]:
         """The likeliest supported language, and its probability among the supported ones."""
@@ -197,13 +246,11 @@ class WhisperEngine:
         pad = options.speech_pad_ms / 1000
         spans = merge_short(widen(speech, pad, duration), options.min_segment_duration)
         owned = assign_words(words, spans)
-        # The pre-roll counts from the speech itself, of which the first span already has its own padding.
-        onset = next((span.start for span in speech if span.end > owned[0][0].start), 0.0) if owned else 0.0
-        leading = (
-            max(0.0, options.initial_segment_padding_ms / 1000 - (onset - owned[0][0].start))
-            if owned
-            else 0.0
-        )
+        leading = 0.0
+        if owned:
+            first = owned[0][0].start
+            onset = next((span.start for span in speech if span.end > first), 0.0)
+            leading = float(pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
         padded = pad_spans(
             [span for span, _ in owned],
             leading=leading,
@@ -240,20 +287,21 @@ def _load(folder: Path, threads: int, compute_type: str) -> Any:
     library = require("faster_whisper")
 
     class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
-        """Decodes a window that ran away into repetition once more, forbidding repetition, without any dice.
+        """Decodes a window that never came to its end once more, forbidding repetition, without any dice.
 
-        Text that compresses well may also be speech that repeats itself. So the second try counts only if the
-        first one never came to an end, or if the model itself likes the second one better.
+        Text that compresses well may also be speech that repeats itself; which it is shows when the recording is
+        decoded in pieces.
         """
 
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
+            checkpoint()
             first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             if first[3] <= _RUNAWAY_RATIO:
                 return first
             options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
             again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
-            return again if again[3] < first[3] and (unended or again[1] >= first[1]) else first
+            return again if again[3] < first[3] and unended else first
 
     try:
         return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
@@ -261,6 +309,49 @@ def _load(folder: Path, threads: int, compute_type: str) -> Any:
         raise ModelError(
             f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
         ) from error
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a text says the same again and again, as a recogniser in a loop does, and sometimes a speaker."""
+    data = text.strip().encode("utf-8")
+    if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
+        return True
+    parts = [part.strip().lower() for part in _SENTENCE_END.split(text) if part.strip()]
+    runs = zip(*(parts[shift:] for shift in range(_TIMES)), strict=False)
+    return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
+
+
+def _pieces(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
+    """Cut where speech pauses, and long stretches where they are quietest; in seconds."""
+    least, most = (round(limit * SAMPLE_RATE) for limit in _PIECE_S)
+    seams = [round(seam * SAMPLE_RATE) for seam in seams_s]
+    cuts = [0]
+    for seam in (*seams, len(sound)):
+        while seam - cuts[-1] > most:
+            window = sound[cuts[-1] + least : cuts[-1] + most]
+            step = SAMPLE_RATE // 20
+            loudness = [
+                float(np.abs(window[at : at + step]).mean()) for at in range(0, len(window) - step, step)
+            ]
+            cuts.append(cuts[-1] + least + int(np.argmin(loudness)) * step + step // 2)
+        if seam - cuts[-1] >= least and (len(sound) - seam >= least or seam == len(sound)):
+            cuts.append(seam)
+    if cuts[-1] != len(sound):
+        cuts = [*cuts[:-1], len(sound)] if len(cuts) > 1 else [*cuts, len(sound)]
+    return [(first / SAMPLE_RATE, last / SAMPLE_RATE) for first, last in itertools.pairwise(cuts)]
+
+
+def _shifted(segment: Any, start_s: float) -> Any:
+    """Move a segment, and its words, to where its piece begins."""
+    words = [
+        replace(word, start=word.start + start_s, end=word.end + start_s) for word in segment.words or ()
+    ]
+    return replace(
+        segment,
+        start=segment.start + start_s,
+        end=segment.end + start_s,
+        words=words if segment.words is not None else None,
+    )
 
 
 def _find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:

@@ -63,6 +63,23 @@ class HibariEngine:
         """Let go of the model; the next use loads it again."""
         self._voice = None
 
+    def check_text(self, text: str, voice: str) -> None:
+        """Check that the voice can read a text, without loading anything.
+
+        Raises:
+            InvalidRequestError: The text has letters, but none that English reads.
+        """
+        if any(char.isalpha() for char in text) and not any(
+            char.isascii() and char.isalnum() for char in text
+        ):
+            # the caller's mistake, not the engine's failure: nobody should try it again
+            raise InvalidRequestError(
+                f"the voice {voice!r} reads English only, and this text has no Latin letter or digit; "
+                "choose a voice of the text's language",
+                parameter="text",
+                rule="2.2",
+            )
+
     def synthesise(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
@@ -74,17 +91,8 @@ class HibariEngine:
         """
         del temperature
         check_voice(voice, self.voices, "hibari")
+        self.check_text(text, voice)
         self.load()
-        if any(char.isalpha() for char in text) and not any(
-            char.isascii() and char.isalnum() for char in text
-        ):
-            # the caller's mistake, not the engine's failure: nobody should try it again
-            raise InvalidRequestError(
-                "the voice 'heart' reads English only, and this text has no Latin letter or digit; "
-                "choose a voice of the text's language",
-                parameter="text",
-                rule="2.2",
-            )
         generator = np.random.default_rng(self._seed)
         return speak_pieces(chunk_text(text), lambda part: self._speak(part, generator), SAMPLE_RATE)
 

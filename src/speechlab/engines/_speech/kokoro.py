@@ -129,6 +129,14 @@ class KokoroEngine:
         """The bundled Japanese voices, and the English ones once ``kokoro-voices`` has been added."""
         return (*BUNDLED, *(voice for voice, _ in installed_voices(self._store)))
 
+    def find(self) -> None:
+        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+
+        Raises:
+            ModelError: The weights are missing or damaged.
+        """
+        self._store.ensure(KOKORO)
+
     def load(self) -> None:
         """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
 

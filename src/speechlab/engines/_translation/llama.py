@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
+from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._protocols import TranslationDelta
 from speechlab.engines._translation.pieces import pieces, tidy
 from speechlab.engines._translation.prompts import (
@@ -95,6 +96,14 @@ class LlamaEngine:
         """Codes of the languages between which it translates."""
         return tuple(NAMES)
 
+    def find(self) -> None:
+        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+
+        Raises:
+            ModelError: The weights are missing or damaged.
+        """
+        self._model_file()
+
     def load(self) -> None:
         """Load the model now instead of at the first use (2 to 5 s; the first time it is also assembled).
 
@@ -104,13 +113,7 @@ class LlamaEngine:
         """
         if self._server is not None:
             return
-        if isinstance(self._source, Path):
-            path = self._source
-            if not path.is_file():
-                raise ModelError(f"there is no model file {str(path)!r}; name an existing .gguf file")
-        else:
-            path = next(iter(self._store.ensure(self._source).values()))
-        self._server = _start(path, self._threads, self._context_tokens, self._gpu_layers)
+        self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
 
     def close(self) -> None:
         """Let go of the model; the next use loads it again."""
@@ -134,6 +137,13 @@ class LlamaEngine:
         self.load()
         return self._run(job)
 
+    def _model_file(self) -> Path:
+        if not isinstance(self._source, Path):
+            return next(iter(self._store.ensure(self._source).values()))
+        if not self._source.is_file():
+            raise ModelError(f"there is no model file {str(self._source)!r}; name an existing .gguf file")
+        return self._source
+
     def _run(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         counts = [0, 0]
         terms = Terms(job.keywords, job.text)
@@ -142,6 +152,8 @@ class LlamaEngine:
             if not translatable:
                 yield TranslationDelta(text)
                 continue
+            # The model's memory is primed anew for each piece, so that another text may come in between.
+            checkpoint()
             wanted = terms.used_in(text)
             if wanted:
                 whole = self._with_terms(text, wanted, terms, job, counts)
@@ -156,6 +168,8 @@ class LlamaEngine:
         self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
     ) -> str:
         """Translate a piece that has terms: with placeholders first, and with the terms themselves if that fails."""
+        if not any(character.isalnum() for character in terms.without(text)):
+            return text  # nothing but terms, of which a model would make something
         hidden = terms.hide(text)
         marks = tuple(terms.hide(word) for word in wanted)
         best, kept = "", -1

@@ -65,6 +65,10 @@ class Terms:
         marks = {word: mark for mark, word in self._marks.items()}
         return self._finder.sub(lambda match: marks[match.group()], text)
 
+    def without(self, text: str) -> str:
+        """Leave the terms out."""
+        return text if self._finder is None else self._finder.sub(" ", text)
+
     def show(self, text: str) -> str:
         """Put the terms back in place of the placeholders."""
         # KW12 before KW1; and the forms into which models change a placeholder, such as "kw 1".

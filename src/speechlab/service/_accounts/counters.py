@@ -1,84 +1,85 @@
-"""Counters in Prometheus' text form (version 0.0.4). Keys appear by their ids, never as they are."""
+"""Counters of the service for Prometheus, in its text form. Keys appear by their ids, never as they are."""
 
 from __future__ import annotations
 
-import bisect
-import math
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
+
+    from prometheus_client.core import Metric
 
     from speechlab.service._accounts.ledger import UsageRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_WHOSE = ("operation", "provider", "key")
+_AMOUNTS = {
+    "characters": ("characters", "Unicode code points of texts given."),
+    "input_bytes": ("input_bytes", "Bytes of texts and recordings given."),
+    "audio_bytes": ("audio_bytes", "Bytes of audio made."),
+    "audio_s": ("audio_seconds", "Seconds of audio made or heard."),
+    "prompt_tokens": ("prompt_tokens", "Tokens read."),
+    "completion_tokens": ("completion_tokens", "Tokens written."),
+}
+"""Fields of a row, and the name and description of the counter that sums each."""
 
-Labels = tuple[tuple[str, str], ...]
 
-
-class Family:
-    """One metric, as its samples by their labels.
-
-    Args:
-        name: Its name, with its unit.
-        kind: ``"counter"``, ``"gauge"`` or ``"histogram"``.
-        text: Its description.
-    """
-
-    def __init__(self, name: str, kind: str, text: str) -> None:
-        self.name = name
-        self._head = f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
-        self._samples: dict[tuple[str, Labels], float] = defaultdict(float)
-
-    def add(self, amount: float, labels: Mapping[str, str] | None = None, suffix: str = "") -> None:
-        """Add to a sample."""
-        self._samples[suffix, tuple((labels or {}).items())] += amount
-
-    def set(self, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """Set a sample."""
-        self._samples["", tuple((labels or {}).items())] = value
-
-    def text(self) -> str:
-        """The family in Prometheus' form."""
-        lines = [
-            f"{self.name}{suffix}{_labels(labels)} {_number(value)}\n"
-            for (suffix, labels), value in self._samples.items()
-        ]
-        return self._head + "".join(lines)
+def gauge(name: str, text: str, values: dict[str, float] | float, label: str = "engine") -> GaugeMetricFamily:
+    """Return a gauge that was measured now: one value, or one for each value of a label."""
+    if not isinstance(values, dict):
+        return GaugeMetricFamily(name, text, value=values)
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, measured in values.items():
+        family.add_metric([value], measured)
+    return family
 
 
 class Counters:
     """The service's counters; used from the event loop only."""
 
     def __init__(self) -> None:
-        self._requests = Family("speechlab_requests_total", "counter", "Requests by route and status.")
-        self._seconds = Family(
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "speechlab_requests",
+            "Requests by route and status.",
+            ["route", "method", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
             "speechlab_request_seconds",
-            "histogram",
             "Seconds from the head of a request to the end of its reply.",
+            ["route"],
+            buckets=_BUCKETS_S,
+            registry=registry,
         )
-        self._refused = Family(
-            "speechlab_refused_total",
-            "counter",
+        self._first = Histogram(
+            "speechlab_first_audio_seconds",
+            "Seconds from the admission of a text to its first sound.",
+            ["engine"],
+            buckets=_BUCKETS_S,
+            registry=registry,
+        )
+        self._refused = Counter(
+            "speechlab_refused",
             "Operations that a rate limit refused, by whose limit it is.",
+            ["scope"],
+            registry=registry,
         )
-        self._operations = Family(
-            "speechlab_operations_total", "counter", "Operations that reached an engine, by key id."
+        self._operations = Counter(
+            "speechlab_operations",
+            "Operations that reached an engine, by key id.",
+            [*_WHOSE, "transport", "status"],
+            registry=registry,
         )
-        self._amounts = [
-            (name, Family(f"speechlab_{metric}_total", "counter", text))
-            for name, metric, text in (
-                ("characters", "characters", "Unicode code points of texts given."),
-                ("input_bytes", "input_bytes", "Bytes of texts and recordings given."),
-                ("audio_bytes", "audio_bytes", "Bytes of audio made."),
-                ("audio_s", "audio_seconds", "Seconds of audio made or heard."),
-                ("prompt_tokens", "prompt_tokens", "Tokens read."),
-                ("completion_tokens", "completion_tokens", "Tokens written."),
-            )
-        ]
+        self._amounts = {
+            name: Counter(f"speechlab_{metric}", text, list(_WHOSE), registry=registry)
+            for name, (metric, text) in _AMOUNTS.items()
+        }
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that is over.
@@ -86,47 +87,42 @@ class Counters:
         Args:
             route: One of our own paths, or a word for all others.
             method: Its method.
-            status: Status of the reply; 499 if the client left before it.
+            status: Status of the reply; 499 if the client left before its end.
             seconds: How long it took.
         """
-        self._requests.add(1, {"route": route, "method": method, "status": str(status)})
-        chosen = bisect.bisect_left(_BUCKETS_S, seconds)
-        for number, bound in enumerate((*_BUCKETS_S, math.inf)):
-            labels = {"route": route, "le": _number(bound)}
-            self._seconds.add(float(number >= chosen), labels, "_bucket")
-        self._seconds.add(seconds, {"route": route}, "_sum")
-        self._seconds.add(1, {"route": route}, "_count")
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def first_audio(self, engine: str, seconds: float) -> None:
+        """Note how long a text waited for its first sound."""
+        self._first.labels(engine).observe(seconds)
 
     def refused(self, scope: str) -> None:
         """Count an operation that a limit refused."""
-        self._refused.add(1, {"scope": scope})
+        self._refused.labels(scope).inc()
 
     def used(self, row: UsageRow) -> None:
         """Count an operation that reached an engine."""
-        whose = {"operation": row.operation, "provider": row.provider, "key": row.key_id}
-        self._operations.add(1, {**whose, "transport": row.transport, "status": row.status})
-        for name, family in self._amounts:
+        whose = (row.operation, row.provider, row.key_id)
+        self._operations.labels(*whose, row.transport, row.status).inc()
+        for name, counter in self._amounts.items():
             if amount := getattr(row, name):
-                family.add(amount, whose)
+                counter.labels(*whose).inc(amount)
 
-    def text(self, gauges: Iterable[Family]) -> str:
+    def text(self, gauges: Iterable[Metric]) -> bytes:
         """All counters, and what was measured for this reply."""
-        amounts = [family for _, family in self._amounts]
-        families = [self._requests, self._seconds, self._refused, self._operations, *amounts, *gauges]
-        return "".join(family.text() for family in families)
+        return generate_latest(_Collected(self._registry, gauges))
 
 
-def _labels(labels: Labels) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+class _Collected:
+    """Counters without the times at which each began, and gauges."""
 
+    def __init__(self, registry: CollectorRegistry, gauges: Iterable[Metric]) -> None:
+        self._registry = registry
+        self._gauges = gauges
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
+    def collect(self) -> Iterator[Metric]:
+        for family in self._registry.collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
+        yield from self._gauges

@@ -61,6 +61,7 @@ _MIGRATIONS = (
     ) STRICT;
     CREATE INDEX usage_by_time ON usage (time);
     """,
+    "CREATE INDEX usage_by_key ON usage (key_id, time)",
 )
 
 

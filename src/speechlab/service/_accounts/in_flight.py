@@ -88,6 +88,16 @@ class InFlight:
         self._requests = 0
         self._idle = asyncio.Event()
 
+    @property
+    def talking(self) -> int:
+        """How many conversations there are."""
+        return len(self._conversations)
+
+    @property
+    def running(self) -> int:
+        """How many HTTP requests are under way."""
+        return self._requests
+
     def admit_connection(self, principal: Principal) -> Callable[[], None]:
         """Count a connection in.
 

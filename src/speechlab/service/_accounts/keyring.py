@@ -15,23 +15,35 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.stored_keys import Access
 
 
+ID_PREFIX = "s-"
+"""How ids of the settings' keys begin; those of the data folder begin with ``k-``."""
+_ID_DIGITS = 8
+
+
 class Keyring:
     """All keys that are let in: those of the settings, and those of the data folder.
 
-    Keys of the settings are kept as digests under a secret of this process, never as they are.
+    Keys of the settings are kept as digests, never as they are. The id of such a key comes from its digest too: under
+    the data folder's secret, so that it is the same at every start; without a folder it holds for this process.
 
     Args:
-        keys: Keys of the settings.
+        keys: Keys of the settings that may use the operations.
         access: Keys of the data folder, if there is one.
+        operators: Keys of the settings that may read metrics.
     """
 
-    def __init__(self, keys: Iterable[str], access: Access | None = None) -> None:
+    def __init__(
+        self, keys: Iterable[str], access: Access | None = None, *, operators: Iterable[str] = ()
+    ) -> None:
         self._access = access
         self._secret = secrets.token_bytes(32)
+        users, watchers = list(dict.fromkeys(keys)), set(operators)
         self._known = [
-            (self._digest(key), Principal(f"key-{number}"))
-            for number, key in enumerate(dict.fromkeys(keys), 1)
+            (self._digest(key), Principal(self._id(key), user=key in users, operator=key in watchers))
+            for key in dict.fromkeys([*users, *sorted(watchers)])
         ]
+        self.ids = [self._id(key) for key in users]
+        """Ids of the users' keys, in the order of the settings."""
 
     def find(self, token: str) -> Principal | None:
         """Find the key's owner, in constant time; None for an unknown token.
@@ -59,6 +71,10 @@ class Keyring:
         if any(known == principal for _, known in self._known):
             return principal  # keys of the settings last as long as the process
         return None if self._access is None else self._access.again(principal.key_id)
+
+    def _id(self, key: str) -> str:
+        digest = self._digest(key) if self._access is None else self._access.digest(key)
+        return f"{ID_PREFIX}{digest.hex()[:_ID_DIGITS]}"
 
     def _digest(self, key: str) -> bytes:
         return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()

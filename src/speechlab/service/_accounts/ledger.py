@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from speechlab.service._accounts.database import Database
 
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]
@@ -66,12 +68,14 @@ class UsageTotal:
     Attributes:
         group: What they have in common, in the order asked for.
         operations: How many there were.
-        failed: How many of them did not complete.
+        failed: How many of them an engine failed.
+        cancelled: How many of them their clients left.
     """
 
     group: tuple[str, ...]
     operations: int
     failed: int
+    cancelled: int
     characters: int
     input_bytes: int
     audio_bytes: int
@@ -98,6 +102,23 @@ class Ledger:
     def add(self, row: UsageRow) -> None:
         """Write a row, soon; returns at once."""
         self._database.write_later(_INSERT, tuple(asdict(row).values()))
+
+    def carry_over(self, key_ids: Sequence[str]) -> None:
+        """Give rows of versions that knew the settings' keys by their position the ids of today.
+
+        Such rows say ``key-1`` for the first key. What no key of the settings stands for any more becomes
+        ``former-key-7``, so that no later key takes it over.
+
+        Args:
+            key_ids: Ids of the settings' keys, in their order.
+        """
+        numbers = self._database.read(
+            "SELECT DISTINCT key_id FROM usage WHERE key_id GLOB 'key-[0-9]*'"  # what versions before 0.2 wrote
+        )
+        for (former,) in numbers:
+            number = int(former.removeprefix("key-")) - 1
+            known = key_ids[number] if 0 <= number < len(key_ids) else f"former-{former}"
+            self._database.write("UPDATE usage SET key_id = ? WHERE key_id = ?", (known, former))
 
     def rows(
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
@@ -140,13 +161,14 @@ class Ledger:
                     f"usage cannot be summed by {name!r}; it can by {', '.join(GROUPS)}"
                 )
         groups = [GROUPS[name] for name in by]
+        ended = "sum(status LIKE '%error'), sum(status = 'cancelled')"
         # Sums of seconds would otherwise end in 0000000001.
         sums = ", ".join(
             f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED
         )
         grouping = f"GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if by else ""
         found = self._database.read(
-            f"SELECT {', '.join([*groups, ''])} count(*), sum(status != 'completed'), {sums} "  # noqa: S608
+            f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608
             f"FROM usage {_WHERE} {grouping}",
             _bounds(since, until, key_id),
         )

@@ -6,6 +6,7 @@ that is refused does not count, so a client that tries too often is not shut out
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections import deque
@@ -17,7 +18,7 @@ from speechlab.service._faults import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 LimitScope = Literal["key", "service"]
 
@@ -59,10 +60,22 @@ class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of ours
         return RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE
 
 
+class Place(Protocol):
+    """The place of one request among those that are counted; calls after the first do nothing."""
+
+    def __call__(self) -> None:
+        """Leave it: the request is over."""
+        ...
+
+    def undo(self) -> None:
+        """Leave it as if the request had never come, since somebody else refused it."""
+        ...
+
+
 class Limiter(Protocol):
     """Decides who is admitted: :class:`RateLimiter`, or one that a test makes fail."""
 
-    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+    def admit(self, scope: LimitScope, name: str) -> Place:
         """Admit a request.
 
         Args:
@@ -70,7 +83,7 @@ class Limiter(Protocol):
             name: Its name: a key id or a service.
 
         Returns:
-            To be called once when the request is over.
+            Its place, to be left when the request is over.
 
         Raises:
             NotAdmitted: It is over a limit.
@@ -97,7 +110,7 @@ class RateLimiter:
         }
         self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
-    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+    def admit(self, scope: LimitScope, name: str) -> Place:
         """Admit a request; see the protocol."""
         if scope == "key":
             per_minute, concurrent = self._key_limits
@@ -106,7 +119,7 @@ class RateLimiter:
             per_minute, concurrent = self._rates.get(name, 0), self._concurrent.get(name, 0)
             whose = f"the service {name!r}"
         if not (per_minute or concurrent):
-            return _nothing
+            return _Uncounted()
         window = self._windows.setdefault((scope, name), _Window())
         now = self._clock()
         while window.times and window.times[0] <= now - _WINDOW_S:
@@ -118,9 +131,7 @@ class RateLimiter:
             wait = window.times[-per_minute] + _WINDOW_S - now
             reason = f"{whose} may make {per_minute} requests a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
-        if per_minute:
-            window.times.append(now)
-        return window.enter()
+        return _Counted(window, now)
 
 
 class _Window:
@@ -130,18 +141,34 @@ class _Window:
         self.times: deque[float] = deque()
         self.running = 0
 
-    def enter(self) -> Callable[[], None]:
-        self.running += 1
-        left = False
 
-        def leave() -> None:
-            nonlocal left
-            if not left:
-                left = True
-                self.running -= 1
+class _Counted:
+    """A place in a window."""
 
-        return leave
+    def __init__(self, window: _Window, now: float) -> None:
+        self._window = window
+        self._began = now
+        self._left = False
+        window.times.append(now)
+        window.running += 1
+
+    def __call__(self) -> None:
+        if not self._left:
+            self._left = True
+            self._window.running -= 1
+
+    def undo(self) -> None:
+        if not self._left:
+            self()
+            with contextlib.suppress(ValueError):  # more than a minute ago, and forgotten
+                self._window.times.remove(self._began)
 
 
-def _nothing() -> None:
-    pass
+class _Uncounted:
+    """The place of one whom nothing limits."""
+
+    def __call__(self) -> None:
+        pass
+
+    def undo(self) -> None:
+        pass

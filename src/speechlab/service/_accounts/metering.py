@@ -6,7 +6,6 @@ An operation is rejected without a trace, or it reaches an engine and leaves exa
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
@@ -16,15 +15,18 @@ from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from speechlab.service._accounts.counters import Counters
     from speechlab.service._accounts.ledger import Ledger, Status
-    from speechlab.service._accounts.limits import Limiter, LimitScope
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._accounts.limits import Limiter, LimitScope, Place
+    from speechlab.service._config.settings import ServiceConfig
     from speechlab.service._keys import Principal
 
 _UNAVAILABLE_RETRY_S = 5.0
+# A slow machine's speed: what counts is the order of requests, and which are short.
+_CHARACTERS_S = 20.0
+_BYTES_S = 64_000.0
+# A recording always needs a slot, since it is decoded while others are heard.
+_RECORDING_S = 11.0
 
 
 class Meter:
@@ -35,6 +37,7 @@ class Meter:
 
     Attributes:
         operation: ``"tts"``, ``"asr"`` or ``"translate"``.
+        key_id: Id of the key.
         model: Id of the model.
         audio_bytes: Bytes of the audio made.
         audio_s: Seconds of the audio made or heard.
@@ -47,9 +50,9 @@ class Meter:
     def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
         self._metering = metering
         self.operation = operation
-        self._key_id = principal.key_id
+        self.key_id = principal.key_id
         self._transport = transport
-        self._limits = ExitStack()
+        self._places: list[Place] = []
         self._provider = ""
         self._characters = 0
         self._input_bytes = 0
@@ -61,13 +64,20 @@ class Meter:
         self.completion_tokens = 0
         self.status: Status | None = None
 
+    @property
+    def size_s(self) -> float:
+        """About how long it will take, by the length of its text or recording; for the order of work only."""
+        if self.operation == "asr":
+            return max(_RECORDING_S, self._input_bytes / _BYTES_S)
+        return self._characters / _CHARACTERS_S
+
     def admit(self) -> None:
         """Pass the limits of the key.
 
         Raises:
             NotAdmitted: It is over one, or the limiter failed.
         """
-        self._limits.callback(self._metering.admit("key", self._key_id))
+        self._places.append(self._metering.admit("key", self.key_id))
 
     def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
         """Pass the limits of the service, once the request is known to be right and allowed.
@@ -81,7 +91,20 @@ class Meter:
             NotAdmitted: It is over one, or the limiter failed.
         """
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
-        self._limits.callback(self._metering.admit("service", self.operation))
+        try:
+            self._places.append(self._metering.admit("service", self.operation))
+        except NotAdmitted:
+            self.refused()
+            raise
+
+    def refused(self) -> None:
+        """Leave the limits as if the operation had never come: another limit, or a full queue, refused it."""
+        for place in self._places:
+            place.undo()
+
+    def first_audio(self, engine: str, seconds: float) -> None:
+        """Note how long the text waited for its first sound."""
+        self._metering.counters.first_audio(engine, seconds)
 
     def begun(self) -> None:
         """Note that an engine is asked; from here on there will be a row."""
@@ -105,12 +128,13 @@ class Meter:
         if self._closed:
             return
         self._closed = True
-        self._limits.close()
+        for place in self._places:
+            place()
         if self.status is not None:
             self._metering.record(
                 UsageRow(
                     time=time.time(),
-                    key_id=self._key_id,
+                    key_id=self.key_id,
                     operation=self.operation,
                     transport=self._transport,
                     provider=self._provider,
@@ -131,6 +155,7 @@ class Metering:
 
     Attributes:
         limiter: Decides who is admitted; tests put one there that fails.
+        counters: The counters.
 
     Args:
         config: The limits.
@@ -140,7 +165,7 @@ class Metering:
 
     def __init__(self, config: ServiceConfig, counters: Counters, ledger: Ledger | None) -> None:
         self.limiter: Limiter = RateLimiter(config)
-        self._counters = counters
+        self.counters = counters
         self._ledger = ledger
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
@@ -153,7 +178,7 @@ class Metering:
         """
         return Meter(self, operation, principal, transport)
 
-    def admit(self, scope: LimitScope, name: str) -> Callable[[], None]:
+    def admit(self, scope: LimitScope, name: str) -> Place:
         """Ask the limiter; one that fails admits nobody.
 
         Raises:
@@ -162,16 +187,16 @@ class Metering:
         try:
             return self.limiter.admit(scope, name)
         except NotAdmitted as refusal:
-            self._counters.refused(scope)
+            self.counters.refused(scope)
             raise refusal from None
         except Exception as error:
-            self._counters.refused(scope)
+            self.counters.refused(scope)
             log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
             raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
 
     def record(self, row: UsageRow) -> None:
         """Count an operation that reached a backend."""
-        self._counters.used(row)
+        self.counters.used(row)
         if self._ledger is not None:
             self._ledger.add(row)

@@ -124,7 +124,7 @@ class Access:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 stored.key_id,
-                self._digest(key),
+                self.digest(key),
                 stored.prefix,
                 stored.name,
                 stored.created,
@@ -199,7 +199,7 @@ class Access:
         Raises:
             StoreError: The database cannot be read; nobody may be let in.
         """
-        digest = self._digest(token)
+        digest = self.digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index finds by digest, no part of which a client can choose; the comparison decides.
         if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
@@ -228,7 +228,8 @@ class Access:
             self._last_uses[key_id] = now
             self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, key_id))
 
-    def _digest(self, key: str) -> bytes:
+    def digest(self, key: str) -> bytes:
+        """Return what is stored in place of a key: its HMAC-SHA256 under the folder's secret."""
         return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 

@@ -25,7 +25,7 @@ from speechlab.service._logs import log
 if TYPE_CHECKING:
     import httpx2
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 REMOTE = "remote"
 """The backend's name, where engines have theirs."""

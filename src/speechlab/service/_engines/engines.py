@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from speechlab.engines import catalogue, create, status
 from speechlab.errors import ConfigurationError
 from speechlab.service._engines.backend import REMOTE, Backend
 from speechlab.service._engines.lanes import EngineLane
+from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.voices import Catalogue
 from speechlab.service._providers import ServedEngine
@@ -18,7 +18,7 @@ from speechlab.service._workers.reading import Readers
 
 if TYPE_CHECKING:
     from speechlab.engines import Reader
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _log = logging.getLogger("speechlab.service")
 
@@ -44,13 +44,19 @@ class Engines:
         if self.backend is not None:
             entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
         self.threads = Threads()
-        heavy = asyncio.Semaphore(config.heavy_slots)
+        heavy = FairTurns(config.heavy_slots)
 
         def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is heard.
             heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
             turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
-            return EngineLane(entry, self.threads, heavy, concurrency=turns, queue_limit=config.queue_limit)
+            return EngineLane(
+                entry,
+                self.threads,
+                heavy if entry.is_heavy else FairTurns(1),
+                concurrency=turns,
+                queue_limit=config.queue_limit,
+            )
 
         self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
         recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}

@@ -1,26 +1,31 @@
 """Blocking engines behind an event loop: one lane for each engine, and one shared limit for the heavy ones.
 
-A lane admits a bounded number of requests, gives a few of them a slot to work in, and the engine to one at a time. A
-synthesis releases the engine between two pieces, so that a short text does not wait for a long one. A slow reader
-gives up its slot, so it does not block others. An engine that cannot be shared piece by piece makes its pieces ahead
-of the reader instead, within a bound. A thread cannot be interrupted: the engine is free again when its thread is
-done, even if the request has been cancelled meanwhile.
+A lane admits a bounded number of requests, gives a few of each key a slot to work in, and the engine to one at a
+time; the module ``sharing`` decides to which. A synthesis releases the engine between two pieces, so that a short
+text does not wait for a long one, nor one key for another. A slow reader gives up its slot, so it does not block
+others. An engine that cannot be shared piece by piece makes its pieces ahead of the reader instead, within a bound. A
+thread cannot be interrupted: the engine is free again when its thread is done, even if the request was cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from speechlab.engines import checkpoints
+from speechlab.service._engines.sharing import Claim, Places
 from speechlab.service._faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
+    from speechlab.service._engines.sharing import FairTurns
     from speechlab.service._engines.threads import Threads
     from speechlab.service._providers import ServedEngine
 
@@ -28,6 +33,8 @@ T = TypeVar("T")
 
 _SLOW_S = 0.5
 """A reader that takes longer for a piece is slow."""
+_SHORT_S = 10.0
+"""What takes no longer does not wait for the long requests of its own key."""
 _AHEAD = 4096
 """Maximum of pieces made ahead of the reader by an engine that keeps to one request; tokens, for all that do so."""
 
@@ -35,21 +42,22 @@ _AHEAD = 4096
 class _Slot:
     """A slot to work in, held by one request; released and taken again as often as needed."""
 
-    def __init__(self, slots: asyncio.Semaphore) -> None:
-        self._slots = slots
+    def __init__(self, places: Places, claim: Claim) -> None:
+        self._places = places
+        self._claim = claim
         self._held = False
 
     async def take(self) -> None:
-        """Wait for it in order; does nothing if it is held."""
+        """Wait for it; does nothing if it is held."""
         if not self._held:
-            await self._slots.acquire()
+            await self._places.take(self._claim)
             self._held = True
 
     def release(self) -> None:
         """Release it, if it is held."""
         if self._held:
             self._held = False
-            self._slots.release()
+            self._places.release(self._claim)
 
 
 @dataclass(slots=True)
@@ -60,6 +68,10 @@ class Admission:
     queue_s: float = 0.0
     engine_s: float = 0.0
     slot: _Slot | None = None
+    claim: Claim = field(default_factory=Claim)
+    left: bool = False
+    begun: bool = False
+    first_s: float | None = None
 
     @contextlib.contextmanager
     def computing(self) -> Iterator[None]:
@@ -75,6 +87,10 @@ class Admission:
         return f"queue;dur={self.queue_s * 1000:.1f}, engine;dur={self.engine_s * 1000:.1f}"
 
 
+class _Left(Exception):  # noqa: N818 - nobody waits for it
+    """The client of a request has left."""
+
+
 class _End:
     """The end of an iterator, as a value, since StopIteration cannot pass through a future."""
 
@@ -88,36 +104,42 @@ class EngineLane:
     Args:
         entry: Which engine.
         threads: Where blocking calls run.
-        heavy: The limit that heavy engines share.
-        concurrency: Maximum of admitted requests that work, piece by piece.
-        queue_limit: Maximum of admitted requests.
+        turns: Who has the engine when; heavy engines share theirs.
+        concurrency: Maximum of admitted requests of one key that work in turns, and of short ones beside them.
+        queue_limit: Maximum of admitted requests; a key that has less than its share of them is admitted beyond.
     """
 
     def __init__(
         self,
         entry: ServedEngine,
         threads: Threads,
-        heavy: asyncio.Semaphore,
+        turns: FairTurns,
         *,
         concurrency: int,
         queue_limit: int,
     ) -> None:
         self.entry = entry
         self._threads = threads
-        self._heavy = heavy if entry.is_heavy else None
-        self._engine_lock = asyncio.Lock()
-        self._slots = asyncio.Semaphore(concurrency)
+        self._turns = turns
+        self._long, self._short = Places(concurrency), Places(concurrency)
         self._queue_limit = queue_limit
-        self._admitted = 0
+        self._admitted: Counter[str] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
         self._engine: Any = None
         self._creating = threading.Lock()
+        self._worked = False
+        self._begun = 0
         self._used_at = time.monotonic()
 
     @property
     def admitted(self) -> int:
         """How many requests are inside, waiting or working."""
-        return self._admitted
+        return self._admitted.total()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests have not had a turn yet."""
+        return self.admitted - self._begun
 
     @property
     def created(self) -> bool:
@@ -143,59 +165,110 @@ class EngineLane:
     async def unload(self, idle_s: float) -> bool:
         """Drop an engine that nobody has used for ``idle_s``; the next use creates it anew.
 
-        Asking for its voices or its readiness does not count as use.
+        Asking for its voices or its readiness does not count as use; what never worked holds no model, and stays.
 
         Returns:
             Whether there was an engine to drop.
         """
-        if self._engine is None or self._admitted or time.monotonic() - self._used_at < idle_s:
+        if (
+            self._engine is None
+            or not self._worked
+            or self._admitted
+            or time.monotonic() - self._used_at < idle_s
+        ):
             return False
-        await self._take_engine()
+        claim = Claim()
+        await self._turns.take(claim, self)
         future = self._threads.start(self._drop_engine)
-        future.add_done_callback(lambda _: self._release_engine())
+        future.add_done_callback(lambda _: self._turns.release(claim))
         await asyncio.shield(future)
         return True
 
     def _drop_engine(self) -> None:
         with self._creating:
-            engine, self._engine = self._engine, None
+            engine, self._engine, self._worked = self._engine, None, False
         close = getattr(engine, "close", None)
         if close is not None:
             close()
 
     @contextlib.asynccontextmanager
-    async def admit(self, operation: str) -> AsyncIterator[Admission]:
-        """Admit a request, and wait for its slot.
+    async def admit(
+        self, operation: str, owner: str = "", size_s: float = math.inf
+    ) -> AsyncIterator[Admission]:
+        """Admit a request, and wait for its slot; the short ones of a key have slots of their own.
+
+        Args:
+            operation: For the error.
+            owner: Id of the key whose request it is.
+            size_s: About how long it will take.
 
         Raises:
-            Fault: 429, at once, if the queue is full.
+            Fault: 429, at once, if the queue is full and the key has its share of it.
         """
-        if self._admitted >= self._queue_limit:
+        if not self._has_room(owner):
             full = f"the queue of the engine {self.entry.name!r} is full ({self._queue_limit} requests)"
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
-        self._admitted += 1
+        self._admitted[owner] += 1
         self._used_at = time.monotonic()
-        slot = _Slot(self._slots)
+        claim = Claim(owner, size_s)
+        slot = _Slot(self._short if size_s <= _SHORT_S else self._long, claim)
+        admission = Admission(slot=slot, claim=claim)
         try:
-            admission = Admission(slot=slot)
             await slot.take()
             admission.queue_s = time.monotonic() - admission.admitted
             yield admission
         finally:
+            admission.left = True
+            self._begun -= admission.begun
             slot.release()
-            self._admitted -= 1
+            self._admitted[owner] -= 1
+            if not self._admitted[owner]:
+                del self._admitted[owner]
             self._used_at = time.monotonic()
+
+    def _has_room(self, owner: str) -> bool:
+        """Whether the queue has room, or the key less than its share: one key cannot keep the others out."""
+        keys = len(self._admitted.keys() | {owner})
+        share = max(1, self._queue_limit // keys)
+        return self.admitted < self._queue_limit or (keys > 1 and self._admitted[owner] < share)
 
     async def call(self, admission: Admission, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, once the engine is free."""
         asked = time.monotonic()
-        await self._take_engine()
+        await self._turns.take(admission.claim, self)
         admission.queue_s += time.monotonic() - asked
-        future = self._threads.start(task)
-        future.add_done_callback(lambda _: self._release_engine())
+        self._begin(admission)
+        future = self._threads.start(self._interruptible(admission, task))
+        future.add_done_callback(lambda _: self._turns.release(admission.claim))
         with admission.computing():
             return await asyncio.shield(future)
+
+    def _begin(self, admission: Admission) -> None:
+        if not admission.begun and admission.slot is not None:
+            admission.begun = True
+            self._begun += 1
+
+    def _interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
+        """Let others go first at the engine's checkpoints, and end there if the client has left."""
+        loop = asyncio.get_running_loop()
+
+        def reached() -> None:
+            if admission.left:
+                raise _Left
+            if self._turns.contended:
+                asked = time.monotonic()
+                asyncio.run_coroutine_threadsafe(self._turns.give_way(admission.claim, self), loop).result()
+                waited = time.monotonic() - asked
+                admission.queue_s += waited
+                admission.engine_s -= waited
+
+        def interrupted() -> T:
+            self._worked = True
+            with checkpoints(reached):
+                return task()
+
+        return interrupted
 
     async def iterate(
         self, admission: Admission, make: Callable[[], Iterator[T]], *, whole: bool = False
@@ -219,6 +292,8 @@ class EngineLane:
     async def _pull_pieces(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         later = asyncio.get_running_loop().call_later
         while not isinstance(piece := await self.call(admission, puller.pull), _End):
+            if admission.first_s is None:
+                admission.first_s = time.monotonic() - admission.admitted
             if admission.slot is None:
                 yield piece
                 continue
@@ -230,8 +305,9 @@ class EngineLane:
             await admission.slot.take()
 
     async def _pull_whole(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
-        await self._take_engine()
+        await self._turns.take(admission.claim, self)
         admission.queue_s = time.monotonic() - admission.admitted
+        self._begin(admission)
         made: asyncio.Queue[T | _End] = asyncio.Queue()
         room = asyncio.Semaphore(_AHEAD)
 
@@ -242,7 +318,7 @@ class EngineLane:
             if admission.slot is not None:
                 admission.slot.release()
             # The engine is free for the next one only when the iterator is closed, which waits for its thread.
-            self._later(self._close(puller, release=True))
+            self._later(self._close(puller, admission.claim))
 
         making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, made, room))
         making.add_done_callback(done)
@@ -260,40 +336,26 @@ class EngineLane:
         while True:
             await room.acquire()
             with admission.computing():
-                piece = await self._threads.run(puller.pull)
+                piece = await self._threads.run(self._interruptible(admission, puller.pull))
             if isinstance(piece, _End):
                 return
             made.put_nowait(piece)
 
     async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
         await pieces.aclose()
-        self._later(self._close(puller, release=False))
+        self._later(self._close(puller))
 
-    async def _close(self, puller: _Puller[Any], *, release: bool) -> None:
+    async def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
         try:
             await self._threads.run(puller.close)
         finally:
-            if release:
-                self._release_engine()
+            if releasing is not None:
+                self._turns.release(releasing)
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    async def _take_engine(self) -> None:
-        await self._engine_lock.acquire()
-        if self._heavy is not None:
-            try:
-                await self._heavy.acquire()
-            except BaseException:
-                self._engine_lock.release()
-                raise
-
-    def _release_engine(self) -> None:
-        if self._heavy is not None:
-            self._heavy.release()
-        self._engine_lock.release()
 
 
 class _Puller(Generic[T]):

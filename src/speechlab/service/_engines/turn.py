@@ -45,7 +45,13 @@ class Turn:
         Raises:
             Fault: 429, at once, if the queue is full.
         """
-        self._admission = await self._stack.enter_async_context(self.lane.admit(self.meter.operation))
+        try:
+            self._admission = await self._stack.enter_async_context(
+                self.lane.admit(self.meter.operation, self.meter.key_id, self.meter.size_s)
+            )
+        except Fault:
+            self.meter.refused()
+            raise
         return self
 
     async def __aexit__(
@@ -54,6 +60,8 @@ class Turn:
         """Leave, and raise the reply to a failure."""
         await self._stack.__aexit__(kind, error, trace)
         self.meter.model = self.lane.model
+        if self._admission.first_s is not None:
+            self.meter.first_audio(self.lane.entry.name, self._admission.first_s)
         if self.reached:
             self.meter.ended(error)
         if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):

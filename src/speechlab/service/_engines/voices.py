@@ -68,8 +68,16 @@ class Catalogue:
         self._broken: dict[str, Exception] = {}
         self._read_at = float("-inf")
 
-    def read(self) -> list[CatalogueVoice]:
+    def _of(self, provider: str) -> dict[str, CatalogueVoice]:
+        return {
+            identity: known for identity, known in self._voices.items() if known.provider.name == provider
+        }
+
+    def read(self, *, again: bool = False) -> list[CatalogueVoice]:
         """Ask all engines for their voices; one that cannot be made has none. Blocks; for worker threads.
+
+        Args:
+            again: Ask those that were unloaded, too.
 
         Raises:
             Exception: No engine can be made.
@@ -78,6 +86,10 @@ class Catalogue:
         broken: dict[str, Exception] = {}
         for lane in self._lanes:
             provider = lane.entry.promises
+            if not (lane.created or again) and (former := self._of(provider.name)):
+                # Unloaded when it was idle: not worth making again in order to be told the same.
+                found.update(former)
+                continue
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
                 voices = lane.engine().voices
@@ -106,7 +118,7 @@ class Catalogue:
             return None
         known = self._voices.get(identity)
         if known is None and time.monotonic() - self._read_at > _REFRESH_S:
-            self.read()
+            self.read(again=True)
             known = self._voices.get(identity)
         return known
 

@@ -6,19 +6,33 @@ Everything but liveness needs a key, which is checked before the body is read. H
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH
+from speechlab.contract import (
+    AUTHENTICATION_MESSAGE,
+    REALTIME_PATH,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    VOICES_PATH,
+)
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import METER, PRINCIPAL
+from speechlab.service._state import (
+    ENDED,
+    METER,
+    METRICS_PATH,
+    PRINCIPAL,
+    READY_PATH,
+    abort_of,
+    request_id_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +43,22 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
     from speechlab.service._state import ServiceState
 
-_OPEN = frozenset({"/healthz"})
+_OPEN = frozenset({"/healthz", READY_PATH})
+"""Paths that schedulers ask without a key; what they answer then is yes or no."""
+_OPERATORS = frozenset({METRICS_PATH, READY_PATH})
 # Polled every few seconds by machines, so logged at the debug level only.
-_QUIET = _OPEN | {"/readyz", "/metrics"}
+_QUIET = _OPEN | _OPERATORS
+_ROUTES = _QUIET | {
+    VOICES_PATH,
+    SPEECH_PATH,
+    RECOGNITION_PATH,
+    TRANSLATION_PATH,
+    TRANSLATION_PATH.rstrip("/"),
+    REALTIME_PATH,
+}
+"""What logs and metrics name; any other path may be anything, even a key typed into the wrong place."""
 _STOPPING_RETRY_S = "10"
+_SEND_BYTES = 64 * 1024
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -72,7 +98,7 @@ class Guard:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._service.upkeep.begin()
         started = time.monotonic()
-        request_id = secrets.token_hex(8)
+        request_id = request_id_of(scope)
         status = 0
 
         async def recorded(message: Message) -> None:
@@ -80,12 +106,11 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
-            await send(message)
+            await send_in_pieces(send, message, self._service.config.send_timeout_s)
 
         try:
             self._check_host(scope)
-            if scope["path"] not in _OPEN:
-                scope[PRINCIPAL] = self._authenticate(scope)
+            self._let_in(scope)
             await self._answer(scope, receive, recorded)
         except Fault as fault:
             if status:
@@ -95,12 +120,17 @@ class Guard:
             await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
         except Gone:
             log("client left", request_id=request_id)
+        except TimeoutError:
+            if not status:
+                raise
+            scope[ENDED] = (499, "the reader took nothing")
+            abort_of(scope)()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
             log(
                 "internal error",
                 level="error",
                 request_id=request_id,
-                path=_logged_path(scope),
+                path=_route(scope),
                 **error_fields(error),
             )
             if not status:
@@ -109,24 +139,28 @@ class Guard:
                     scope, receive, recorded
                 )
         finally:
-            meter: Meter | None = scope.get(METER)
-            if meter is not None:
-                meter.close()
-            principal: Principal | None = scope.get(PRINCIPAL)
-            seconds = time.monotonic() - started
-            self._service.counters.answered(
-                _logged_path(scope), _logged_method(scope), status or 499, seconds
-            )
-            log(
-                "request",
-                level="debug" if scope["path"] in _QUIET else "info",
-                request_id=request_id,
-                method=scope["method"],
-                path=_logged_path(scope),
-                status=status or 499,
-                key=principal.key_id if principal else None,
-                seconds=round(seconds, 4),
-            )
+            self._over(scope, request_id, status, time.monotonic() - started)
+
+    def _over(self, scope: Scope, request_id: str, sent: int, seconds: float) -> None:
+        """Close the operation's meter, count the request and log it."""
+        meter: Meter | None = scope.get(METER)
+        if meter is not None:
+            meter.close()
+        principal: Principal | None = scope.get(PRINCIPAL)
+        status, ended = scope.get(ENDED, (sent or 499, None))
+        more = {"sent": sent, "ended": ended} if ended else {}
+        self._service.counters.answered(_route(scope), _logged_method(scope), status, seconds)
+        log(
+            "request",
+            level="debug" if scope["path"] in _QUIET else "info",
+            request_id=request_id,
+            method=_logged_method(scope),
+            path=_route(scope),
+            status=status,
+            key=principal.key_id if principal else None,
+            seconds=round(seconds, 4),
+            **more,
+        )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] in _QUIET:
@@ -141,17 +175,41 @@ class Guard:
                 # The server cancels what outlasts the drain; its client is told.
                 raise _stopping(scope) from None
 
+    def _let_in(self, scope: Scope) -> None:
+        """Find the owner of the key, and check what the key opens."""
+        path = scope["path"]
+        if path in _OPEN:
+            scope[PRINCIPAL] = self._find(scope)
+            return
+        principal = scope[PRINCIPAL] = self._authenticate(scope)
+        if path in _OPERATORS and not principal.operator:
+            message = "metrics are for operators; see the setting operator_keys"
+            raise Fault("ErrPermissionDenied", message, "router", "operator")
+        if path not in _OPERATORS and not principal.user:
+            message = "this key is an operator's, and reads metrics only"
+            raise Fault("ErrPermissionDenied", message, service_name(path), "operator")
+
     def _check_host(self, scope: Scope) -> None:
         if not self._host_allowed(scope):
-            message = "the Host header names a host that is not served here; see the setting allowed_hosts"
+            message = "the Host header is missing or names a host that is not served here; see allowed_hosts"
             raise Fault("ErrInvalidRequest", message, "router", "host")
 
     def _host_allowed(self, scope: Scope) -> bool:
         named = Headers(scope=scope).getlist("host")
+        if len(named) != 1 and scope.get("http_version") == "1.1":
+            return False  # RFC 9112 asks for exactly one
         return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in named)
 
     def _authenticate(self, scope: Scope) -> Principal:
-        where = service_name(scope["path"])
+        found = self._find(scope)
+        if found is None:
+            where, headers = service_name(scope["path"]), {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
+            )
+        return found
+
+    def _find(self, scope: Scope) -> Principal | None:
         given = Headers(scope=scope).getlist("authorization")
         token = ""
         if len(given) == 1:
@@ -159,12 +217,22 @@ class Guard:
             token = rest.strip(" ") if scheme.lower() == "bearer" else ""
         # A malformed token is looked up as well, so that the time tells nothing about its form.
         found = self._service.keyring.find(token)
-        if found is None or not is_key_form(token):
-            headers = {"WWW-Authenticate": "Bearer"}
-            raise Fault(
-                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
-            )
-        return found
+        return found if is_key_form(token) else None
+
+
+async def send_in_pieces(send: Send, message: Message, timeout_s: float) -> None:
+    """Send a message of the reply in pieces, so that no more than a piece waits in memory for its reader.
+
+    Raises:
+        TimeoutError: The reader took nothing for so long.
+    """
+    body = message.get("body", b"")
+    while len(body) > _SEND_BYTES:
+        async with asyncio.timeout(timeout_s):
+            await send({**message, "body": body[:_SEND_BYTES], "more_body": True})
+        body = body[_SEND_BYTES:]
+    async with asyncio.timeout(timeout_s):
+        await send({**message, "body": body} if body else message)
 
 
 def _stopping(scope: Scope) -> Fault:
@@ -179,9 +247,9 @@ def _without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _logged_path(scope: Scope) -> str:
-    # An unknown path may be anything, even a key typed into the wrong place.
-    return scope["path"] if service_name(scope["path"]) != "router" or scope["path"] in _QUIET else "(other)"
+def _route(scope: Scope) -> str:
+    path: str = scope["path"]
+    return path if path in _ROUTES else "(other)"
 
 
 def _logged_method(scope: Scope) -> str:

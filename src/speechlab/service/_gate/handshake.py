@@ -7,7 +7,6 @@ which the contract lists the codes.
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from speechlab.errors import StoreError
 from speechlab.service._keys import KEY_PREFIX
 from speechlab.service._logs import error_fields, log
 from speechlab.service._refusals import HandshakeRefused
-from speechlab.service._state import PRINCIPAL
+from speechlab.service._state import PRINCIPAL, request_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,13 +52,13 @@ class HandshakeGuard:
         if scope["type"] == "websocket":
             await self._handshake(scope, receive, send)
         else:
-            refused, request_id = HandshakeRefused.not_upgraded(), secrets.token_hex(8)
+            refused, request_id = HandshakeRefused.not_upgraded(), request_id_of(scope)
             _log_refusal(refused, request_id, scope)
             headers = refused.headers(request_id) | {"Connection": "close"}
             await Response(refused.body(), refused.status, headers)(scope, receive, send)
 
     async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, request_id, status = time.monotonic(), secrets.token_hex(8), 101
+        started, request_id, status = time.monotonic(), request_id_of(scope), 101
         try:
             principal = self._check(scope)
             leave = self._service.in_flight.admit_connection(principal)
@@ -122,7 +121,7 @@ class HandshakeGuard:
             log("keys cannot be read", level="error", **error_fields(error))
             message = "keys and connections cannot be checked now; try again later"
             raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
-        if principal is None or code is not HandshakeCode.INVALID_TOKEN:
+        if principal is None or not principal.user or code is not HandshakeCode.INVALID_TOKEN:
             raise HandshakeRefused(code, AUTHENTICATION_MESSAGE)
         return principal
 

@@ -1,16 +1,18 @@
-"""The check of ``GET /readyz``: that an engine answers, which a living process alone does not prove.
+"""The check of ``GET /readyz``: that models are found and an engine answers, which a living process does not prove.
 
-A light engine speaks one word, queued like any other work; the answer holds for a few seconds. Large models are never
-loaded for it.
+The weights of each engine are found, with the right hash, and a light engine speaks one word, queued like any other
+work; the answer holds for a few seconds. Large models are never loaded for it, unless they are to be at the start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.errors import SpeechLabError
+from speechlab.engines import TranslationJob
+from speechlab.errors import EngineError, SpeechLabError
 from speechlab.service._engines.lanes import Admission
 from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import error_fields, log
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from speechlab.service._engines.lanes import EngineLane
 
 _FRESH_S = 3.0
+_FOUND_S = 60.0
 _TIMEOUT_S = 5.0
 _WORD = "Ready."
 _RETRY_AFTER = {"Retry-After": "5"}
@@ -44,6 +47,9 @@ class Readiness:
         self._checking = asyncio.Lock()
         self._checked_at = float("-inf")
         self._trouble: str | None = None
+        self._found: dict[EngineLane, float] = {}
+        self._loading: str | None = None
+        self._finding: asyncio.Future[None] | None = None
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
@@ -52,6 +58,8 @@ class Readiness:
         Raises:
             Fault: 503 if it is not ready; the text says why.
         """
+        if self._loading is not None:
+            raise Fault("ErrOverloaded", self._loading, "router", "ready", headers=_RETRY_AFTER)
         if self._draining():
             raise Fault("ErrOverloaded", "the service is stopping", "router", "ready", headers=_RETRY_AFTER)
         async with self._checking:
@@ -73,6 +81,52 @@ class Readiness:
             known["recogniser"] = self._engines.backend.status()
         return known
 
+    async def preload(self) -> None:
+        """Load all models, and have them work once. The service is not ready meanwhile, nor if one of them fails."""
+        self._loading = "models are being loaded"
+        for lane in self._engines.lanes:
+            try:
+                await lane.call(Admission(), partial(_warm, lane))
+            except Exception as error:  # noqa: BLE001 - an engine may fail with anything, and not being ready is the answer
+                log("a model cannot be loaded", level="error", engine=lane.entry.name, **error_fields(error))
+                self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {detail(error)}"
+                return
+        log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
+        self._loading = None
+
+    async def _found_models(self) -> bool:
+        """Whether the weights of all engines are found by now; looking goes on meanwhile, once.
+
+        Raises:
+            SpeechLabError: Those of an engine are missing or damaged; the text says which.
+        """
+        if self._finding is None:
+            self._finding = asyncio.ensure_future(self._engines.threads.run(self._find_models))
+        await asyncio.wait({self._finding}, timeout=_TIMEOUT_S)
+        if not self._finding.done():
+            return False
+        finding, self._finding = self._finding, None
+        finding.result()
+        return True
+
+    def _find_models(self) -> None:
+        """Find the weights of all engines. Blocks, for seconds where they are joined for the first time.
+
+        Raises:
+            SpeechLabError: Those of an engine are missing or damaged; the text says which.
+        """
+        for lane in self._engines.lanes:
+            if time.monotonic() - self._found.get(lane, float("-inf")) < _FOUND_S:
+                continue
+            try:
+                find = getattr(lane.engine(), "find", None)
+                if find is not None:
+                    find()
+            except SpeechLabError as error:
+                message = f"the engine {lane.entry.name!r}: {detail(error)}"
+                raise EngineError(message) from error
+            self._found[lane] = time.monotonic()
+
     def _lane(self) -> EngineLane | None:
         lanes = self._engines.synthesisers.values()
         return next((lane for lane in lanes if not lane.entry.is_heavy), None)
@@ -83,6 +137,8 @@ class Readiness:
             return "there is no engine here; see the setting engines"
         lane = self._lane()
         try:
+            if not await self._found_models():
+                return "weights are still being looked for, or joined for the first time"
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:
                     database = self._database
@@ -100,6 +156,16 @@ class Readiness:
             log("not ready", level="error", **error_fields(error))
             return "an engine does not work; the log says why"
         return None
+
+
+def _warm(lane: EngineLane) -> None:
+    engine = lane.engine()
+    getattr(engine, "load", lambda: None)()
+    if lane.entry.kind == "synthesiser":
+        _speak(lane)
+    elif lane.entry.kind == "translator":
+        for _ in engine.translate(TranslationJob("Hello.", "en", "ja")):
+            pass
 
 
 def _speak(lane: EngineLane) -> None:

@@ -10,11 +10,14 @@ import time
 from typing import TYPE_CHECKING
 
 import psutil
+from prometheus_client.core import CounterMetricFamily
 
-from speechlab.service._accounts.counters import Family
+from speechlab.service._accounts.counters import gauge
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
     from speechlab.service._workers.decoding import Decoders
@@ -62,48 +65,66 @@ class Upkeep:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="speechlab-upkeep")
 
-    def gauges(self) -> list[Family]:
+    def gauges(self) -> list[Metric]:
         """Measure the gauges of the metrics. Blocks for a moment; for worker threads."""
-        waiting = Family("speechlab_engine_requests", "gauge", "Requests inside, waiting ones included.")
-        loaded = Family("speechlab_engine_created", "gauge", "Whether the engine is there.")
-        for lane in self._engines.lanes:
-            waiting.set(lane.admitted, {"engine": lane.entry.name})
-            loaded.set(lane.created, {"engine": lane.entry.name})
-        late = Family(
-            "speechlab_event_loop_late_seconds",
-            "gauge",
-            "The latest that the event loop was since the last scrape.",
-        )
-        late.set(self._late_s)
-        self._late_s = 0.0
-        processes = Family("speechlab_decoders", "gauge", "Processes that decode recordings.")
-        processes.set(self._decoders.running)
-        reading = Family("speechlab_readers", "gauge", "Processes that read texts for the voices.")
-        reading.set(0 if self._engines.readers is None else self._engines.readers.running)
-        return [waiting, loaded, processes, reading, late, *self._ledger(), *self._own()]
+        lanes = {lane.entry.name: lane for lane in self._engines.lanes}
+        late_s, self._late_s = self._late_s, 0.0
+        readers = self._engines.readers
+        return [
+            gauge(
+                "speechlab_engine_requests",
+                "Requests inside, waiting ones included.",
+                {name: lane.admitted for name, lane in lanes.items()},
+            ),
+            gauge(
+                "speechlab_engine_waiting",
+                "Requests that wait for their first turn.",
+                {name: lane.waiting for name, lane in lanes.items()},
+            ),
+            gauge(
+                "speechlab_engine_created",
+                "Whether the engine is there.",
+                {name: float(lane.created) for name, lane in lanes.items()},
+            ),
+            gauge("speechlab_decoders", "Processes that decode recordings.", self._decoders.running),
+            gauge(
+                "speechlab_readers",
+                "Processes that read texts for the voices.",
+                0 if readers is None else readers.running,
+            ),
+            gauge(
+                "speechlab_event_loop_late_seconds",
+                "The latest that the event loop was since the last scrape.",
+                late_s,
+            ),
+            *self._ledger(),
+            *self._own(),
+        ]
 
-    def _ledger(self) -> list[Family]:
+    def _ledger(self) -> list[Metric]:
         if self._database is None:
             return []
-        waiting = Family("speechlab_ledger_waiting_rows", "gauge", "Rows that are not written yet.")
-        waiting.set(self._database.waiting)
-        lost = Family("speechlab_ledger_lost_rows_total", "counter", "Rows that could not be kept.")
-        lost.set(self._database.lost)
-        return [waiting, lost]
+        lost = "Rows that could not be kept."
+        return [
+            gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", self._database.waiting),
+            CounterMetricFamily("speechlab_ledger_lost_rows", lost, value=self._database.lost),
+        ]
 
-    def _own(self) -> list[Family]:
-        memory = Family("process_resident_memory_bytes", "gauge", "Memory of the service's process.")
-        memory.set(self._process.memory_info().rss)
-        cpu = Family("process_cpu_seconds_total", "counter", "Processor time of the service's process.")
+    def _own(self) -> list[Metric]:
         times = self._process.cpu_times()
-        cpu.set(times.user + times.system)
-        threads = Family("process_threads", "gauge", "Threads of the service's process.")
-        threads.set(self._process.num_threads())
-        families = [memory, cpu, threads]
+        used = "Processor time of the service's process."
+        families: list[Metric] = [
+            gauge(
+                "process_resident_memory_bytes",
+                "Memory of the service's process.",
+                self._process.memory_info().rss,
+            ),
+            CounterMetricFamily("process_cpu_seconds", used, value=times.user + times.system),
+            gauge("process_threads", "Threads of the service's process.", self._process.num_threads()),
+        ]
         with contextlib.suppress(AttributeError, psutil.Error):  # not on every system
-            files = Family("process_open_fds", "gauge", "Open files and sockets of the service's process.")
-            files.set(self._process.num_fds())
-            families.append(files)
+            files = "Open files and sockets of the service's process."
+            families.append(gauge("process_open_fds", files, self._process.num_fds()))
         return families
 
     async def _run(self) -> None:

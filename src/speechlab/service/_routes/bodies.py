@@ -19,7 +19,7 @@ from speechlab.service._faults import Fault, Gone
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _SLOWEST_BYTES_S = 4096

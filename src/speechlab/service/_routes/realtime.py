@@ -7,7 +7,6 @@ that serves in order of arrival sends messages in the order in which they were d
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -34,13 +33,13 @@ from speechlab.contract import (
     StartSynthesis,
     SynthesisRecord,
 )
-from speechlab.errors import StoreError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import PRINCIPAL, abort_of
+from speechlab.service._state import PRINCIPAL, abort_of, request_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +82,7 @@ class Conversation:
             f"{service.config.vendor}/tts",
             text_limit=service.config.tts_text_limit,
         )
+        self._request_id = request_id_of(socket.scope)
         self._abort = abort_of(socket.scope)
         self._sending = asyncio.Lock()
         self._lost = False
@@ -91,12 +91,13 @@ class Conversation:
         self._meter: Meter | None = None
         self._speaking: asyncio.Task[None] | None = None
         self._close_code = 0
+        self._spoken_since = 0.0
 
     async def run(self) -> None:
         """Talk until one side closes."""
         started = time.monotonic()
         try:
-            await self._socket.accept(headers=[(b"x-request-id", secrets.token_hex(8).encode())])
+            await self._socket.accept(headers=[(b"x-request-id", self._request_id.encode())])
         except (OSError, WebSocketDisconnect):
             return  # the client left in the middle of the handshake
         aging = asyncio.create_task(self._end_by_age())
@@ -113,6 +114,7 @@ class Conversation:
                 await asyncio.wait([self._speaking])
             log(
                 "realtime session ended",
+                request_id=self._request_id,
                 session=self._session.session_id,
                 key=self._principal.key_id,
                 close=self._close_code or None,
@@ -217,6 +219,7 @@ class Conversation:
             meter.close()
             return self._session.rejected(refusal.realtime_code, refusal.reason)
         self._meter = meter
+        self._spoken_since = time.monotonic()
         return self._session.admitted()
 
     # Speaking
@@ -238,7 +241,9 @@ class Conversation:
         lane = utterance.voice.lane
         try:
             # An engine that cannot even be made is a backend that is not there.
-            await self._service.engines.threads.run(lane.engine)
+            await self._service.engines.threads.run(utterance.check)
+        except InvalidRequestError as error:
+            return partial(self._session.rejected, RealtimeCode.INVALID_MESSAGE, error.message)
         except Exception as error:  # noqa: BLE001 - told to the client as what it is for it
             log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
             said = f"the voice's engine is not available: {detail(error)}"
@@ -261,6 +266,17 @@ class Conversation:
         assert meter is not None
         meter.model, meter.audio_bytes = record.model, record.audio_bytes
         meter.status = cast("Status", record.status)
+        log(
+            "realtime text",
+            request_id=self._request_id,
+            text_id=record.request_id,
+            session=record.session_id,
+            key=self._principal.key_id,
+            characters=record.input_chars,
+            audio_s=round(meter.audio_s, 3),
+            status=record.status,
+            seconds=round(time.monotonic() - self._spoken_since, 4),
+        )
         meter.close()
 
     # Performing

@@ -49,6 +49,16 @@ class Utterance:
     sample_rate: int
     temperature: float | None
 
+    def check(self) -> None:
+        """Check that the voice can read the text; blocks for a moment.
+
+        Raises:
+            InvalidRequestError: It cannot.
+        """
+        check = getattr(self.voice.lane.engine(), "check_text", None)
+        if check is not None:
+            check(self.text, self.voice.voice.name)
+
     def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
         """Speak, and tell the meter how much; blocks at each piece. Samples are at the engine's rate."""
         engine = self.voice.lane.engine()
@@ -135,7 +145,9 @@ async def _accept(service: ServiceState, wanted: SpeechRequest) -> Utterance:
         )
     default = voice.provider.temperature
     temperature = None if default is None else default if wanted.temperature is None else wanted.temperature
-    return Utterance(voice, wanted.text, wanted.format, rate, temperature)
+    utterance = Utterance(voice, wanted.text, wanted.format, rate, temperature)
+    await service.engines.threads.run(utterance.check)
+    return utterance
 
 
 async def _whole(service: ServiceState, utterance: Utterance, meter: Meter) -> Response:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from speechlab.service._faults import Gone
 from speechlab.service._logs import error_fields, log
+from speechlab.service._state import ENDED, abort_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 T = TypeVar("T")
-
-_SEND_BYTES = 64 * 1024
 
 
 async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -42,7 +41,8 @@ async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 class StreamReply(Response):
     """A chunked reply of an async generator.
 
-    The generator has begun by then: what it gave first is ``first``, so that anything that is wrong from the start
+    The guard sends it in pieces, each of which raises TimeoutError when the client takes nothing for too long. The
+    generator has begun by then: what it gave first is ``first``, so that anything that is wrong from the start
     was answered with a status. If it fails later the connection ends without the final chunk, which is the only
     way to say so in HTTP. It is closed when the client leaves, and when the client takes nothing for too long.
     """
@@ -71,7 +71,7 @@ class StreamReply(Response):
             if task.done():
                 task.result()
             else:
-                log("stream abandoned by its client", path=scope["path"])
+                scope[ENDED] = (499, "the client left")
         finally:
             await _cancelled(task, watch)
             await self._rest.aclose()
@@ -83,21 +83,19 @@ class StreamReply(Response):
             async for piece in self._rest:
                 await self._send(send, piece)
         except TimeoutError:
-            log("stream ended: its reader took nothing", path=scope["path"], seconds=self._timeout_s)
+            scope[ENDED] = (499, f"the reader took nothing for {self._timeout_s:g} s")
+            abort_of(scope)()
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the status is out and this is all we can do
             log("stream broken off", level="error", path=scope["path"], **error_fields(error))
+            scope[ENDED] = (500, "broken off")
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timeout_s):
-                await send({"type": "http.response.body", "body": b""})
+            await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send, data: bytes) -> None:
-        for start in range(0, len(data), _SEND_BYTES):
-            body = data[start : start + _SEND_BYTES]
-            message = {"type": "http.response.body", "body": body, "more_body": True}
-            async with asyncio.timeout(self._timeout_s):
-                await send(message)
+        if data:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -1,8 +1,8 @@
-"""uvicorn's HTTP protocol with limits of the time and the length of a request's head.
+"""uvicorn's HTTP protocol with limits of the time and the length of a request's head, and of connections.
 
-uvicorn waits for ever for a head that comes a byte at a time, or not at all; enough such connections use up all files
-that a process may open. And it buffers a head of any length before a key is asked for. (Bodies have their own limits,
-where they are read.)
+uvicorn waits for ever for a head that comes a byte at a time, or not at all, and for the rest of a body that was
+refused; enough such connections use up all files that a process may open. And it buffers a head of any length before
+a key is asked for. (Bodies have their own limits, where they are read.)
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from speechlab.contract import REALTIME_PATH
 from speechlab.service._faults import Fault
+from speechlab.service._logs import log
 from speechlab.service._refusals import HandshakeRefused
+from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable
+
+_LINGER_S = 30.0
+"""How long what comes after a refusal is read and thrown away, ..."""
+_LINGER_PAUSE_S = 5.0
+"""... and how long it may pause."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -27,10 +35,24 @@ class HttpProtocol(HttpToolsProtocol):
     Args:
         header_timeout_s: Time for the head of a request, counted from the connection or its first byte.
         header_bytes: Maximum length of its URL and headers, including the headers after a body in chunks.
+        max_connections: Maximum of connections, those of WebSockets included.
+        max_per_address: Maximum of connections from one address.
     """
 
-    def __init__(self, *args: Any, header_timeout_s: float, header_bytes: int, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        header_timeout_s: float,
+        header_bytes: int,
+        max_connections: int,
+        max_per_address: int,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
+        self._max_connections = max_connections
+        self._max_per_address = max_per_address
+        self._since = 0.0  # when the last reply was complete, or the connection was made
+        self._linger_until: float | None = None
         self._header_timeout_s = header_timeout_s
         self._header_bytes = header_bytes
         self._head_bytes = 0  # complete headers and the URL
@@ -43,9 +65,15 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Start the timer of the first head."""
+        """Start the timer of the first head, if there is room for one more connection."""
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._start_timer()
+        mine = [other for other in self.connections if _address(other) == _address(self)]
+        if len(mine) > self._max_per_address:
+            self._make_room(mine)
+        elif len(self.connections) > self._max_connections:
+            self._make_room(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer."""
@@ -53,7 +81,10 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, unless the head has become too long."""
+        """Parse, unless the head has become too long, or what comes was refused already."""
+        if self._linger_until is not None:
+            self._linger()
+            return
         self._unread_bytes += len(data)
         self._partial_bytes += len(data)
         self._starts_with_next = len(data) if self._idle else 0
@@ -61,6 +92,10 @@ class HttpProtocol(HttpToolsProtocol):
         waiting = max(self._unread_bytes, self._partial_bytes if self._in_head else 0)
         if waiting > self._header_bytes and not self.transport.is_closing():
             self._refuse_head()
+        elif self._waits_for_a_request and self._timer is None and not self.transport.is_closing():
+            # What came began no request, such as an empty line, and uvicorn has stopped its timer.
+            left_s = max(0.0, self._since + self.timeout_keep_alive - self.loop.time())
+            self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
 
     def on_url(self, url: bytes) -> None:
         """Count a part of the URL."""
@@ -97,7 +132,62 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._unread_bytes = 0
         self._stop_timer()
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:
+            _closing_carefully(self.cycle, self)
+            self.cycle.scope["extensions"] = {ABORT: {"call": self.transport.abort}}
+
+    def on_response_complete(self) -> None:
+        """Note when the connection became idle."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def close_carefully(self) -> None:
+        """Close; if a body is still coming, go on reading for a while, since a reset would overtake the reply."""
+        if self._idle or not self.transport.can_write_eof():
+            self.transport.close()
+        elif self._linger_until is None:
+            self._linger_until = self.loop.time() + _LINGER_S
+            self.transport.write_eof()
+            self.flow.resume_reading()
+            self._linger()
+
+    def _linger(self) -> None:
+        assert self._linger_until is not None
+        self._stop_timer()
+        left_s = max(0.0, self._linger_until - self.loop.time())
+        self._timer = self.loop.call_later(min(_LINGER_PAUSE_S, left_s), self.transport.abort)
+
+    @property
+    def _waits_for_a_request(self) -> bool:
+        cycle: Any = self.cycle
+        return self._idle and cycle is not None and cycle.response_complete and not self.pipeline
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        cycle: Any = self.cycle
+        between = self._idle or self._in_head or self._linger_until is not None
+        return between and (cycle is None or cycle.response_complete)
+
+    def _make_room(self, among: Iterable[Any]) -> None:
+        """Close the connection among these that has been idle for longest, or else this one."""
+        log("too many connections", level="warning", once_a_minute=True, connections=len(self.connections))
+        idle = [
+            other
+            for other in among
+            if isinstance(other, HttpProtocol) and other.is_idle and other is not self
+        ]
+        if idle:
+            oldest = min(idle, key=lambda other: other._since)  # noqa: SLF001 - another of this class
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        else:
+            self._idle = True
+            self._answer(
+                Fault("ErrOverloaded", "too many connections; try again later", "router", "connections")
+            )
 
     def _should_upgrade(self) -> bool:
         # RFC 6455 asks for HTTP/1.1; an older handshake is answered like any request that is none.
@@ -153,4 +243,33 @@ class HttpProtocol(HttpToolsProtocol):
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
-        self.transport.close()
+        self.close_carefully()
+
+
+def _address(protocol: Any) -> str | None:
+    return protocol.client[0] if protocol.client else None
+
+
+def _closing_carefully(cycle: Any, protocol: HttpProtocol) -> None:
+    """Have a request's reply close the connection if the body was not read, and close it carefully."""
+    send = cycle.send
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start" and cycle.more_body:
+            cycle.keep_alive = False  # adds the header, too
+        await send(message)
+
+    cycle.send = sent
+    cycle.transport = _CarefulTransport(protocol)
+
+
+class _CarefulTransport:
+    """A connection's transport, closed by :meth:`HttpProtocol.close_carefully`."""
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        self._protocol = protocol
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+
+    def close(self) -> None:
+        self._protocol.close_carefully()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
-from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
+from speechlab.service._config.settings import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
 from speechlab.service._server.server import Server, prepare
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     settings = config.model_dump(mode="json", include=set(setting_names()) - SECRETS, exclude_none=True)
     # Keys go by the environment, which unlike arguments and files others cannot read.
     environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
+    environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
     environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
     with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
         path = Path(folder) / "config.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import json
@@ -35,10 +36,14 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _KEEP_ALIVE_S = 75
 _BACKLOG = 512
+_MOST_FILES = 8_192
+_MOST_CONNECTIONS = 4_096
+_OWN_FILES = 64
+"""What a service opens besides connections: models, workers, the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Server(uvicorn.Server):
     def __init__(
         self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
     ) -> None:
+        backlog, most = _room(config.max_connections)
         super().__init__(
             uvicorn.Config(
                 app,
@@ -87,9 +93,12 @@ class Server(uvicorn.Server):
                         HttpProtocol,
                         header_timeout_s=config.header_timeout_s,
                         header_bytes=config.header_bytes,
+                        max_connections=most,
+                        max_per_address=config.address_connections or max(1, most // 2),
                     ),
                 ),
                 ws=WebSocketProtocol,
+                backlog=backlog,
                 ws_max_size=WS_READ_MAX_BYTES,
                 ws_ping_interval=config.ws_ping_s,
                 ws_ping_timeout=config.ws_ping_s,
@@ -105,6 +114,7 @@ class Server(uvicorn.Server):
         )
         self._service = app.state.service
         self._drain_s = config.drain_s
+        self._preload = config.preload
         self._listener = listener
         self._on_ready = on_ready
 
@@ -122,6 +132,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
         await super().startup(sockets=sockets)
+        if self._preload:
+            self._preloading = asyncio.get_running_loop().create_task(self._service.readiness.preload())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -172,7 +184,9 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
                 f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
                 f"or SPEECHLAB_SERVICE_API_KEY, make one with `speechlab keys create`, or listen on 127.0.0.1"
             )
-        config = config.model_copy(update={"api_keys": (make_key(),)})
+        # Whoever starts the service is its only user and its operator.
+        key = make_key()
+        config = config.model_copy(update={"api_keys": (key,), "operator_keys": (*config.operator_keys, key)})
     listener = _bind(config.host, config.port)
     base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
     # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
@@ -213,10 +227,16 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
             app = create_app(config)
         except StoreError as error:
             raise ServiceStartError(error.message) from error
-        to_stderr()
+        to_stderr(config.log_level)
 
         def on_ready() -> None:
-            log("ready", base_url=ready.base_url, recogniser=app.state.service.engines.recogniser_text())
+            service = app.state.service
+            log(
+                "ready",
+                base_url=ready.base_url,
+                recogniser=service.engines.recogniser_text(),
+                keys=service.keyring.ids,
+            )
             (announce or _print_ready)(ready)
 
         server = Server(app, config, listener, on_ready)
@@ -232,6 +252,27 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _room(wanted: int) -> tuple[int, int]:
+    """How many connections may wait to be accepted, and how many there may be.
+
+    Both together stay below the limit of open files: an event loop that cannot accept a connection logs a traceback
+    for each, and tries again at once.
+    """
+    if os.name != "posix":
+        return _BACKLOG, wanted or _MOST_CONNECTIONS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _MOST_FILES and threading.current_thread() is threading.main_thread():
+        # As much as this user may have anyway; other limits bound what is done with it.
+        soft = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    free = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_FILES)
+    backlog = max(4, min(_BACKLOG, free // 4))
+    return backlog, min(wanted or _MOST_CONNECTIONS, free - backlog)
 
 
 def _print_ready(ready: Ready) -> None:

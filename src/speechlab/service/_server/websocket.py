@@ -39,6 +39,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._failed = False
+        self._pong = b""
         self._sent = 0
         self._sent_at_ping = 0
         self._read_for_sure = 0
@@ -75,6 +76,21 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self.curr_msg_data_type = "bytes"
         self.frames = [bytes(event.data)]
         self.send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        """Answer, but only the last ping of a client that does not read the answers (RFC 6455, section 5.5.3)."""
+        pong = b"".join(self.conn.data_to_send())
+        if self.writable.is_set() and self.transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
+            self.transport.write(pong)
+        else:
+            self._pong = pong
+
+    def resume_writing(self) -> None:
+        """Go on, with the answer that had to wait first."""
+        if self._pong and not self.close_sent:
+            self.transport.write(self._pong)
+        self._pong = b""
+        super().resume_writing()
 
     def handle_pong(self, event: Frame) -> None:
         """Note that the client has read everything up to the ping."""

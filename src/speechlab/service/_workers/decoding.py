@@ -17,7 +17,7 @@ from speechlab.service._workers.pool import Pool, WorkerFailed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _MODULE = "speechlab.service._workers.decoding_child"
 _SETTINGS = {

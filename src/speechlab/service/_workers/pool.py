@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Literal
 
-from speechlab.service._config import ENVIRONMENT_PREFIX
+from speechlab.service._config.settings import ENVIRONMENT_PREFIX
 from speechlab.service._logs import log
 from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
 

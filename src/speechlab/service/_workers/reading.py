@@ -13,7 +13,7 @@ from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
-    from speechlab.service._config import ServiceConfig
+    from speechlab.service._config.settings import ServiceConfig
 
 _MODULE = "speechlab.service._workers.reading_child"
 _WARM = {

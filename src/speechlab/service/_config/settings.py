@@ -1,11 +1,7 @@
-"""Settings of the service, from a file, the environment and arguments; later ones win."""
+"""The settings of the service: their names, defaults and what they can be."""
 
 from __future__ import annotations
 
-import json
-import os
-import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -26,16 +22,13 @@ from speechlab.service._keys import check_key
 from speechlab.service._providers import ServedEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
-SECRETS = frozenset({"api_keys", "recogniser_api_key"})
+SECRETS = frozenset({"api_keys", "operator_keys", "recogniser_api_key"})
 """Settings that are shown nowhere."""
-
-_LISTS = frozenset({"api_keys", "allowed_hosts", "ws_origins"})
-_OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
 
 ServiceName = Literal["tts", "asr", "translate"]
 
@@ -46,7 +39,9 @@ class ServiceConfig(BaseModel):
     Attributes:
         host: Address to listen on; anything but loopback needs an API key of yours.
         port: TCP port; 0 takes any free one.
-        api_keys: Keys that are let in, each of the form ``sl:<body>``. Empty: one is made up at the start.
+        api_keys: Keys that are let in, each of the form ``<prefix>:<body>``. Empty: one is made up at the start.
+        operator_keys: Keys that may read metrics and the details of readiness, and open nothing else unless they are
+            among ``api_keys`` too. A key that was made up at the start is one of them.
         allowed_hosts: Names accepted in the ``Host`` header. Empty: the loopback names when listening on loopback,
             any name elsewhere.
         data_dir: Folder for what the service keeps, which is keys and usage; None keeps nothing.
@@ -78,7 +73,12 @@ class ServiceConfig(BaseModel):
         key_concurrent: How many operations of a key may run at the same moment.
         service_requests_per_minute: The same for all keys together, by service: ``{"tts": 60, "asr": 20}``.
         service_concurrent: The same for the operations of a service that run at the same moment.
+        preload: Load all models at the start and have them work once; until then the service is not ready. They are
+            not unloaded.
         unload_idle_s: A large model that nobody has used for so long is unloaded; 0 keeps all.
+        max_connections: Maximum of connections at the same moment, from everywhere; 0 for what the limit of open
+            files allows. The one that has been idle for longest makes room.
+        address_connections: The same for one address; 0 for half of them.
         header_timeout_s: How long the head of a request may take.
         header_bytes: How long it may be.
         body_timeout_s: How long a body may pause, and how long its first 80 KiB may take; the rest has to come
@@ -92,6 +92,8 @@ class ServiceConfig(BaseModel):
         read_memory_bytes: How much memory it may take, beside the dictionaries.
         vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
         ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
+        cors_origins: Values of ``Origin`` whose pages may call over HTTP; none by default.
+        log_level: The least level that is logged.
         ws_connections: Maximum of realtime connections of a key at the same moment.
         ws_idle_s: A realtime connection whose session is not configured ends after so long without a message.
         ws_session_s: How long a realtime connection may last; what runs then is finished. 0 for no end.
@@ -108,6 +110,7 @@ class ServiceConfig(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(default=8100, ge=0, le=65_535)
     api_keys: tuple[str, ...] = Field(default=(), repr=False)
+    operator_keys: tuple[str, ...] = Field(default=(), repr=False)
     allowed_hosts: tuple[str, ...] = ()
     data_dir: Path | None = None
     users_dir: Path | None = None
@@ -137,7 +140,10 @@ class ServiceConfig(BaseModel):
         default_factory=dict
     )
     service_concurrent: dict[ServiceName, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    preload: bool = False
     unload_idle_s: float = Field(default=900.0, ge=0)
+    max_connections: int = Field(default=0, ge=0)
+    address_connections: int = Field(default=0, ge=0)
     header_timeout_s: float = Field(default=20.0, gt=0)
     header_bytes: int = Field(default=64 * 1024, ge=4096)
     body_timeout_s: float = Field(default=20.0, gt=0)
@@ -150,6 +156,8 @@ class ServiceConfig(BaseModel):
     read_memory_bytes: int = Field(default=1024 * _MIB, ge=64 * _MIB)
     vendor: str = Field(default="speechlab", pattern=r"^[a-z0-9][a-z0-9._-]*$")
     ws_origins: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     ws_connections: int = Field(default=32, ge=1)
     ws_idle_s: float = Field(default=60.0, gt=0)
     ws_session_s: float = Field(default=86_400.0, ge=0)
@@ -158,7 +166,7 @@ class ServiceConfig(BaseModel):
     drain_s: float = Field(default=10.0, ge=0)
     extra_engines: tuple[InstanceOf[ServedEngine], ...] = Field(default=(), repr=False)
 
-    @field_validator("api_keys")
+    @field_validator("api_keys", "operator_keys")
     @classmethod
     def _keys_are_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         for key in keys:
@@ -202,147 +210,6 @@ class ServiceConfig(BaseModel):
             raise ConfigurationError(f"the service's setting {name!r}: {first['msg']}") from None
 
 
-def load_config(
-    path: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> tuple[ServiceConfig, list[str]]:
-    """Put the settings together: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments given.
-
-    Args:
-        path: A TOML file (or JSON, by its suffix), or None.
-        overrides: Arguments; None values count as not given.
-        environment: Variables; those of the process by default.
-
-    Returns:
-        The settings, and a warning for each one that is unknown.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or a setting has a value that it cannot have.
-    """
-    warnings: list[str] = []
-    settings: dict[str, Any] = {}
-    if path is not None:
-        settings.update(_known(_read_file(path), str(path), warnings))
-    settings.update(_from_environment(os.environ if environment is None else environment, warnings))
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    if isinstance(given.get("engines"), dict) and isinstance(settings.get("engines"), dict):
-        given["engines"] = _merged(settings["engines"], given["engines"])
-    settings.update(given)
-    return ServiceConfig.of(settings), warnings
-
-
 def setting_names() -> list[str]:
     """Names of all settings that a file or the environment may hold."""
     return [name for name in ServiceConfig.model_fields if name not in _PYTHON_ONLY]
-
-
-def _known(settings: Mapping[str, Any], source: str, warnings: list[str]) -> dict[str, Any]:
-    names = setting_names()
-    warnings.extend(
-        f"{source}: unknown setting {name!r} is ignored; there are {', '.join(names)}"
-        for name in settings
-        if name not in names
-    )
-    return {name: value for name, value in settings.items() if name in names}
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        read = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise ConfigurationError(f"the configuration file {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigurationError(
-            f"the configuration file {path} is neither TOML nor .json: {error}"
-        ) from error
-    if not isinstance(read, dict):
-        raise ConfigurationError(f"the configuration file {path} must hold settings by name")
-    return read
-
-
-def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    single_keys: list[str] = []
-    for variable, text in environment.items():
-        if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
-            continue
-        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if name == "api_key":
-            single_keys.append(text)
-        elif name in setting_names():
-            found[name] = _from_text(name, text, variable)
-        else:
-            names = ", ".join(setting.upper() for setting in setting_names())
-            warnings.append(
-                f"unknown environment variable {variable} is ignored; after the prefix come {names}"
-            )
-    if single_keys:
-        found["api_keys"] = (*found.get("api_keys", ()), *single_keys)
-    return found
-
-
-def _from_text(name: str, text: str, source: str) -> Any:
-    """Read the text of an environment variable or an argument: lists have commas, and objects are JSON."""
-    if name in _LISTS:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if name not in _OBJECTS:
-        return text
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        example = '{"whisper": {"model": "/models/ct2"}}' if name == "engines" else '{"tts": 60}'
-        message = f"{source} must be a JSON object, such as {example}"
-        raise ConfigurationError(message)
-    return value
-
-
-def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    both = dict(first)
-    for name, options in second.items():
-        both[name] = {**both.get(name, {}), **options}
-    return both
-
-
-def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
-    """Read settings from the command line, as arguments for :func:`load_config`.
-
-    Args:
-        options: ``NAME=VALUE``; the value is written as in an environment variable.
-        engines: ``ENGINE.OPTION=VALUE``.
-
-    Raises:
-        ConfigurationError: One of them has another form, or names no setting.
-    """
-    found: dict[str, Any] = {}
-    for option in options:
-        name, equals, text = option.partition("=")
-        if not equals or name not in setting_names():
-            near = get_close_matches(name, setting_names(), 1)
-            hint = f"; did you mean {near[0]}?" if near else "; docs/service.md lists the settings"
-            raise ConfigurationError(f"--set {option!r} must look like queue_limit=8{hint}")
-        found[name] = _from_text(name, text, f"--set {name}")
-    if made := _engine_options(engines):
-        found["engines"] = _merged(found.get("engines", {}), made)
-    return found
-
-
-def _engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON where they can be, and text otherwise."""
-    engines: dict[str, dict[str, Any]] = {}
-    for option in options:
-        name, equals, text = option.partition("=")
-        engine, dot, setting = name.partition(".")
-        if not (equals and dot and engine and setting):
-            raise ConfigurationError(
-                f"--engine {option!r} must look like whisper.model=/models/ct2 or kokoro.enabled=false"
-            )
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        engines.setdefault(engine, {})[setting] = value
-    return engines

@@ -1,0 +1,347 @@
+"""How engines are shared: between keys, and between the requests of one key."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import statistics
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.audio import encode
+from speechlab.engines import EngineVoice, Recognition, TranslationDelta, checkpoint
+from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from speechlab.service._engines.sharing import Claim, FairTurns, Places
+from support.clients import KEY, Http, talking
+from support.clock import eventually
+from support.staged import NO_ENGINES
+
+GREEDY = "sl:the-key-of-somebody-greedy"
+LONG, SHORT = "A sentence. " * 40, "A short text."
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def worked(
+    jobs: dict[str, list[list[float]]], *, start_s: dict[str, float]
+) -> list[tuple[str, float, float]]:
+    """Requests as lists of pieces, by key, at one engine: who had it, from when to when. Time is made of pieces."""
+    clock, history = Clock(), []
+
+    async def main() -> None:
+        turns = FairTurns(1, clock=clock)
+
+        async def request(owner: str, pieces: list[float]) -> None:
+            claim = Claim(owner)
+            while clock.now < start_s[owner]:  # noqa: ASYNC110 - the test's own time
+                await asyncio.sleep(0)
+            for piece in pieces:
+                await turns.take(claim, "engine")
+                await asyncio.sleep(0)
+                began, clock.now = clock.now, clock.now + piece
+                history.append((owner, began, clock.now))
+                turns.release(claim)
+
+        async def idle() -> None:
+            while True:  # time passes while nobody works, too
+                await asyncio.sleep(0)
+                clock.now += 0.0 if turns._running or turns._waiting else 0.5
+
+        passing = asyncio.create_task(idle())
+        await asyncio.gather(*(request(owner, job) for owner, all_ in jobs.items() for job in all_))
+        passing.cancel()
+
+    asyncio.run(main())
+    return history
+
+
+pieces = st.lists(st.floats(0.1, 3.0), min_size=1, max_size=12)
+
+
+@given(
+    jobs=st.fixed_dictionaries({name: st.lists(pieces, min_size=1, max_size=5) for name in "abc"}),
+    start_s=st.fixed_dictionaries({name: st.floats(0, 10) for name in "abc"}),
+)
+def test_while_two_keys_have_work_neither_gets_more_than_a_piece_or_two_ahead(jobs, start_s):
+    history = worked(jobs, start_s=start_s)
+    longest = max(piece for all_ in jobs.values() for job in all_ for piece in job)
+    ends = {owner: max(end for who, _, end in history if who == owner) for owner in jobs}
+    begins = {owner: min(begin for who, begin, _ in history if who == owner) for owner in jobs}
+    for one, other in ("ab", "bc", "ca"):
+        first, last = max(begins[one], begins[other]), min(ends[one], ends[other])
+        had = Counter({one: 0.0, other: 0.0})
+        for who, begin, end in history:
+            if begin >= first and end <= last:
+                had[who] += end - begin
+        assert abs(had[one] - had[other]) <= 2 * longest + 0.01
+    assert sum(end - begin for _, begin, end in history) == pytest.approx(
+        sum(piece for all_ in jobs.values() for job in all_ for piece in job)
+    )
+
+
+def test_quiet_time_is_neither_saved_up_nor_paid_for():
+    history = worked({"a": [[1.0] * 40], "b": [[1.0] * 10]}, start_s={"a": 0.0, "b": 20.0})
+    turns = [who for who, begin, _ in history if begin >= 21.0]
+    assert turns[:16].count("b") in {7, 8, 9}
+
+
+def test_the_short_ones_of_a_key_go_first_and_the_long_ones_go_on():
+    order = []
+
+    async def main() -> None:
+        clock = Clock()
+        turns = FairTurns(1, clock=clock)
+
+        async def request(name: str, count: int) -> None:
+            claim = Claim("a")
+            for _ in range(count):
+                await turns.take(claim, "engine")
+                await asyncio.sleep(0)
+                clock.now += 1.0
+                order.append(name)
+                turns.release(claim)
+
+        async def many_short() -> None:
+            for number in range(60):
+                await request(f"short {number}", 1)
+
+        await asyncio.gather(request("long", 20), many_short(), many_short())
+
+    asyncio.run(main())
+    assert order[-1] != "long"
+    assert order[:20].count("long") >= 3
+    assert order.index("short 1") < 10
+
+
+def test_places_are_of_each_key_and_the_shortest_waits_least():
+    async def main() -> list[str]:
+        places, clock, order = Places(1, clock=Clock()), Clock(), []
+        places._clock = clock
+        first = Claim("a", 5.0)
+        await places.take(first)
+        await places.take(Claim("b", 100.0))
+
+        async def wait(name: str, size_s: float) -> None:
+            claim = Claim("a", size_s)
+            await places.take(claim)
+            order.append(name)
+            places.release(claim)
+
+        old = asyncio.create_task(wait("old and long", 50.0))
+        await asyncio.sleep(0)
+        clock.now = 30.0
+        tasks = [asyncio.create_task(wait(f"{size:g}", size)) for size in (40.0, 10.0, 30.0)]
+        await asyncio.sleep(0)
+        gone = asyncio.create_task(wait("gone", 1.0))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0)
+        places.release(first)
+        await asyncio.gather(old, *tasks)
+        return order
+
+    assert asyncio.run(main()) == ["10", "old and long", "30", "40"]
+
+
+@dataclass
+class Steady:
+    """A voice that takes the same time for each sentence."""
+
+    model: str = "steady"
+    sample_rate: int = 24_000
+    piece_s: float = 0.05
+    frames: int = 12_000
+    voices: tuple[EngineVoice, ...] = (EngineVoice("one", ("en",), "Neutral", "steady"),)
+
+    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        for _ in range(max(1, text.count("."))):
+            time.sleep(self.piece_s)
+            yield np.full(self.frames, 0.1, dtype=np.float32)
+
+
+@contextlib.contextmanager
+def steady_service(frames: int = 12_000, **settings: Any):
+    voice = Steady(frames=frames)
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY, GREEDY),
+        engines=NO_ENGINES,
+        recogniser="",
+        translator="",
+        extra_engines=(
+            ServedEngine("steady", "synthesiser", lambda: voice, Provider("steady", heavy=False)),
+        ),
+        **settings,
+    )
+    with running(config) as service:
+        yield Http(service.base_url), Http(service.base_url, GREEDY)
+
+
+VOICE = voice_uuid("steady", "one")
+
+
+def seconds_for(client: Http, text: str) -> float:
+    began = time.monotonic()
+    reply = client.speak(voice_id=VOICE, text=text, format="pcm")
+    assert reply.status == 200, reply
+    return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def greed(client: Http, count: int = 70):
+    """One key that asks for long texts again and again, more of them than the queue holds."""
+    over, statuses = threading.Event(), Counter[int]()
+
+    def ask() -> None:
+        while not over.is_set():
+            statuses[client.speak(voice_id=VOICE, text=LONG, format="pcm").status] += 1
+            over.wait(0.05)
+
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert eventually(lambda: statuses[429] > 3, 20)  # the queue is full
+        yield statuses
+    finally:
+        over.set()
+    for thread in threads:
+        thread.join(0.01)  # the end of the service ends what they wait for
+
+
+def test_s16_a_greedy_key_does_not_keep_another_out():
+    with steady_service(queue_limit=24, drain_s=0) as (client, greedy):
+        alone = statistics.median(seconds_for(client, SHORT + SHORT + SHORT) for _ in range(9))
+        with greed(greedy, 40):
+            together = [seconds_for(client, SHORT + SHORT + SHORT) for _ in range(15)]
+    # Alternating pieces take twice as long, and one that has begun is waited for.
+    assert statistics.median(together) <= 3 * alone + 0.1, (alone, sorted(together))
+
+
+def test_s152_neither_on_http_nor_on_a_websocket():
+    with steady_service(queue_limit=8, drain_s=0) as (client, greedy), greed(greedy, 16):
+        assert client.speak(voice_id=VOICE, text=SHORT, format="wav", stream=True).status == 200
+        with talking(client) as talk:
+            talk.configure(voice_id=VOICE, format="pcm")
+            assert talk.speak(SHORT)[-1]["type"] == "tts.usage"
+        with talking(greedy) as talk:
+            talk.configure(voice_id=VOICE, format="pcm")
+            talk.send(type="tts.speak", text=LONG)
+            assert talk.event()["code"] == "backend_unavailable"
+
+
+def test_s163_slow_readers_of_one_key_delay_a_short_text_by_little():
+    texts = "A sentence. " * 400
+    # Pieces of ten seconds, so that what lies in the buffers is soon full.
+    with steady_service(240_000, drain_s=0) as (client, greedy), contextlib.ExitStack() as stack:
+        for _ in range(12):
+            fields = {"voice_id": VOICE, "text": texts, "format": "wav", "stream": True}
+            connection = stack.enter_context(greedy.raw_json("/tts", fields))
+            connection.recv(100)
+        time.sleep(1.0)
+        for asking in (client, greedy):
+            waits = []
+            for _ in range(5):
+                began = time.monotonic()
+                with asking.raw_json("/tts", {**fields, "text": SHORT}) as connection:
+                    assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+                waits.append(time.monotonic() - began)
+            assert statistics.median(waits) < 1.0, waits
+
+
+@dataclass
+class Windows:
+    """A recogniser and translator in one that works in steps, between which it can be interrupted."""
+
+    model: str = "windows"
+    languages: tuple[str, ...] = ("ja", "en", "zh")
+    steps: int = 0
+
+    def _work(self, count: int) -> None:
+        for _ in range(count):
+            checkpoint()
+            time.sleep(0.05)
+            self.steps += 1
+
+    def recognise(self, samples: np.ndarray, options: Any) -> Recognition:
+        self._work(max(1, len(samples) // 16_000))
+        return Recognition("heard", "en", 0.5, ())
+
+    def translate(self, job: Any) -> Any:
+        self._work(max(1, job.text.count(".")))
+        yield TranslationDelta(job.text)
+        yield TranslationDelta("", 1, 1)
+
+
+@pytest.fixture
+def windows():
+    engine = Windows()
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY, GREEDY),
+        engines=NO_ENGINES,
+        recogniser="ears",
+        translator="echo",
+        extra_engines=tuple(
+            ServedEngine(name, kind, lambda: engine, heavy=True)
+            for name, kind in (("ears", "recogniser"), ("echo", "translator"))
+        ),
+        drain_s=0,
+    )
+    with running(config) as service:
+        yield engine, Http(service.base_url), Http(service.base_url, GREEDY)
+
+
+def recording(seconds: int) -> bytes:
+    return encode(np.zeros(16_000 * seconds, dtype=np.float32), "wav", 16_000)
+
+
+@pytest.mark.parametrize("operation", ["asr", "translate"])
+def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
+    _, client, greedy = windows
+    short, long = recording(1), recording(100)
+
+    def ask(asking: Http, *, much: bool) -> float:
+        began = time.monotonic()
+        if operation == "asr":
+            reply = asking.recognise(long if much else short)
+        else:
+            fields = {"source_lang": "en", "target_lang": "ja"}
+            reply = asking.translate(text="One. " * (100 if much else 1), **fields)
+        assert reply.status == 200
+        return time.monotonic() - began
+
+    alone = statistics.median(ask(client, much=False) for _ in range(5))
+    longest = threading.Thread(target=ask, args=(greedy,), kwargs={"much": True})
+    longest.start()
+    time.sleep(0.5)
+    together = [ask(client, much=False) for _ in range(9)]
+    assert longest.is_alive()
+    longest.join()
+    assert statistics.median(together) <= 3 * alone + 0.05, (alone, together)
+
+
+def test_s50_work_whose_client_has_left_ends_at_the_next_checkpoint(windows):
+    engine, client, greedy = windows
+    fields = {"audio": base64.b64encode(recording(100)).decode()}
+    with greedy.raw_json("/asr/srt/audio_llm", fields):
+        assert eventually(lambda: engine.steps > 2)
+    time.sleep(0.5)
+    stopped = engine.steps
+    assert stopped < 50
+    assert client.recognise(recording(1)).status == 200
+    assert engine.steps == stopped + 1

@@ -1,0 +1,72 @@
+"""Nothing about one key or one text reaches another key's replies, the metrics, the log or the files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import numpy as np
+
+from speechlab.audio import encode
+from speechlab.service import Access, Database
+from support.clients import KEY, Http, talking
+from support.staged import CANARY
+
+OPERATOR = "ops:the-key-of-the-operator"
+SECRET_TEXT = f"{CANARY}-of-the-text"
+
+
+def everything(http: Http, voices: list[str], text: str, request_id: str) -> list[str]:
+    """Ask for everything, rightly and wrongly, and return all that came back."""
+    wav = encode(np.full(8_000, 0.1, dtype=np.float32), "wav", 16_000)
+    own = {"X-Request-Id": request_id}
+    replies = [
+        *(http.speak(voice_id=voice, text=text, format="wav") for voice in voices),
+        *(http.speak(voice_id=voice, text=text, format="pcm", stream=True) for voice in voices[:2]),
+        http.speak(voice_id=text, text=text, format=text),
+        http.recognise(wav, hotwords=[text]),
+        http.recognise(wav, language=text),
+        http.translate(text=text, source_lang="en", target_lang="ja", context=text),
+        http.translate(text=f"broken {text}", source_lang="en", target_lang="ja"),
+        http.translate(text=f"breaks later {text}", source_lang="en", target_lang="ja", stream="true"),
+        http.translate(text=text, source_lang=text, target_lang="ja"),
+        http.request("GET", "/tts/voices", headers=own),
+        http.request("GET", "/readyz"),
+        http.request("GET", "/healthz"),
+        http.request("GET", "/metrics"),
+        http.request("GET", f"/tts/{text.replace(chr(32), chr(45))}"),
+        http.request("POST", "/tts", f'{{"{text}'.encode()),
+    ]
+    came = [f"{reply.headers} {reply.body!r}" for reply in replies]
+    with talking(http) as client:
+        client.configure(voice_id=voices[0], format="pcm")
+        came += [str(event) for event in client.speak(text, id="one") if isinstance(event, dict)]
+        client.raw(json.dumps({"type": text}))
+        came.append(str(client.event()))
+    return came
+
+
+def test_nothing_of_one_key_reaches_another(stage, tmp_path, caplog):
+    caplog.set_level("DEBUG", logger="speechlab")
+    with (
+        stage(data_dir=tmp_path, operator_keys=(OPERATOR,)) as service,
+        contextlib.closing(Database(tmp_path)) as database,
+    ):
+        stored, key = Access(database).create(f"{CANARY} of the name")
+        voices = [
+            service.voice(name) for name in ("plain", "broken", "breaks-later", "bug", "no-model", "picky")
+        ]
+        everything(Http(service.http.base_url, key), voices, SECRET_TEXT, f"{CANARY}-of-the-id")
+        logged = str([vars(record) for record in caplog.records])
+        told = "\n".join(everything(service.http, voices, "An ordinary text.", "an-ordinary-id"))
+        watched = Http(service.http.base_url, OPERATOR)
+        metrics = watched.request("GET", "/metrics").body.decode()
+        ready = watched.request("GET", "/readyz").body.decode()
+    secrets = (key, key.partition(":")[2], KEY, KEY.partition(":")[2], OPERATOR, SECRET_TEXT)
+    assert [secret for secret in (*secrets, stored.key_id, CANARY) if secret in told] == []
+    assert [secret for secret in (*secrets, f"{CANARY} of the name") if secret in metrics + ready] == []
+    assert stored.key_id in metrics  # operators know keys by their ids
+    assert [secret for secret in (*secrets, f"{CANARY} of the name") if secret in logged] == []
+    for path in tmp_path.iterdir():
+        held = path.read_bytes()
+        assert [secret for secret in secrets if secret.encode() in held] == [], path.name
