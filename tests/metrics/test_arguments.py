@@ -37,7 +37,7 @@ SEGMENTS = segments.frame([(0.0, 1.0, "a b")], file="a.wav")
 CLIP = AudioClip(np.random.default_rng(0).normal(0, 0.1, 8_000).astype("f4"), 16_000)
 CLIPS = pd.DataFrame({"audio": [CLIP]})
 
-DRAWS = {"level": 0.9, "n": 10, "seed": 0}
+DRAWS = {"level": 0.9, "draws": 10, "seed": 0}
 COMPARED = {"unit": "word", "language": None, "normalize": "auto"}
 ONE_TEXT = {"text": "好"}
 FUNCTIONS = {
@@ -51,7 +51,7 @@ FUNCTIONS = {
     "score": (
         metrics.score,
         {
-            "frame": FRAME,
+            "references": FRAME,
             "reference": "text",
             "hypothesis": "hypothesis",
             "language": "language",
@@ -67,9 +67,15 @@ FUNCTIONS = {
     ),
     "compare": (
         metrics.compare,
-        {"frame_a": SCORED, "frame_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
+        {"scored_a": SCORED, "scored_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
     ),
     "compare_all": (metrics.compare_all, {"systems": {"a": SCORED, "b": SCORED}, **DRAWS}),
+    "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
+    "alignments_html": (metrics.alignments_html, {"scored": SCORED, "limit": 2}),
+    "sclite_report": (
+        metrics.sclite_report,
+        {"scored": SCORED, "report": "sum", "utterance": "text", "speaker": "speaker"},
+    ),
     "timed_error_rate": (
         metrics.timed_error_rate,
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
@@ -77,7 +83,25 @@ FUNCTIONS = {
     "compare_japanese": (metrics.compare_japanese, {"reference": "三", "hypothesis": "四"}),
     "compare_chinese": (metrics.compare_chinese, {"reference": "三", "hypothesis": "四"}),
     "confusions": (metrics.confusions, {"scored": SCORED}),
-    "hotword_recall": (metrics.hotword_recall, {"scored": SCORED, "hotwords": ["a"]}),
+    "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
+    "hotword_error_rates": (
+        metrics.hotword_error_rates,
+        {"scored": SCORED, "hotwords": ["a"], **DRAWS, "groups": None},
+    ),
+    "compare_translations": (
+        metrics.compare_translations,
+        {
+            "references": ["a b", "c"],
+            "systems": {"x": ["a b", "c"], "y": ["a", "d"]},
+            "language": None,
+            "tokenize": "auto",
+            "metrics": ["chrf"],
+            "options": None,
+            "test": "bootstrap",
+            "draws": 5,
+            "level": 0.9,
+        },
+    ),
     "glossary_terms": (
         metrics.glossary_terms,
         {
@@ -106,6 +130,9 @@ FUNCTIONS = {
             "hypotheses": ["a"],
             "language": None,
             "tokenize": "auto",
+            "metrics": ["chrf"],
+            "options": None,
+            "scorers": None,
             "glossary": None,
             "sources": None,
             "source_language": None,
@@ -138,6 +165,10 @@ FUNCTIONS = {
             "groups": None,
         },
     ),
+    "compare_recordings": (
+        metrics.compare_recordings,
+        {"recordings": [CLIP], "references": [CLIP], "measures": None, "sample_rate": 8_000},
+    ),
     "speech_measures": (
         metrics.speech_measures,
         {
@@ -160,11 +191,15 @@ FUNCTIONS = {
     "language_name": (text.language_name, {"code": "de"}),
     "languages_in": (text.languages_in, ONE_TEXT),
     "primary_language": (text.primary_language, {"language": "de"}),
+    "kana_key": (text.kana_key, {"kana": "カナ"}),
     "join_texts": (text.join_texts, {"texts": ["a", "b"], "language": ""}),
     "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
     **{
         name: (getattr(text, name), ONE_TEXT)
-        for name in ("words", "characters", "pinyin", "reading", "reading_key", "mora_count", "morphemes")
+        for name in (
+            *("words", "characters", "pinyin", "reading", "reading_key", "mora_count", "morphemes"),
+            *("spoken_words", "usual_kanji", "looks_unspaced"),
+        )
     },
 }
 BAD = {
@@ -200,6 +235,8 @@ ACCEPTED = {
         "[nan]",
     },  # a path that is not there, and missing clips
     "glossary": {"[]", "{}"},
+    "kana": TEXT,
+    "limit": NUMBERS,
     "groups": {"None"},
     "hotwords": {"[]", "{}"},
     "collar": {"0", "2", "5", "2.5"},
@@ -207,8 +244,10 @@ ACCEPTED = {
     "hypotheses": TEXT,
     "hypothesis": TEXT,
     "language": {"None"},
-    "n": NUMBERS,
+    "draws": NUMBERS,
     "normalize": {"None"},
+    "options": {"None", "{}"},
+    "scorers": {"None", "{}"},
     "on": {"None"},
     "reference": TEXT,
     "references": TEXT,
@@ -224,6 +263,17 @@ ACCEPTED_BY = {
     ("error_rate", "references"): set(),
     ("error_rate", "hypotheses"): set(),
     # Names of columns that are not there.
+    ("score", "references"): set(),
+    ("compare_recordings", "references"): {"x", "[None]", "[nan]"},
+    ("compare_recordings", "recordings"): {"x", "[None]", "[nan]"},
+    ("compare_recordings", "measures"): {"None", "{}"},
+    ("compare_recordings", "sample_rate"): set(),
+    ("edits", "reference"): ANYTHING_HASHABLE,
+    ("edits", "hypothesis"): ANYTHING_HASHABLE,
+    ("sclite_report", "utterance"): {"None"},
+    ("sclite_report", "speaker"): {"None"},
+    ("compare_translations", "references"): set(),
+    ("compare_translations", "draws"): {*NUMBERS, "None"},
     ("score", "reference"): set(),
     ("score", "hypothesis"): set(),
     ("score", "language"): set(),
@@ -257,7 +307,8 @@ ACCEPTED_BY = {
 def test_every_public_function_is_here():
     ours = {name for name in metrics.__all__ if callable(getattr(metrics, name)) and name[0].islower()}
     named = {name.split(" of ")[0] for name in FUNCTIONS}
-    assert ours - named == {"dnsmos"}  # needs an extra; its clips are those of speech_measures
+    # dnsmos needs an extra, and its clips are those of speech_measures; the others take files.
+    assert ours - named == {"dnsmos", "read_sclite", "read_trn", "write_trn"}
     assert {name for name in text.__all__ if name[0].islower()} <= named
 
 
@@ -288,7 +339,7 @@ def test_wrong_arguments_fail_with_an_error_of_ours(name, argument):
         (lambda: metrics.error_rate(["a"], ["a"], normalize=lambda text: None), "made None"),
         (lambda: metrics.compare(pd.concat([SCORED, SCORED]), SCORED), "utterance 0 more than once"),
         (lambda: RATE.confidence_interval(level=2), "between 0 and 1"),
-        (lambda: RATE.confidence_interval(n=0), "n=0"),
+        (lambda: RATE.confidence_interval(draws=0), "not 0"),
         (lambda: RATE.confidence_interval(seed=-1), "seed=-1"),
         (lambda: RATE.confidence_interval(seed=None), "seed=None"),
         (lambda: RATE.confidence_interval(groups=["a", None]), r"groups\[1\] is None"),

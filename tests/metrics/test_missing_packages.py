@@ -17,9 +17,9 @@ import sys
 sys.modules["opencc"] = None
 from speechlab.text import normalizer
 rules = normalizer("zh")
-assert rules.id == "zh-unconverted-v1", rules
+assert rules.id == "zh-unconverted-v2", rules
 assert rules("語音，2024年") == "語音二千零二十四年"
-assert normalizer("zh-unconverted-v1") is rules
+assert normalizer("zh-unconverted-v2") is rules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -30,8 +30,8 @@ def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
     frame = pd.DataFrame({"text": ["精度"], "hypothesis": ["制度"]})
     scored = score(frame, language="ja")
     assert scored["cer"].tolist() == [0.5]
-    assert scored[["reading_cer", "tolerant_cer", "notation_differences"]].isna().all(axis=None)
-    assert score(frame, language="zh")["pinyin_error_rate"].isna().all()
+    assert not {"reading_cer", "tolerant_cer", "notation_differences"} & set(scored)
+    assert "pinyin_error_rate" not in score(frame, language="zh")
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh", "de"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.text import mora_count, reading, reading_key
+from speechlab.text import kana_key, mora_count, reading, reading_key, spoken_words, usual_kanji
 
 pytest.importorskip("pyopenjtalk")
 
@@ -25,6 +25,10 @@ pytest.importorskip("pyopenjtalk")
         ("はい、😀元気!", "ハイゲンキ"),
         ("한국", "한국"),
         ("本を", "ホンオ"),
+        ("二三人", "ニサンニン"),
+        ("二十三人", "ニジューサンニン"),
+        ("zoom Zoom ZOOM", "ズームズームズーム"),
+        ("API api", "エーピーアイエーピーアイ"),
     ],
 )
 def test_reading(text, kana):
@@ -46,6 +50,23 @@ def test_reading(text, kana):
 )
 def test_same_sound_same_key(one, other):
     assert reading_key(one) == reading_key(other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("今日は雨箸二三zoomA。、 髙ッー", max_size=16))
+def test_spoken_words_are_places_in_order(text):
+    words = spoken_words(text)
+    done = 0
+    for word in words:
+        assert done <= word.start < word.end <= len(text)
+        done = word.end
+    if words and not {"二", "三"} & set(text):  # digits in a row are read apart
+        assert kana_key("".join(word.kana for word in words)) == reading_key(text)
+
+
+def test_variant_kanji_have_a_usual_form():
+    assert usual_kanji("髙橋﨑𠮷櫻濱國") == "高橋崎吉桜浜国"
+    assert usual_kanji("斉斎師商着死切abcかな😀") == "斉斎師商着死切abcかな😀"
 
 
 def test_different_sounds_stay_apart():

@@ -8,19 +8,25 @@ Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 
 from speechlab._door import name_after as _name_after
 from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
+from speechlab.metrics._differences.chinese import ChineseComparison, ChineseDifference, compare_chinese
+from speechlab.metrics._differences.japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._rates.bins import by_bins
-from speechlab.metrics._rates.chinese import ChineseComparison, ChineseDifference, compare_chinese
 from speechlab.metrics._rates.compare import Comparison, compare, compare_all
 from speechlab.metrics._rates.confusions import confusions
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
-from speechlab.metrics._rates.hotwords import hotword_recall
-from speechlab.metrics._rates.japanese import Difference, JapaneseComparison, compare_japanese
+from speechlab.metrics._rates.hotwords import hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import summarize
+from speechlab.metrics._reports.edits import edits
+from speechlab.metrics._reports.html import alignments_html
+from speechlab.metrics._reports.sclite import read_sclite, sclite_report
+from speechlab.metrics._reports.trn import read_trn, write_trn
+from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._translation.glossary import glossary_terms
+from speechlab.metrics._translation.paired import compare_translations
 from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
 
 __all__ = [
@@ -38,22 +44,31 @@ __all__ = [
     "TranslationScore",
     "alignment_html",
     "alignment_text",
+    "alignments_html",
     "by_bins",
     "compare",
     "compare_all",
     "compare_chinese",
     "compare_japanese",
+    "compare_recordings",
+    "compare_translations",
     "confusions",
     "dnsmos",
+    "edits",
     "error_rate",
     "glossary_terms",
-    "hotword_recall",
+    "hotword_error_rates",
+    "hotword_scores",
+    "read_sclite",
+    "read_trn",
+    "sclite_report",
     "score",
     "score_translations",
     "speech_measures",
     "summarize",
     "timed_error_rate",
     "translation_score",
+    "write_trn",
 ]
 
 _name_after(__name__, globals(), __all__)

@@ -6,11 +6,14 @@ table is no business of this module, because one row stops nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeAlias
 
-from speechlab._arguments import is_frame, is_number
+from speechlab._arguments import is_frame, is_number, require_columns
 from speechlab.errors import InvalidRequestError
+
+Groups: TypeAlias = Hashable | Iterable[Any] | None
+"""Blocks that are drawn as wholes: a column of the table, or a name for each row."""
 
 
 def as_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
@@ -38,6 +41,92 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
             message = f"{argument}[{position}] is {text!r:.60}, not a text; {remedy}"
             raise InvalidRequestError(message, parameter=argument)
     return texts
+
+
+def as_pairs(
+    references: object, hypotheses: object, reference: str, hypothesis: str, remedy: str
+) -> tuple[list[str], list[str], Any]:
+    """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns.
+
+    Args:
+        references: One text or many; or a table.
+        hypotheses: As many; None for a table.
+        reference: Column of the references of a table.
+        hypothesis: Column of the hypotheses of a table.
+        remedy: What to do about missing ones.
+
+    Returns:
+        Both lists, and the table, the index of two Series, or None.
+    """
+    if is_frame(references):
+        if hypotheses is not None:
+            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
+        require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
+        said = as_texts(references[reference].tolist(), reference, remedy)
+        return said, as_texts(references[hypothesis].tolist(), hypothesis, remedy), references
+    if isinstance(references, str) != isinstance(hypotheses, str):
+        message = "references and hypotheses must both be one text, or both be lists of texts"
+        raise InvalidRequestError(message, parameter="hypotheses")
+    index = getattr(references, "index", None)
+    check_index(hypotheses, index, "hypotheses")
+    said = as_texts(references, "references", remedy)
+    heard = as_texts(hypotheses, "hypotheses", remedy)
+    if len(said) != len(heard):
+        message = (
+            f"there are {len(said)} references and {len(heard)} hypotheses; give one hypothesis for each"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    return said, heard, None if callable(index) else index
+
+
+def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
+    """A table with references and hypotheses, which may be missing: the one given, or one made of two lists."""
+    import pandas as pd
+
+    if is_frame(references) or hypotheses is None:
+        if hypotheses is not None:
+            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
+        return references
+    sides = []
+    for values, argument in ((references, "references"), (hypotheses, "hypotheses")):
+        if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
+            message = (
+                f"{argument} is {values!r:.60} ({type(values).__name__}); give a table, or a list of texts"
+            )
+            raise InvalidRequestError(message, parameter=argument)
+        sides.append(list(values))
+    index = getattr(references, "index", None)
+    check_index(hypotheses, index, "hypotheses")
+    said, heard = sides
+    if len(said) != len(heard):
+        message = (
+            f"there are {len(said)} references and {len(heard)} hypotheses; give one hypothesis for each"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    rows = None if callable(index) else index
+    return pd.DataFrame({reference: pd.Series(said, rows), hypothesis: pd.Series(heard, rows)})
+
+
+def check_index(values: object, index: Any, argument: str) -> None:
+    """Refuse a Series whose rows are named otherwise than those that it stands beside.
+
+    Args:
+        values: What was given; anything but a Series goes by position.
+        index: Names of the rows; anything but an index goes by position.
+        argument: What the caller calls the values.
+    """
+    own = getattr(values, "index", None)
+    if own is None or index is None or callable(own) or callable(index):
+        return
+    if len(own) == len(index) and not own.equals(index):
+        message = (
+            f"{argument} is a Series with another index than the one it stands beside (it begins with "
+            f"{own[0]!r:.40}, not {index[0]!r:.40}), so pairing by position would be a guess; put both into one "
+            f"table, or give {argument}.tolist() if the order is right"
+        )
+        raise InvalidRequestError(message, parameter=argument)
 
 
 def check_choice(value: object, choices: Iterable[str], argument: str, what: str) -> None:

@@ -11,20 +11,22 @@ if TYPE_CHECKING:
 
 
 def with_columns(
-    frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]
+    frame: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+    types: Mapping[str, str],
 ) -> pd.DataFrame:
     """A new table with more columns: same index, same order; columns that are there already are replaced.
 
     Args:
         frame: The table.
-        rows: For each of its rows the figures that have a value.
+        rows: For each of its rows the figures that have a value; or for each new column its cells, None for none.
         types: Names of the new columns and their pandas types.
     """
     import pandas as pd
 
     columns = {}
     for name, kind in types.items():
-        values = [row.get(name) for row in rows]
+        values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]
         if kind == "string":
             # Half surrogate pairs, which Arrow cannot hold, become question marks.
             values = [value.encode("utf-8", "replace").decode() if value else value for value in values]

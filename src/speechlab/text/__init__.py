@@ -12,12 +12,21 @@ from speechlab.text._language_codes import (
     language_code,
     language_name,
     languages_in,
+    looks_unspaced,
     primary_language,
     writes_without_spaces,
 )
 from speechlab.text._languages.morphemes import Morpheme, morphemes
 from speechlab.text._languages.pinyin import pinyin
-from speechlab.text._languages.readings import mora_count, reading, reading_key
+from speechlab.text._languages.readings import (
+    SpokenWord,
+    kana_key,
+    mora_count,
+    reading,
+    reading_key,
+    spoken_words,
+    usual_kanji,
+)
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, words
@@ -27,12 +36,15 @@ __all__ = [
     "Morpheme",
     "Normalizer",
     "Spans",
+    "SpokenWord",
     "Step",
     "characters",
     "join_texts",
+    "kana_key",
     "language_code",
     "language_name",
     "languages_in",
+    "looks_unspaced",
     "mora_count",
     "morphemes",
     "normalizer",
@@ -40,6 +52,8 @@ __all__ = [
     "primary_language",
     "reading",
     "reading_key",
+    "spoken_words",
+    "usual_kanji",
     "words",
     "writes_without_spaces",
 ]

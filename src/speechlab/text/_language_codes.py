@@ -17,6 +17,10 @@ _NAMES = {
 _BY_NAME = {name.casefold(): code for code, names in _NAMES.items() for name in names}
 # Tibetan, Japanese, Khmer, Lao, Burmese, Thai, Cantonese, Chinese.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
+# A run of five letters of their scripts: Thai, Lao and Tibetan, Burmese, Khmer, kana and kanji.
+_UNSPACED_RUN = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
+)
 # Not every pair of letters is taken for a language: "jp" and "cn" are countries, and a Japanese text that was
 # silently normalised as "other" would get a wrong score.
 _CODES = """
@@ -82,6 +86,19 @@ def writes_without_spaces(language: str) -> bool:
         language: A tag or a name; what is no language is taken for one with spaces.
     """
     return primary_language(language) in _UNSPACED
+
+
+def looks_unspaced(text: str) -> bool:
+    """Whether a text looks as if there were no spaces between its words: long runs in a script of such a language.
+
+    Example:
+        >>> looks_unspaced("今日は良い天気です"), looks_unspaced("It is fine today")
+        (True, False)
+    """
+    check_text(text)
+    return (
+        not text.isascii() and len(text) >= 5 * len(text.split()) and _UNSPACED_RUN.search(text) is not None
+    )
 
 
 def join_texts(texts: Iterable[str], language: str = "") -> str:

@@ -10,8 +10,9 @@ from speechlab.text._language_codes import language_code
 from speechlab.text._languages.chinese import chinese
 from speechlab.text._languages.english import ENGLISH
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
+from speechlab.text._languages.money import BASIC_MONEY
 from speechlab.text._normalizer import Normalizer
-from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, PUNCTUATION_TO_SPACE, WIDTH
+from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, MINUS, PUNCTUATION_TO_SPACE, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,11 @@ NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
 """Names that :func:`normalizer` knows."""
 
 _NONE = Normalizer("none", 1)
-_BASIC = Normalizer("basic", 1, (INVISIBLE, WIDTH, LOWER, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE))
+_BASIC = Normalizer(
+    "basic", 2, (INVISIBLE, WIDTH, LOWER, BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
+)
+# Cantonese is written in the characters of Chinese.
+_CHINESE = ("zh", "yue")
 _FIXED = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
 
 
@@ -29,7 +34,7 @@ def normalizer(name: str) -> Normalizer:
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (what comes before a reading) or ``"zh"``; an id such as ``"ja-v1"``; or any
+            ``"ja"``, ``"ja-reading"`` (what comes before a reading) or ``"zh"``; an id such as ``"ja-v2"``; or any
             language tag: a language without rules of its own gets ``basic``.
 
     Raises:
@@ -50,7 +55,7 @@ def normalizer(name: str) -> Normalizer:
             known = ", ".join(NORMALIZERS)
             message = f"there is no normaliser {name!r}; use one of {known}, or a language code such as 'de'"
             raise InvalidRequestError(message, parameter="normalize") from None
-        found = chinese() if code == "zh" else _FIXED.get(code, _BASIC)
+        found = chinese() if code in _CHINESE else _FIXED.get(code, _BASIC)
     if version is not None and version != found.version:
         message = f"there is no normaliser {name!r} in this release of speechlab; it has {found.id!r}"
         raise InvalidRequestError(message, parameter="normalize")

@@ -26,7 +26,8 @@ class _ByCategory(dict[int, str]):
         return value
 
 
-_SYMBOLS = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So"})
+# Signs of currencies (Sc) are not among them: $100 and €100 are two sums.
+_SYMBOLS = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "So"})
 _VARIATION_SELECTORS = "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 _LONE_STOP = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])")
 # U+309B and U+309C are spacing voicing marks: NFKC makes a space and a combining mark of them, which tears
@@ -47,16 +48,20 @@ def substitution(name: str, pattern: str, replacement: str) -> Step:
 
 
 def _width(text: str) -> str:
+    if text.isascii():
+        return text
     return unicodedata.normalize("NFKC", text.translate(_SPACING_MARKS))
 
 
-def _punctuation(replacement: str) -> Step:
-    table = _ByCategory(_SYMBOLS, replacement, keep=".,")
+def _punctuation(replacement: str, keep: str = ".,") -> Step:
+    table = _ByCategory(_SYMBOLS, replacement, keep)
 
     def apply(text: str) -> str:
         return _LONE_STOP.sub(replacement, text.translate(table))
 
-    return Step("punctuation", apply, f"{sorted(_SYMBOLS)}->{replacement!r} except {_LONE_STOP.pattern}")
+    return Step(
+        "punctuation", apply, f"{sorted(_SYMBOLS)}->{replacement!r} except {keep}, {_LONE_STOP.pattern}"
+    )
 
 
 _INVISIBLE_TABLE = _ByCategory(
@@ -68,16 +73,22 @@ WIDTH = Step("width", _width, "NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->
 
 LOWER = Step("lower case", str.lower, "str.lower")
 
-INVISIBLE = Step(
-    "invisible", lambda text: text.translate(_INVISIBLE_TABLE), "Cf, Cc, Me, variation selectors -> nothing"
-)
+
+def _invisible(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else text.translate(_INVISIBLE_TABLE)
+
+
+INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> nothing")
 """Zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors go."""
 
 PUNCTUATION_TO_NOTHING = _punctuation("")
 """Punctuation and symbols go, but not ``.`` and ``,`` between digits: 1.5 must not become 15."""
 
-PUNCTUATION_TO_SPACE = _punctuation(" ")
-"""Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits."""
+PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%\u2212")
+"""Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits, percent and minus signs."""
+
+MINUS = substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
+"""A hyphen or dash before a number that begins a word is a minus sign: -5 must not become 5."""
 
 COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC")
 

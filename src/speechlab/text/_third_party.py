@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ def load(module: str) -> ModuleType:
     whisper-normalizer has invalid escapes that the compiler complains about once, and OpenJTalk warns when an
     optional model is off. Neither means anything to the user.
     """
+    there = sys.modules.get(module)
+    if there is not None:
+        return there
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return require(module)

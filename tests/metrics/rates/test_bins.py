@@ -23,8 +23,8 @@ def scored():
 
 def test_bins_hold_equal_shares_and_all_errors(scored):
     table = by_bins(scored, "duration_s", bins=4)
-    assert table["n"].sum() == 200
-    assert table["n"].between(35, 65).all()
+    assert table["utterances"].sum() == 200
+    assert table["utterances"].between(35, 65).all()
     assert table["errors"].sum() == scored["errors"].sum()
     assert (table["duration_s_from"] <= table["duration_s_mean"]).all()
     assert (table["duration_s_mean"] <= table["duration_s_to"]).all()
@@ -35,24 +35,24 @@ def test_bins_hold_equal_shares_and_all_errors(scored):
 def test_given_edges_are_kept_even_where_nothing_is(scored):
     table = by_bins(scored, "duration_s", bins=[0, 5, 10, 20, 40])
     assert table["duration_s_from"].tolist() == [0, 5, 10, 20]
-    assert table["n"].tolist()[2:] == [0, 0]
+    assert table["utterances"].tolist()[2:] == [0, 0]
     assert table["error_rate"].isna().tolist() == [False, False, True, True]
     inside = scored[(scored["duration_s"] >= 5) & (scored["duration_s"] < 10)]
     one = summarize(inside).iloc[0]
     assert table["error_rate"].tolist()[1] == one["error_rate"]
     assert table["error_rate_low"].tolist()[1] == one["error_rate_low"]
-    assert by_bins(scored, "duration_s", bins=[3, 4])["n"].sum() < 200
+    assert by_bins(scored, "duration_s", bins=[3, 4])["utterances"].sum() < 200
 
 
 def test_missing_and_constant_measures(scored):
     gaps = scored.assign(duration_s=scored["duration_s"].where(scored.index > 20))
     table = by_bins(gaps, "duration_s", bins=2)
-    assert table["n"].tolist()[-1] == 21
+    assert table["utterances"].tolist()[-1] == 21
     assert table[["duration_s_from", "duration_s_mean"]].isna().all(axis=1).tolist() == [False, False, True]
-    assert by_bins(scored.assign(k=1), "k")["n"].tolist() == [200]
+    assert by_bins(scored.assign(k=1), "k")["utterances"].tolist() == [200]
     assert len(by_bins(scored.iloc[:0], "duration_s")) == 0
     none = by_bins(scored.assign(k=pd.array([pd.NA] * 200, dtype="Float64")), "k")
-    assert none["n"].tolist() == [200]
+    assert none["utterances"].tolist() == [200]
     nullable = scored.assign(duration_s=scored["duration_s"].astype("Float64"))
     pd.testing.assert_frame_equal(by_bins(nullable, "duration_s"), by_bins(scored, "duration_s"))
 

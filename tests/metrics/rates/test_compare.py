@@ -2,15 +2,27 @@
 
 import math
 import random
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import compare, compare_all, score
+from speechlab.metrics import (
+    compare,
+    compare_all,
+    confusions,
+    error_rate,
+    hotword_scores,
+    score,
+    summarize,
+)
 from speechlab.metrics._rates.compare import holm
-from speechlab.metrics._statistics.mapsswe import mapsswe, segments
+from speechlab.metrics._statistics.mapsswe import mapsswe, segment_differences, segments
+from speechlab.metrics._statistics.randomization import sign_flip
 from support import adversarial, nist
 
 
@@ -55,7 +67,7 @@ def scored(references, hypotheses):
 def test_sc_stats_agrees(tmp_path, rates, seed, vocabulary):
     nist.need_sctk()
     references, first, second = systems(rates, n=400, seed=seed, vocabulary=vocabulary)
-    result = compare(scored(references, first), scored(references, second), n=1).mapsswe
+    result = compare(scored(references, first), scored(references, second), draws=1).mapsswe
     got = (result.segments, round(result.mean, 3), round(result.deviation, 3), round(result.z, 3))
     assert got == pytest.approx(nist.sc_stats_mapsswe(tmp_path, references, first, second), abs=0.0011)
 
@@ -77,10 +89,11 @@ def test_segments(reference, first, second, expected):
 def test_a_clear_difference_is_found():
     references, first, second = systems((0.1, 0.25))
     result = compare(scored(references, first), scored(references, second), names=("good", "bad"))
-    assert result.difference == pytest.approx(result.rate_b - result.rate_a)
+    assert result.difference == pytest.approx(result.error_rate_b - result.error_rate_a)
     assert result.significant
     assert result.interval.low > 0
-    assert result.p_bootstrap < 0.01
+    assert result.p < 0.001
+    assert result.tested == "segment"
     assert result.better_a > result.better_b
     assert result.hints == []
     assert "bad - good" in repr(result)
@@ -99,23 +112,61 @@ def test_swapping_turns_the_sign():
 def test_a_system_is_not_better_than_itself():
     references, first = systems((0.2,))
     result = compare(scored(references, first), scored(references, first))
-    assert (result.difference, result.mapsswe.p, result.p_bootstrap) == (0.0, 1.0, 1.0)
+    assert (result.difference, result.mapsswe.p, result.p) == (0.0, 1.0, 1.0)
     assert not result.significant
 
 
+def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
+    """How often one of several equal systems is called better, each speaker suiting each in his own way."""
+    random_ = np.random.default_rng(1)
+    found = 0
+    for _ in range(trials):
+        effects = np.exp(random_.normal(0, deviation, (systems, speakers)))
+        errors = random_.poisson(6 * effects)
+        p = np.array([sign_flip(one - other) for one, other in combinations(errors, 2)])
+        found += (holm(p) < 0.05).any()
+    return found / trials
+
+
+@pytest.mark.parametrize("speakers", [8, 20])
+@pytest.mark.parametrize("deviation", [0.0, 0.3, 0.6])
+def test_verdicts_by_group_are_false_as_seldom_as_they_should_be(deviation, speakers):
+    assert 0.02 < false_verdicts(deviation, speakers=speakers) <= 0.06
+    assert false_verdicts(deviation, speakers=speakers, systems=3, trials=600) <= 0.06
+
+
+def with_speakers(deviation, seed):
+    """Two equal systems in the voices of 12 speakers, each of whom suits each system in his own way."""
+    random_ = np.random.default_rng(seed)
+    speakers = np.repeat(np.arange(12), 8)
+    wrong = random_.binomial(10, 0.1 * np.exp(random_.normal(0, deviation, (2, 12))).clip(0, 9)[:, speakers])
+    said = " ".join("abcdefghij")
+    heard = [[" ".join(["x"] * count + said.split()[count:]) for count in system] for system in wrong]
+    tables = [scored([said] * 96, texts).assign(speaker=speakers) for texts in heard]
+    return tables, [np.bincount(speakers, system) for system in wrong]
+
+
+def test_the_verdict_with_groups_is_that_of_the_groups():
+    plain = 0
+    for seed in range(25):
+        (one, other), errors = with_speakers(0.6, seed)
+        result = compare(one, other, groups="speaker", draws=1)
+        assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
+        table = compare_all({"one": one, "other": other}, groups="speaker", draws=1)
+        assert table["p_holm"].tolist() == [result.p]
+        assert table["significant"].tolist() == [result.significant]
+        plain += compare(one, other, draws=1).significant
+    assert plain >= 4  # without groups, what is the speaker's is taken for the system's
+
+
 @pytest.mark.slow
-def test_false_positives_are_as_rare_as_they_should_be():
-    found = tried = 0
-    found_bootstrap = 0
-    for seed in range(150):
-        references, first, second = systems((0.15, 0.15), n=120, seed=seed)
-        result = compare(scored(references, first), scored(references, second), n=300)
-        found += result.significant
-        found_bootstrap += result.p_bootstrap < 0.05
-        tried += 1
-    assert found / tried <= 0.1
-    assert found_bootstrap / tried <= 0.1
-    assert found + found_bootstrap > 0
+@pytest.mark.parametrize("n", [3, 40])
+def test_verdicts_without_groups_are_false_as_seldom_as_they_should_be(n):
+    found = 0
+    for seed in range(200):
+        references, first, second = systems((0.15, 0.15), n=n, seed=seed)
+        found += compare(scored(references, first), scored(references, second), draws=1).significant
+    assert found / 200 <= 0.06
 
 
 def test_rows_are_matched_by_key_and_the_rest_is_counted():
@@ -124,9 +175,9 @@ def test_rows_are_matched_by_key_and_the_rest_is_counted():
     one["id"] = other["id"] = range(40)
     one = one.iloc[5:].sample(frac=1, random_state=1)
     result = compare(one, other, on="id")
-    assert (result.n, result.n_excluded) == (35, 5)
+    assert (result.utterances, result.utterances_excluded) == (35, 5)
     assert "left out" in result.hints[-1]
-    assert compare(one, other).rate_a == result.rate_a
+    assert compare(one, other).error_rate_a == result.error_rate_a
 
 
 def test_blocks_widen_the_interval():
@@ -142,10 +193,10 @@ def test_blocks_widen_the_interval():
 def test_all_pairs_with_correction():
     references, *heard = systems((0.1, 0.1, 0.3))
     table = compare_all(
-        {name: scored(references, texts) for name, texts in zip("xyz", heard, strict=True)}, n=200
+        {name: scored(references, texts) for name, texts in zip("xyz", heard, strict=True)}, draws=200
     )
     assert len(table) == 3
-    assert (table["p_holm"] >= table["p_mapsswe"]).all()
+    assert (table["p_holm"] >= table["p"]).all()
     assert table["p_holm"].is_monotonic_increasing
     assert table["significant"].tolist() == [True, True, False]
 
@@ -171,37 +222,108 @@ def test_holm_is_that_of_statsmodels(p, expected):
 
 
 def false_positives(n, trials, seed=0):
-    """How often the test calls two systems different that err alike, on n segments."""
+    """How often NIST's test, and the exact one, call two systems different that err alike, on n segments."""
     random = np.random.default_rng(seed)
     reference = list("abcdef")
-    found = 0
+    found = np.zeros(2)
     for _ in range(trials):
         errors = random.integers(0, 3, (n, 2))
         errors[(errors == 0).all(axis=1)] = 1  # what neither gets wrong is no segment
         triples = [(reference, ["x"] * a + reference[a:], ["y"] * b + reference[b:]) for a, b in errors]
-        result = mapsswe(triples)
-        assert result.segments == n
-        found += result.p < 0.05
+        differences = segment_differences(triples)
+        assert len(differences) == n
+        found += np.array([mapsswe(differences).p < 0.05, sign_flip(differences) < 0.05])
     return found / trials
 
 
 @pytest.mark.slow
-def test_fifty_segments_are_enough_and_five_are_not():
-    """Why ``hints`` warns below 50 segments."""
-    assert false_positives(5, 1_000) > 0.1
-    assert 0.03 < false_positives(50, 1_000) < 0.075
+def test_the_exact_test_holds_for_few_segments_where_nists_does_not():
+    normal, exact = false_positives(5, 400)
+    assert normal > 0.1
+    assert exact <= 0.05
+    assert 0.02 < false_positives(50, 200)[1] <= 0.06
 
 
-def test_a_difference_that_never_varies_is_said_to_be_untestable():
+@given(st.lists(st.integers(-5, 5), max_size=10))
+def test_the_exact_test_counts_all_ways_to_swap(differences):
+    sums = [abs(sum(signs)) for signs in product(*[(one, -one) for one in differences])]
+    expected = np.mean(np.array(sums) >= abs(sum(differences)))
+    assert sign_flip(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
+
+
+def test_the_exact_test_is_the_normal_one_for_many():
+    differences = np.random.default_rng(0).integers(-3, 4, 4_000)
+    assert sign_flip(differences) == pytest.approx(mapsswe(differences).p, abs=0.006)
+    assert sign_flip(np.ones(60, dtype=np.int64)) == pytest.approx(2.0**-59)
+
+
+def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
     references = ["a b c"] * 60
     result = compare(scored(references, ["a x c"] * 60), scored(references, references))
     assert math.isnan(result.mapsswe.p)
-    assert not result.significant
-    assert any("cannot be computed" in hint for hint in result.hints)
+    assert result.significant
+    assert result.p == pytest.approx(2.0**-59)
     assert result.interval == (-1 / 3, -1 / 3)
     few = compare(scored(["a b"] * 3, ["a x"] * 3), scored(["a b"] * 3, ["a b"] * 3))
-    assert any("only 3 utterances or blocks" in hint for hint in few.hints)
-    assert few.blocks == 3
+    assert (few.p, few.significant, few.blocks) == (0.25, False, 3)
+    assert any("only 3 segments" in hint for hint in few.hints)
+    assert any("only 3 utterances to draw from" in hint for hint in few.hints)
+
+
+def test_groups_decide_the_verdict():
+    """One speaker who likes the second system, in many utterances, is no evidence for other speakers."""
+    references = ["a b"] * 200
+    one = scored(references, ["a x" if i % 10 == 3 else "a b" for i in range(200)]).assign(
+        speaker=[i % 10 for i in range(200)]
+    )
+    other = scored(references, references)
+    assert compare(one, other).significant
+    blocked = compare(one, other, groups="speaker")
+    assert (blocked.p, blocked.significant, blocked.tested, blocked.blocks) == (1.0, False, "speaker", 10)
+    assert compare(one, other, groups=one["speaker"]).p == 1.0
+    assert compare_all({"one": one, "other": other}, groups="speaker")["significant"].tolist() == [False]
+    assert "by speaker" in repr(blocked)
+
+
+def test_systems_that_were_not_scored_alike_are_not_compared():
+    frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
+    basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
+    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v2#\w+ and none-v1#\w+"):
+        compare(basic, raw)
+    with pytest.raises(InvalidRequestError, match="counts levenshtein and sclite"):
+        compare(raw, score(frame, language="de", normalize=None, counts="sclite"))
+    both = pd.concat([basic.assign(way="basic"), raw.assign(way="raw")])
+    for function in (summarize, confusions, lambda table: hotword_scores(table, hotwords=["b"])):
+        with pytest.raises(InvalidRequestError, match="normaliser basic"):
+            function(both)
+    apart = summarize(both, by="way")
+    assert apart["signature"].tolist() == [basic["signature"][0], raw["signature"][0]]
+    assert compare(basic, basic).frame()["signature"][0] == basic["signature"][0]
+
+
+def test_languages_are_added_up_with_the_way_of_each():
+    frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
+    signature = summarize(score(frame))["signature"][0]
+    assert "|lang:de+fr|norm:basic-v2#" in signature
+
+
+def test_two_lambdas_are_two_ways():
+    frame = pd.DataFrame({"text": ["A b"], "hypothesis": ["a b"]})
+    lower = score(frame, language="de", normalize=lambda text: text.lower())
+    upper = score(frame, language="de", normalize=lambda text: text.upper())
+    assert compare(lower, lower).difference == 0
+    with pytest.raises(InvalidRequestError, match="normaliser custom"):
+        compare(lower, upper)
+
+
+def test_lists_tables_and_rates_are_compared_alike():
+    references, first, second = systems((0.1, 0.2), n=40)
+    tables = scored(references, first), scored(references, second)
+    rates = [error_rate(references, texts, language="en", normalize=None) for texts in (first, second)]
+    frames = [pd.DataFrame({"text": references, "hypothesis": texts}) for texts in (first, second)]
+    expected = compare(*tables).frame()
+    pd.testing.assert_frame_equal(compare(*rates).frame(), expected)
+    pd.testing.assert_frame_equal(compare(*frames, language="en", normalize=None).frame(), expected)
 
 
 def test_refusals():

@@ -21,7 +21,11 @@ def test_counts_are_those_of_the_rate():
 def test_a_scored_table_gives_the_same():
     frame = pd.DataFrame({"text": ["a b", "a", None], "hypothesis": ["a c", "", "x"]})
     scored = score(frame, language="en", normalize=None)
-    pd.testing.assert_frame_equal(confusions(scored), confusions(error_rate(["a b", "a"], ["a c", ""])))
+    rate = error_rate(["a b", "a"], ["a c", ""], language="en", normalize=None)
+    pd.testing.assert_frame_equal(confusions(scored), confusions(rate))
+    how = {"language": "en", "normalize": None}
+    pd.testing.assert_frame_equal(confusions(scored), confusions(frame, **how))
+    pd.testing.assert_frame_equal(confusions(scored), confusions(frame["text"], frame["hypothesis"], **how))
 
 
 def test_units_stay_apart():

@@ -10,7 +10,7 @@ from speechlab.metrics import (
     confusions,
     error_rate,
     glossary_terms,
-    hotword_recall,
+    hotword_scores,
     score,
     score_translations,
     summarize,
@@ -52,13 +52,13 @@ def test_lists_and_tables_divide_alike(unit, counts):
     assert result.empty_references == 3
     assert result.rates_by_utterance.tolist() == [0, errors[1], 0, errors[3]]
     assert result.rate == errors.sum() / lengths.sum()
-    assert result.mean_rate == (errors[1] + errors[3]) / 4
+    assert result.mean_error_rate == (errors[1] + errors[3]) / 4
 
     scored = score(frame, language=UNITS[unit], unit=unit, counts=counts)
     assert scored["error_rate"].tolist() == result.rates_by_utterance.tolist()
     assert scored["reference_length"].tolist() == lengths.tolist()
     table = summarize(scored).iloc[0]
-    assert (table["error_rate"], table["mean_error_rate"]) == (result.rate, result.mean_rate)
+    assert (table["error_rate"], table["mean_error_rate"]) == (result.rate, result.mean_error_rate)
     assert (table["error_rate_low"], table["error_rate_high"]) == result.confidence_interval()
     assert table["empty_references"] == 3
     assert confusions(scored)["count"].sum() == confusions(result)["count"].sum() == errors.sum()
@@ -66,12 +66,12 @@ def test_lists_and_tables_divide_alike(unit, counts):
     assert binned["empty_references"].tolist() == [1, 2]
     assert binned["error_rate"].tolist() == [errors[1] / lengths[0], errors[3]]
     found = compare(scored, scored.assign(errors=0, hypothesis_normalized=scored["reference_normalized"]))
-    assert (found.rate_a, found.rate_b, found.empty_references) == (result.rate, 0, 3)
+    assert (found.error_rate_a, found.error_rate_b, found.empty_references) == (result.rate, 0, 3)
 
     only_empty = score(frame.iloc[1:], language=UNITS[unit], unit=unit, counts=counts)
     assert summarize(only_empty)["error_rate"].tolist() == [errors[1] + errors[3]]
-    assert compare(only_empty, only_empty).rate_a == errors[1] + errors[3]
-    assert compare_all({"a": only_empty, "b": only_empty}, n=10)["empty_references"].tolist() == [3]
+    assert compare(only_empty, only_empty).error_rate_a == errors[1] + errors[3]
+    assert compare_all({"a": only_empty, "b": only_empty}, draws=10)["empty_references"].tolist() == [3]
 
 
 def test_rates_beside_the_main_one_divide_alike():
@@ -98,7 +98,7 @@ def test_sclite_counts_them_too(tmp_path):
 
 def test_shares_of_nothing_are_missing_and_not_zero():
     scored = score(pd.DataFrame({"text": [""], "hypothesis": [""]}), language="de")
-    assert hotword_recall(scored, ["a"])[["recall", "precision"]].isna().all(axis=None)
+    assert hotword_scores(scored, hotwords=["a"])[["recall", "precision"]].isna().all(axis=None)
     assert glossary_terms([""], ["a"], ["a"])["preserved"].isna().all()
 
 
@@ -106,4 +106,4 @@ def test_translations_count_them():
     result = translation_score(["a b c d", "", " "], ["a b c d", "x", ""])
     assert result.empty_references == 2
     frame = pd.DataFrame({"reference": ["a b", ""], "translation": ["a b", "x"]})
-    assert score_translations(frame, language="en", n=10)["empty_references"].tolist() == [1]
+    assert score_translations(frame, language="en", draws=10)["empty_references"].tolist() == [1]

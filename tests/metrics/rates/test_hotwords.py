@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import hotword_recall, score
+from speechlab.metrics import error_rate, hotword_error_rates, hotword_scores, score, summarize
 
 
 def scored(pairs, language="en"):
@@ -12,31 +12,34 @@ def scored(pairs, language="en"):
 
 
 def test_recall_and_precision():
-    table = hotword_recall(
+    table = hotword_scores(
         scored(
             [("Ask Ada and Ada.", "ask Ada and Aida"), ("nobody", "Ada"), ("Adam", "Adam"), ("Ada", None)]
         ),
-        ["Ada", "Zoe"],
+        hotwords=["Ada", "Zoe"],
     )
     ada, zoe = table.iloc[0], table.iloc[1]
     assert (ada["in_reference"], ada["in_hypothesis"], ada["hits"]) == (2, 2, 1)
     assert (ada["recall"], ada["precision"]) == (0.5, 0.5)
     assert pd.isna(zoe["recall"])
+    assert ada["f1"] == 0.5
     assert table["hotword"].tolist() == ["Ada", "Zoe"]
 
 
 def test_aliases_and_phrases_count_as_the_word():
-    table = hotword_recall(
+    table = hotword_scores(
         scored([("I use GitHub", "I use Git Hub"), ("New York, York", "new york York")]),
-        {"GitHub": ["Git Hub"], "New York": [], "York": []},
+        hotwords={"GitHub": ["Git Hub"], "New York": [], "York": []},
     )
     assert table["recall"].tolist() == [1.0, 1.0, 1.0]
-    assert table["in_reference"].tolist() == [1, 1, 1]
+    assert table["in_reference"].tolist() == [1, 1, 2]  # one York stands in New York
+    assert table["f1"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_japanese_is_searched_without_spaces_and_after_normalisation():
-    table = hotword_recall(
-        scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja"), ["東京タワー", "三時"]
+    table = hotword_scores(
+        scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja"),
+        hotwords=["東京タワー", "三時"],
     )
     assert table["recall"].tolist() == [0.0, 1.0]
 
@@ -45,7 +48,39 @@ def test_refusals():
     table = scored([("a", "a")])
     for hotwords, hint in [("Ada", "list"), (["..."], "nothing is left"), (["Ada", "ADA"], "are both")]:
         with pytest.raises(InvalidRequestError, match=hint):
-            hotword_recall(table, hotwords)
+            hotword_scores(table, hotwords=hotwords)
     with pytest.raises(InvalidRequestError, match="'unit'"):
-        hotword_recall(pd.DataFrame(), ["a"])
-    assert len(hotword_recall(table, [])) == 0
+        hotword_scores(pd.DataFrame(), hotwords=["a"])
+    assert len(hotword_scores(table, hotwords=[])) == 0
+
+
+def test_all_words_together():
+    table = hotword_scores(
+        ["Ada and Bob", "Bob"], ["Ada and Rob", "Bob"], hotwords=["Ada", "Bob"], together=True, language="en"
+    )
+    assert table[["in_reference", "hits"]].to_numpy().tolist() == [[3, 2]]
+    assert table["f1"][0] == pytest.approx(0.8)
+    assert "hotword" not in table
+
+
+def test_biased_and_unbiased_errors_are_all_errors():
+    pairs = [("call Ada Byron now", "call Ada Biron Smith now"), ("the cat", "a cat Ada"), ("x y", "x")]
+    table = scored(pairs)
+    rates = hotword_error_rates(table, hotwords=["Ada", "Ada Byron"]).set_index("words")
+    biased, unbiased = rates.loc["biased"], rates.loc["unbiased"]
+    assert (biased["reference_length"], biased["substitutions"], biased["insertions"]) == (2, 1, 1)
+    assert (biased["error_rate"], biased["hits"]) == (1.0, 1)
+    assert (unbiased["reference_length"], unbiased["errors"]) == (6, 3)
+    total = summarize(table).iloc[0]
+    for name in ("errors", "hits", "substitutions", "deletions", "insertions", "reference_length"):
+        assert biased[name] + unbiased[name] == total[name]
+    assert rates["error_rate_low"].le(rates["error_rate"]).all()
+
+
+def test_biased_errors_of_japanese_are_characters():
+    rate = error_rate(["東京タワーへ"], ["東京タワヘ"], unit="char", language="ja")
+    rates = hotword_error_rates(rate, hotwords=["東京タワー"])
+    assert rates[["words", "reference_length", "errors"]].to_numpy().tolist() == [
+        ["biased", 5, 1],
+        ["unbiased", 1, 1],
+    ]

@@ -14,7 +14,7 @@ from speechlab import segments
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, timed_error_rate
 from speechlab.metrics._timed.assignment import cheapest_assignment
-from speechlab.metrics._timed.distance import TimedTokens, timed_counts
+from speechlab.metrics._timed.distance import TimedTokens, timed_counts, timed_edits
 
 # Odd ones: where a word touches another's collar, meeteval leaves it to the noise of the arithmetic.
 COLLARS = (0.1234577, 0.5123457, 1.0234571, 5.0345679)
@@ -110,7 +110,8 @@ TOKENS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0,
 def test_counts_are_the_best_there_are(said, heard):
     def tokens(rows):
         values = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        return TimedTokens(values[:, 0], values[:, 1] * 1.0, (values[:, 1] + values[:, 2]) * 1.0)
+        starts, ends = values[:, 1] * 1.0, (values[:, 1] + values[:, 2]) * 1.0
+        return TimedTokens(values[:, 0], starts, ends, (starts + ends) / 2, np.arange(len(values)))
 
     def meets(one, other):
         return one[1] < other[1] + other[2] and other[1] < one[1] + one[2]
@@ -118,6 +119,13 @@ def test_counts_are_the_best_there_are(said, heard):
     found = timed_counts(tokens(said), tokens(heard))
     assert (found.errors, found.substitutions) == min(all_ways(tuple(said), tuple(heard), meets))
     assert found.deletions - found.insertions == len(said) - len(heard)
+    ours, theirs = timed_edits(tokens(said), tokens(heard))
+    pairs = [(at, place) for at, place in enumerate(ours.tolist()) if place >= 0]
+    assert [at for at in theirs.tolist() if at >= 0] == [at for at, _ in pairs]
+    assert all(meets(said[at], heard[place]) for at, place in pairs)
+    assert [place for _, place in pairs] == sorted({place for _, place in pairs})
+    assert sum(said[at][0] != heard[place][0] for at, place in pairs) == found.substitutions
+    assert ((ours < 0).sum(), (theirs < 0).sum()) == (found.deletions, found.insertions)
 
 
 def test_the_measured_examples():
@@ -186,3 +194,39 @@ def test_the_docstring():
     for test in finder.find(speechlab.metrics.timed_error_rate, "timed_error_rate", globs={}):
         assert runner.run(test).failed == 0
     assert runner.tries > 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]), st.booleans())
+def test_counts_by_segment_add_up(said, heard, collar, by_speaker):
+    reference, hypothesis = made(said), made(heard)
+    given = {"collar": collar, "by_speaker": by_speaker, "normalize": None}
+    found = timed_error_rate(reference, hypothesis, by_segment=True, **given)
+    assert found == timed_error_rate(reference, hypothesis, **given)
+    assert segments.equal(found.segments[list(reference)], reference)
+    for name in ("substitutions", "deletions", "reference_length"):
+        assert found.segments[name].sum() == getattr(found, name)
+    assert found.segments["insertions"].sum() <= found.insertions
+    if not by_speaker and reference["text"].ne("").any():
+        assert found.segments["insertions"].sum() == found.insertions
+    lengths = [len(text.split()) for text in reference["text"]]
+    assert found.segments["reference_length"].tolist() == lengths
+
+
+def test_errors_stand_in_their_segments():
+    said = segments.frame([(10, 12, "how are you"), (0, 2, "good morning"), (20, 21, "")], file="a")
+    heard = segments.frame([(0, 13, "good mourning how you"), (15.8, 16, "oh"), (21, 22, "bye")], file="a")
+    found = timed_error_rate(said, heard, by_segment=True, language="en").segments
+    assert found[["substitutions", "deletions", "insertions"]].values.tolist() == [
+        [0, 1, 2],
+        [1, 0, 0],
+        [0, 0, 0],
+    ]
+    assert found["rate"].tolist() == [1.0, 0.5, pytest.approx(math.nan, nan_ok=True)]
+
+
+def test_an_alignment_too_large_for_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("speechlab.metrics._timed.distance._MAX_CELLS", 100)
+    said = segments.frame([(0, 10, "a b c d e f g h i j k l m n")], file="a")
+    with pytest.raises(InvalidRequestError, match="smaller collar"):
+        timed_error_rate(said, said, by_segment=True, normalize=None)

@@ -41,8 +41,8 @@ def check(segments, tokenize):
     ours = translation_score(references, hypotheses, tokenize=tokenize)
     scores, signatures = theirs(references, hypotheses, tokenize)
     assert [ours.bleu, ours.chrf] == scores
-    assert [ours.bleu_signature, ours.signature] == signatures
-    assert ours.segments == len(hypotheses)
+    assert [ours.signatures["bleu"], ours.signatures["chrf"]] == signatures
+    assert ours.utterances == len(hypotheses)
 
 
 @pytest.mark.slow
@@ -79,8 +79,8 @@ def test_sacrebleu_agrees_on_a_corpus_of_likenesses(tokenize):
     check(segments, tokenize)
     ours = translation_score(*zip(*segments, strict=True), tokenize=tokenize)
     assert ours.bleu > 5
-    assert "nrefs:var" in ours.signature
-    low, high = ours.confidence_interval("bleu", n=200)
+    assert "nrefs:var" in ours.signatures["chrf"]
+    low, high = ours.confidence_interval("bleu", draws=200)
     assert low < ours.bleu < high
 
 
@@ -94,11 +94,11 @@ def test_several_references_help():
     one = translation_score([["the cat sat"]], ["a cat sat"])
     two = translation_score([["the cat sat", "a cat sat"]], ["a cat sat"])
     assert one.chrf < two.chrf == 100
-    assert "nrefs:2" in two.signature
+    assert "nrefs:2" in two.signatures["chrf"]
     assert translation_score(["the cat sat"], ["a cat sat"]) == one
     rows = pd.DataFrame({"reference": [["the cat sat", "a cat sat"]], "translation": ["a cat sat"]})
     assert translation_score(rows).chrf == 100
-    assert score_translations(rows, language="en", n=10)["chrf"].tolist() == [100]
+    assert score_translations(rows, language="en", draws=10)["chrf"].tolist() == [100]
 
 
 @pytest.mark.skipif(find_spec("MeCab") is not None, reason="MeCab is installed")

@@ -34,16 +34,16 @@ def test_scores_and_signatures_are_sacrebleus(language, n):
     tokenize = {"ja": "ja-mecab" if find_spec("MeCab") else "char", "zh": "zh"}.get(language, "13a")
     bleu = sacrebleu.BLEU(tokenize=tokenize, effective_order=n == 1)
     assert score.bleu == bleu.corpus_score(hypotheses, [references]).score
-    assert score.bleu_signature == str(bleu.get_signature())
+    assert score.signatures["bleu"] == str(bleu.get_signature())
     chrf = sacrebleu.CHRF()
     assert score.chrf == chrf.corpus_score(hypotheses, [references]).score
-    assert score.signature == str(chrf.get_signature())
+    assert score.signatures["chrf"] == str(chrf.get_signature())
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
 def test_intervals_are_about_those_of_sacrebleu(metric):
     references, hypotheses = corpus(200)
-    low, high = translation_score(references, hypotheses).confidence_interval(metric, n=2_000)
+    low, high = translation_score(references, hypotheses).confidence_interval(metric, draws=2_000)
     theirs = getattr(sacrebleu, metric.upper())()
     score = theirs.corpus_score(hypotheses, [references], n_bootstrap=2_000)
     assert (high - low) / 2 == pytest.approx(score._ci, rel=0.1)
@@ -62,7 +62,7 @@ def test_intervals_are_repeatable_and_blocks_widen_them():
     wide = score.confidence_interval("bleu", groups=[i // 10 for i in range(300)])
     assert wide.high - wide.low > 1.5 * (high - low)
     assert np.isnan(translation_score(["a b"], ["a c"]).confidence_interval()).all()
-    frame = score.frame(n=200)
+    frame = score.frame(draws=200)
     assert frame["metric"].tolist() == ["chrf", "bleu"]
     assert (frame["low"] < frame["score"]).all()
 
@@ -73,7 +73,7 @@ def test_intervals_cover_the_truth():
     inside = 0
     for seed in range(50):
         score = translation_score(*corpus(50, seed=seed))
-        low, high = score.confidence_interval("chrf", n=200, seed=seed)
+        low, high = score.confidence_interval("chrf", draws=200, seed=seed)
         inside += low <= truth <= high
     assert inside >= 41  # 47 or 48 expected
 
@@ -81,8 +81,8 @@ def test_intervals_cover_the_truth():
 def test_tokenizers_fit_the_language():
     thai = (["สวัสดีครับวันนี้อากาศดี"], ["สวัสดีค่ะวันนี้อากาศดี"])
     assert translation_score(*thai, language="th").bleu > 30
-    assert "tok:char" in translation_score(*thai, language="th").bleu_signature
-    assert "tok:intl" in translation_score(["a"], ["a"], tokenize="intl").bleu_signature
+    assert "tok:char" in translation_score(*thai, language="th").signatures["bleu"]
+    assert "tok:intl" in translation_score(["a"], ["a"], tokenize="intl").signatures["bleu"]
     with pytest.raises(InvalidRequestError, match=r"'mecab'.*ja-mecab"):
         translation_score(["a"], ["a"], tokenize="mecab")
     with pytest.raises(InvalidRequestError, match="'jp'"):
@@ -90,12 +90,12 @@ def test_tokenizers_fit_the_language():
 
 
 def test_mecab_is_used_where_it_is_installed(monkeypatch):
-    from speechlab.metrics._translation import scores as _translation
+    from speechlab.metrics._translation import measures
 
-    monkeypatch.setattr(_translation, "find_spec", lambda name: object())
-    assert _translation._tokenizer("auto", "ja-JP") == "ja-mecab"
-    monkeypatch.setattr(_translation, "find_spec", lambda name: None)
-    assert _translation._tokenizer("auto", "ja") == "char"
+    monkeypatch.setattr(measures, "find_spec", lambda name: object())
+    assert measures.tokenizer("auto", "ja-JP") == "ja-mecab"
+    monkeypatch.setattr(measures, "find_spec", lambda name: None)
+    assert measures.tokenizer("auto", "ja") == "char"
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def table():
 
 
 def test_tables_are_scored_by_group_and_language(table):
-    scores = score_translations(table, by="model", tokenize="char", n=100)
-    assert scores[["model", "language", "n", "n_scored"]].to_numpy().tolist() == [
+    scores = score_translations(table, by="model", tokenize="char", draws=100)
+    assert scores[["model", "language", "utterances", "utterances_scored"]].to_numpy().tolist() == [
         ["m", "en", 1, 1],
         ["m", "ja", 2, 2],
         ["n", "ja", 1, 0],

@@ -18,8 +18,8 @@ def test_japanese_is_not_taken_for_one_word_a_sentence():
     assert score.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
     assert score.bleu > 30
     assert sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score < 1
-    assert "tok:char" in score.bleu_signature
-    assert score.signature.startswith("nrefs:1")
+    assert "tok:char" in score.signatures["bleu"]
+    assert score.signatures["chrf"].startswith("nrefs:1")
 
 
 def test_ends_of_the_scale():

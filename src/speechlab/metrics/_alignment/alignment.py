@@ -100,8 +100,10 @@ class Alignment:
         return self._found
 
     def _align(self) -> _Blocks:
-        reference, hypothesis = self.reference, self.hypothesis
-        if reference == hypothesis:
+        same = self._said == self._heard
+        reference = self.reference
+        hypothesis = reference if same else self.hypothesis
+        if same or reference == hypothesis:
             n = len(reference)
             return (("equal", 0, n, 0, n),) if n else ()
         if self.counts != "levenshtein":

@@ -50,36 +50,43 @@ def errors_and_lengths(
     return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
 
 
-def edits_of(said: list[str], heard: list[str], cut: Callable[[str], Tokens]) -> list[Editops]:
-    """The cheapest edits of many pairs of canonical texts: what counts and alignments are made of."""
+def edits_and_counts(
+    said: list[str], heard: list[str], cut: Callable[[str], Tokens]
+) -> tuple[list[Editops | None], NDArray[np.int64]]:
+    """The cheapest edits of many pairs of canonical texts, which alignments are made of, and what they count.
+
+    Returns:
+        The edits, None for equal texts; and hits, substitutions, deletions and insertions (columns) of each pair
+        (rows), as jiwer counts them.
+    """
     editops = Levenshtein.editops
-    found = []
+    found: list[Editops | None] = []
+    columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
+    keep, add_said, add_heard, add_errors, add_substitutions = found.append, *(c.append for c in columns)
     for one, other in zip(said, heard, strict=True):
         reference = cut(one)
-        n = len(reference)
-        found.append(Editops([], n, n) if one == other else editops(reference, cut(other)))
-    return found
-
-
-def count_edits(found: list[Editops]) -> NDArray[np.int64]:
-    """Hits, substitutions, deletions and insertions (columns) of each pair (rows), as jiwer counts them."""
-    columns = (
-        [edits.src_len for edits in found],
-        [edits.dest_len for edits in found],
-        [len(edits) for edits in found],
-        [[edit[0] for edit in edits.as_list()].count("replace") for edits in found],
-    )
-    said, heard, errors, substitutions = np.array(columns, dtype=np.int64)
+        add_said(len(reference))
+        if one == other:
+            keep(None)
+            add_heard(len(reference))
+            add_errors(0)
+            add_substitutions(0)
+            continue
+        hypothesis = cut(other)
+        edits = editops(reference, hypothesis)
+        keep(edits)
+        add_heard(len(hypothesis))
+        add_errors(len(edits))
+        add_substitutions([edit[0] for edit in edits.as_list()].count("replace"))
+    references, hypotheses, errors, substitutions = np.array(columns, dtype=np.int64)
     # What is left are deletions and insertions; their difference is that of the lengths.
-    deletions = (errors - substitutions + said - heard) // 2
-    hits = said - substitutions - deletions
-    return np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
+    deletions = (errors - substitutions + references - hypotheses) // 2
+    hits = references - substitutions - deletions
+    return found, np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
 
 
 def runs_of(edits: Editops) -> tuple[Run, ...]:
     """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
     found = cast("list[Any]", Opcodes.from_editops(edits).as_list())
     # rapidfuzz calls a substitution "replace".
-    return tuple(
-        [run if run[0] != "replace" else ("substitute", run[1], run[2], run[3], run[4]) for run in found]
-    )
+    return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in found])

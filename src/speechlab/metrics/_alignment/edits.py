@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, Any
 from speechlab.metrics._alignment.places import places
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from speechlab.metrics._alignment.pairs import Pairs
 
+PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
+"""Columns of places in the texts as they were written."""
 _TYPES = {
     "utterance": "Int64",
     "operation": "category",
     "reference": "string",
     "hypothesis": "string",
-    "reference_start": "Int64",
-    "reference_end": "Int64",
-    "hypothesis_start": "Int64",
-    "hypothesis_end": "Int64",
+    **dict.fromkeys(PLACES, "Int64"),
 }
 _NOWHERE = (None, None)
 
 
-def edit_table(pairs: Pairs, *, equal: bool) -> pd.DataFrame:
-    """One row for each step of each alignment."""
+def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool) -> pd.DataFrame:
+    """One row for each step of each alignment; utterances are numbers, or the labels that are given."""
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
@@ -40,5 +41,7 @@ def edit_table(pairs: Pairs, *, equal: bool) -> pd.DataFrame:
             right = (
                 there[edit.hypothesis_index] if there and edit.hypothesis is not None else None
             ) or _NOWHERE
-            rows.append((utterance, edit.operation, edit.reference, edit.hypothesis, *left, *right))
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+            row = (edit.operation, edit.reference, edit.hypothesis, *left, *right)
+            rows.append((utterance if labels is None else labels[utterance], *row))
+    types = _TYPES if labels is None else {name: kind for name, kind in _TYPES.items() if name != "utterance"}
+    return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)

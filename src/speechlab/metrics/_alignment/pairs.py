@@ -11,8 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.counting import (
     Operation,
-    count_edits,
-    edits_of,
+    edits_and_counts,
     errors_and_lengths,
 )
 from speechlab.metrics._alignment.places import placed_words
@@ -69,7 +68,7 @@ class Pairs:
         if self._by_sclite:
             tallies = [alignment.tally for alignment in self.alignments]
             return np.array(tallies, dtype=np.int64).reshape(-1, 4)
-        return count_edits(self._edits)
+        return self._found[1]
 
     @cached_property
     def alignments(self) -> tuple[Alignment, ...]:
@@ -83,7 +82,7 @@ class Pairs:
         return tuple(
             [
                 Alignment(one, other, separator, language, "levenshtein", None, edits, uncut)
-                for one, other, edits in zip(self._said, self._heard, self._edits, strict=True)
+                for one, other, edits in zip(self._said, self._heard, self._found[0], strict=True)
             ]
         )
 
@@ -96,12 +95,12 @@ class Pairs:
         return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._heard))
 
     @cached_property
-    def _edits(self) -> list[Editops]:
-        return edits_of(self._said, self._heard, self.preparation.cut)
+    def _found(self) -> tuple[list[Editops | None], NDArray[np.int64]]:
+        return edits_and_counts(self._said, self._heard, self.preparation.cut)
 
     def __getstate__(self) -> dict[str, Any]:
         # rapidfuzz cannot pickle its edits; they are found again if they are needed.
-        return {name: value for name, value in vars(self).items() if name != "_edits"}
+        return {name: value for name, value in vars(self).items() if name != "_found"}
 
 
 def align_as(

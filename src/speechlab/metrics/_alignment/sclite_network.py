@@ -171,7 +171,8 @@ class _Reader:
             yield from _word(shown, optional, (start + low, start + high))
 
     def _fragment(self, part: re.Match[str], start: int, end: int) -> Iterator[MarkedWord]:
-        words = list(self._normalized(start, end))
+        # Without its hyphens, which a normaliser may keep: they are put back below.
+        words = list(self._normalized(start + len(part[1]), end - len(part[3])))
         for number, word in enumerate(words):
             head = part[1] if number == 0 else ""
             tail = part[3] if number == len(words) - 1 else ""

@@ -5,18 +5,21 @@ A :class:`Preparation` is the whole way from a text to its tokens, with the word
 
 from __future__ import annotations
 
-import re
+import hashlib
+import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from speechlab._platform import installed_version
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
 from speechlab.text import (
     Normalizer,
     language_code,
     language_name,
+    looks_unspaced,
     normalizer,
     pinyin,
     reading_key,
@@ -32,10 +35,6 @@ Tokens: TypeAlias = str | Sequence[str]
 _UNITS: tuple[str, ...] = get_args(Unit)
 # Units that are sounds, and the language that each is there for.
 _SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
-# A run of five characters of their scripts: Thai and Lao, Tibetan, Burmese, Khmer, kana and kanji.
-_RUN = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
-)
 _LOOKED_AT = 100
 
 
@@ -60,17 +59,51 @@ class Preparation:
         """Text between two tokens when they are shown."""
         return "" if self.unit in {"char", "reading"} else " "
 
+    def normalized(self, texts: list[str]) -> list[str]:
+        """Normalise texts; one that occurs more than once is normalised once."""
+        if isinstance(self.normalize, Normalizer):
+            if not self.normalize.steps:
+                return texts
+            return self.normalize.many(texts)
+        return [self.normalize(text) for text in texts]
+
     def canonical(self, texts: list[str]) -> list[str]:
         """Normalise texts, up to the point where only :meth:`cut` is left to do.
 
         That is all that an error rate keeps: lists of words for each of many texts would cost more time and
         memory than comparing them.
         """
-        if not (isinstance(self.normalize, Normalizer) and not self.normalize.steps):
-            texts = [self.normalize(text) for text in texts]
+        return self.canonical_of(self.normalized(texts))
+
+    def canonical_of(self, normalized: list[str]) -> list[str]:
+        """The same of texts that are normalised already."""
         if self.unit == "char":
-            return list(map(str.strip, texts))
-        return texts if self.unit == "word" else [_spoken(text, self.unit) for text in texts]
+            return list(map(str.strip, normalized))
+        return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]
+
+    def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
+        """How figures of this unit come about, in one line.
+
+        Args:
+            counts: The way of counting.
+            also: Other units whose figures stand beside them.
+        """
+        found = {
+            "unit": self.unit,
+            "lang": self.language or "any",
+            "norm": self.normalizer,
+            "counts": counts,
+            "rapidfuzz": installed_version("rapidfuzz"),
+            "unicode": unicodedata.unidata_version,
+            "speechlab": installed_version("speechlab"),
+        }
+        units = {self.unit, *also}
+        if "reading" in units:
+            found["openjtalk"] = installed_version("pyopenjtalk-plus")
+            found["sudachi"] = installed_version("sudachidict-core")
+        if units & {"pinyin", "toneless"}:
+            found["pypinyin"] = installed_version("pypinyin")
+        return "|".join(f"{key}:{value or 'none'}" for key, value in found.items())
 
     def cut(self, canonical: str) -> Tokens:
         """Cut a canonical text into tokens."""
@@ -108,7 +141,7 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
             "unit='word'"
         )
         raise InvalidRequestError(message, parameter="unit")
-    if unit == "word" and code in {"ja", "zh"} and _is_auto(normalize):
+    if unit == "word" and code is not None and writes_without_spaces(code) and _is_auto(normalize):
         message = (
             f"{language!r} does not put spaces between words, so a word error rate would count sentences; use "
             "unit='char' (or 'reading' for Japanese), or split both texts into words first and pass normalize=None"
@@ -132,13 +165,9 @@ def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> 
         stacklevel: Whose call it is, as for :func:`warnings.warn`.
     """
     some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
-    if 2 * sum(map(_looks_unspaced, some)) > len(some):
+    if 2 * sum(map(looks_unspaced, some)) > len(some):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
         warnings.warn(message, UserWarning, stacklevel=stacklevel)
-
-
-def _looks_unspaced(text: str) -> bool:
-    return not text.isascii() and len(text) >= 5 * len(text.split()) and _RUN.search(text) is not None
 
 
 def auto_unit(language: str) -> Unit:
@@ -162,8 +191,18 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
             f"normalize={normalize!r:.60} is no 'auto', None, name, Normalizer or function from str to str"
         )
         raise InvalidRequestError(message, parameter="normalize")
-    name = getattr(normalize, "__qualname__", type(normalize).__qualname__)
-    return _checked(normalize), f"custom:{name}"
+    return _checked(normalize), f"custom:{_name(normalize)}"
+
+
+def _name(function: Callable[[str], str]) -> str:
+    """Name of a function, with a hash of its code: two lambdas have one name."""
+    name = str(getattr(function, "__qualname__", type(function).__qualname__)).replace("|", "/")
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return name
+    plain = [value for value in code.co_consts if isinstance(value, str | bytes | int | float | None)]
+    content = repr((code.co_code, code.co_names, plain, getattr(function, "__defaults__", None)))
+    return f"{name}#{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
 def _checked(function: Callable[[str], str]) -> Callable[[str], str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab._arguments import require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.summary import summary
+from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from speechlab.metrics._arguments import Groups
+
 
 def by_bins(
     scored: pd.DataFrame,
@@ -24,27 +27,30 @@ def by_bins(
     bins: int | Sequence[float] = 5,
     *,
     level: float = 0.95,
-    n: int = 2_000,
+    draws: int = 2_000,
     seed: int = 0,
-    groups: str | None = None,
+    groups: Groups = None,
+    **how: Any,
 ) -> pd.DataFrame:
     """Corpus error rates of rows that are alike in one measure.
 
     Args:
-        scored: What :func:`score` returned, with the measure as a column (:func:`speech_measures` adds many).
+        scored: What :func:`score` returned, with the measure as a column (:func:`speech_measures` adds many); or such
+            a table that is to be scored.
         column: Any column of numbers, such as ``"duration_s"``, ``"morae_per_s"`` or ``"loudness_lufs"``.
         bins: How many bins, each with about the same number of rows; or their edges, at least two, ascending. A row
             on an edge belongs to the bin above it, on the last edge to the last bin.
         level: Confidence level of the intervals.
-        n: Bootstrap draws of each interval.
+        draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
-        groups: Column of blocks, such as speakers, that are drawn as wholes.
+        groups: Column of blocks, such as speakers, that are drawn as wholes, or a name for each row.
+        **how: For a table that is to be scored, arguments of :func:`score`, such as ``language="en"``.
 
     Returns:
         One row for each bin and unit, in ascending order: ``<column>_from``, ``<column>_to`` and ``<column>_mean``
         (of the rows in it), then the columns of :func:`summarize`. Rows without the measure are in a bin whose edges
         are missing; rows outside the given edges are left out. A bin of given edges without rows is there, with
-        ``n`` = 0.
+        ``utterances`` = 0.
 
     Raises:
         InvalidRequestError: There is no such column, it has no numbers, or the bins make no sense.
@@ -60,12 +66,14 @@ def by_bins(
         ...     }
         ... )
         >>> table = by_bins(score(frame, language="en"), "duration_s", bins=[0, 5, 10])
-        >>> table[["duration_s_from", "duration_s_to", "n", "error_rate"]].values.tolist()
+        >>> table[["duration_s_from", "duration_s_to", "utterances", "error_rate"]].values.tolist()
         [[0.0, 5.0, 2, 0.25], [5.0, 10.0, 1, 0.5]]
     """
     import pandas as pd
 
-    draws = Bootstrap(level, n, seed, groups)
+    bootstrap = Bootstrap(level, draws, seed, groups)
+    require_columns(scored, column, argument="scored")
+    scored, bootstrap = bootstrap.on(as_scored(scored, None, how), "scored")
     require_columns(scored, column, argument="scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
@@ -78,7 +86,7 @@ def by_bins(
     places[np.isnan(values)] = len(edges)  # after all others
     inside = ((places >= 0) & (places < len(edges) - 1)) | np.isnan(values)
     key = "speechlab bin"
-    table = summary(scored.assign(**{key: places})[inside], [key], draws)
+    table = summary(scored.assign(**{key: places})[inside], [key], bootstrap)
     if not isinstance(bins, int):
         table = _with_empty_bins(table, key, len(edges) - 1)
     number = table.pop(key).to_numpy(dtype=np.int64)
@@ -97,7 +105,7 @@ def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
     absent = sorted(set(range(count)) - set(table[key]))
     if not absent or not len(table):
         return table
-    rows = pd.DataFrame({key: absent, "n": 0, "n_scored": 0}).reindex(columns=table.columns)
+    rows = pd.DataFrame({key: absent, "utterances": 0, "utterances_scored": 0}).reindex(columns=table.columns)
     rows = rows.astype({name: kind for name, kind in table.dtypes.items() if name != key})
     return pd.concat([table, rows]).sort_values(key, kind="stable", ignore_index=True)
 

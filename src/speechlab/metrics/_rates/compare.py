@@ -14,8 +14,11 @@ from speechlab._arguments import column_names, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
-from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe
+from speechlab.metrics._rates.tables import as_scored
+from speechlab.metrics._signatures import differing, joined
+from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
+from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe, segment_differences
+from speechlab.metrics._statistics.randomization import sign_flip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,11 +27,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Tokens
+    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._rates.tables import Scorable
 
-_NEEDED = ("unit", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
-_BLOCK = "speechlab block"
-_ENOUGH_BLOCKS = 20  # below this 95 % intervals cover less than 92 %: see the simulations in the tests
-_ENOUGH_SEGMENTS = 50  # below this the normal distribution is a poor guide (Gillick and Cox, 1989)
+_NEEDED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
+_ENOUGH_BLOCKS = 20  # below this intervals are rough: see the simulations in the tests
 
 
 @dataclass(frozen=True)
@@ -38,30 +41,36 @@ class Comparison:
     Attributes:
         names: What the systems are called.
         unit: What was counted.
-        n: Utterances that both were scored on.
-        n_excluded: Utterances left out because one of them has no score or is missing.
-        rate_a: Corpus rate of the first, as a fraction.
-        rate_b: Corpus rate of the second.
-        difference: ``rate_b - rate_a``: below zero, the second makes fewer errors.
+        signature: How both were scored.
+        utterances: Utterances that both were scored on.
+        utterances_excluded: Utterances left out because one of them has no score or is missing.
+        error_rate_a: Corpus rate of the first, as a fraction.
+        error_rate_b: Corpus rate of the second.
+        difference: ``error_rate_b - error_rate_a``: below zero, the second makes fewer errors.
         interval: Paired bootstrap interval of the difference; NaN for fewer than two utterances or blocks.
-        p_bootstrap: Two-sided p-value of the paired bootstrap.
-        mapsswe: NIST's matched-pair test; its ``p`` is what ``significant`` goes by.
+        p: Exact two-sided p-value: the share of all ways to swap the systems' errors in single blocks that give as
+            large a difference as the one seen. What ``significant`` goes by.
+        tested: What was swapped: ``"segment"`` (runs of errors, as of the matched-pair test), or the name of the
+            column of ``groups``, or ``"group"``.
+        mapsswe: NIST's matched-pair test, whose p-value knows nothing of groups and supposes many segments.
         better_a: Utterances in which the first made fewer errors.
         better_b: Utterances in which the second did.
         level: Confidence level.
-        blocks: What the bootstrap drew from: utterances, or blocks given as ``groups=``.
+        blocks: How many blocks the interval was drawn from: utterances, or those given as ``groups=``.
         empty_references: How many of the references have no token; insertions there count like all others.
     """
 
     names: tuple[str, str]
     unit: str
-    n: int
-    n_excluded: int
-    rate_a: float
-    rate_b: float
+    signature: str
+    utterances: int
+    utterances_excluded: int
+    error_rate_a: float
+    error_rate_b: float
     difference: float
     interval: Interval
-    p_bootstrap: float
+    p: float
+    tested: str
     mapsswe: SegmentTest
     better_a: int
     better_b: int
@@ -71,100 +80,114 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the matched-pair test finds a difference at this level."""
-        return self.mapsswe.p < 1 - self.level
+        """Whether there is a difference at this level; with groups, one that other groups would show too."""
+        return self.p < 1 - self.level
 
     @property
     def hints(self) -> list[str]:
         """What to keep in mind before this is published; empty if nothing."""
         found = []
-        if self.mapsswe.segments < _ENOUGH_SEGMENTS:
+        kind = "utterances" if self.tested == "segment" else "blocks"
+        count = self.mapsswe.segments if self.tested == "segment" else self.blocks
+        if 2.0 ** (1 - count) >= 1 - self.level:
+            what = "segments with errors" if self.tested == "segment" else "blocks"
             found.append(
-                f"only {self.mapsswe.segments} segments with errors: with fewer than {_ENOUGH_SEGMENTS}, p-values "
-                "are rough; take more utterances"
+                f"only {count} {what}: so few can show no difference "
+                f"at the level {self.level:g}, however large it is; take more"
             )
         if self.blocks < _ENOUGH_BLOCKS:
             found.append(
-                f"only {self.blocks} utterances or blocks to draw from: with fewer than {_ENOUGH_BLOCKS}, the "
-                "bootstrap interval is too narrow; take more"
+                f"only {self.blocks} {kind} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
+                "take more"
             )
-        if math.isnan(self.mapsswe.p):
+        if self.utterances_excluded:
             found.append(
-                "the matched-pair test cannot be computed, because all segments differ by the same number of errors "
-                "(or there is only one); go by the interval"
+                f"{self.utterances_excluded} utterances were left out, because not both systems have a score"
             )
-        if self.n_excluded:
-            found.append(f"{self.n_excluded} utterances were left out, because not both systems have a score")
         return found
 
-    def row(self) -> dict[str, Any]:
-        """The figures as one row of a table; rates are fractions."""
-        return {
+    def frame(self) -> pd.DataFrame:
+        """The figures as a table of one row; rates are fractions."""
+        import pandas as pd
+
+        row = {
             "a": self.names[0],
             "b": self.names[1],
             "unit": self.unit,
-            "n": self.n,
-            "n_excluded": self.n_excluded,
+            "utterances": self.utterances,
+            "utterances_excluded": self.utterances_excluded,
             "empty_references": self.empty_references,
-            "rate_a": self.rate_a,
-            "rate_b": self.rate_b,
+            "error_rate_a": self.error_rate_a,
+            "error_rate_b": self.error_rate_b,
             "difference": self.difference,
             "difference_low": self.interval.low,
             "difference_high": self.interval.high,
+            "p": self.p,
+            "significant": self.significant,
+            "tested": self.tested,
+            "blocks": self.blocks,
             "better_a": self.better_a,
             "better_b": self.better_b,
             "segments": self.mapsswe.segments,
             "z": self.mapsswe.z,
             "p_mapsswe": self.mapsswe.p,
-            "p_bootstrap": self.p_bootstrap,
+            "signature": self.signature,
         }
+        return pd.DataFrame([row])
 
     def __repr__(self) -> str:
         first, second = self.names
-        p = self.mapsswe.p
-        shown = "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"
+        shown = "p < 0.0001" if self.p < 0.0001 else f"p = {self.p:.4f}"
         return (
             f"<Comparison {second} - {first}: {100 * self.difference:+.2f} points by {self.unit}, "
-            f"MAPSSWE {shown}, {self.n} utterances>"
+            f"{shown} by {self.tested}, {self.utterances} utterances>"
         )
 
     def _repr_html_(self) -> str:
         caption = "; ".join(self.hints) or None
-        return str(table(["figure", "value"], list(self.row().items()), caption=caption))
+        return str(table(["figure", "value"], list(self.frame().iloc[0].items()), caption=caption))
 
 
 def compare(
-    frame_a: pd.DataFrame,
-    frame_b: pd.DataFrame,
+    scored_a: Scorable,
+    scored_b: Scorable,
+    *,
     on: str | Sequence[str] | None = None,
     names: tuple[str, str] = ("a", "b"),
     level: float = 0.95,
-    n: int = 2_000,
+    draws: int = 2_000,
     seed: int = 0,
-    groups: str | None = None,
+    groups: Groups = None,
+    **how: Any,
 ) -> Comparison:
     """Compare two systems that were scored on the same utterances.
 
     Args:
-        frame_a: What :func:`speechlab.metrics.score` returned for the first system.
-        frame_b: The same for the second.
+        scored_a: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned for the first
+            system; or a table that is to be scored.
+        scored_b: The same for the second.
         on: Column or columns that name the utterance in both tables; None to go by the index.
         names: What to call the systems.
         level: Confidence level of the interval, and of ``significant``.
-        n: Bootstrap draws.
-        seed: The same seed gives the same result.
-        groups: Column of ``frame_a`` with blocks, such as ``"speaker"``, that the bootstrap draws as wholes.
+        draws: Bootstrap draws of the interval.
+        seed: The same seed gives the same interval; the p-value needs none.
+        groups: Column of the first table with blocks, such as ``"speaker"``, or a name for each of its rows. The
+            interval draws blocks as wholes, and the test swaps the systems' errors in whole blocks: what one speaker
+            does to one system is then no evidence for others.
+        **how: For tables that are to be scored, arguments of :func:`score`, such as ``language="en"``.
 
     Returns:
-        Both rates, their difference with a paired bootstrap interval, and the matched-pair test of NIST.
+        Both rates, their difference with a paired bootstrap interval and an exact test, and the matched-pair test of
+        NIST.
 
     Raises:
         InvalidRequestError: A column is missing, an utterance occurs twice, none is common, the references differ,
-            or the rows are not all of one unit.
+            or the rows are not all of one unit, or were not scored alike.
     """
-    draws = Bootstrap(level, n, seed, groups)
+    bootstrap = Bootstrap(level, draws, seed, groups)
     first_name, second_name = _names(names)
-    both, excluded = _matched(frame_a, frame_b, on, draws.columns)
+    first_table, bootstrap = bootstrap.on(as_scored(scored_a, None, how, "scored_a"), "scored_a")
+    both, excluded = _matched(first_table, as_scored(scored_b, None, how, "scored_b"), on)
     units = sorted({*both["unit_a"].astype(str), *both["unit_b"].astype(str)})
     if len(units) > 1:
         message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
@@ -172,20 +195,23 @@ def compare(
     first = both["errors_a"].to_numpy(dtype=np.int64)
     second = both["errors_b"].to_numpy(dtype=np.int64)
     lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
-    blocks = draws.within(both, f"{_BLOCK}_a").blocks(np.column_stack([first, second, lengths]))
-    interval, p_bootstrap = _paired_bootstrap(blocks, draws)
+    blocks = bootstrap.within(both, f"{BLOCK}_a").blocks(np.column_stack([first, second, lengths]))
+    sums = bootstrap.sums(blocks)
+    segments = segment_differences(_tokens(both, units[0]))
     length = max(int(lengths.sum()), 1)
     return Comparison(
         names=(first_name, second_name),
         unit=units[0],
-        n=len(both),
-        n_excluded=excluded,
-        rate_a=int(first.sum()) / length,
-        rate_b=int(second.sum()) / length,
+        signature=joined(both["signature_a"].unique().tolist()),
+        utterances=len(both),
+        utterances_excluded=excluded,
+        error_rate_a=int(first.sum()) / length,
+        error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
-        interval=interval,
-        p_bootstrap=p_bootstrap,
-        mapsswe=mapsswe(_tokens(both, units[0])),
+        interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), len(blocks)),
+        p=sign_flip(segments if groups is None else blocks[:, 0] - blocks[:, 1]),
+        tested="segment" if groups is None else groups if isinstance(groups, str) else "group",
+        mapsswe=mapsswe(segments),
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=level,
@@ -194,7 +220,7 @@ def compare(
     )
 
 
-def compare_all(systems: Mapping[str, pd.DataFrame], level: float = 0.95, **options: Any) -> pd.DataFrame:
+def compare_all(systems: Mapping[str, Scorable], *, level: float = 0.95, **options: Any) -> pd.DataFrame:
     """Compare all pairs of several systems, with p-values corrected for their number.
 
     Args:
@@ -203,8 +229,8 @@ def compare_all(systems: Mapping[str, pd.DataFrame], level: float = 0.95, **opti
         **options: As for :func:`compare`.
 
     Returns:
-        One row for each pair: the figures of :class:`Comparison`, ``p_holm`` (the p-value of the matched-pair test,
-        corrected by Holm's method) and ``significant``. Sorted by ``p_holm``.
+        One row for each pair: the columns of :meth:`Comparison.frame`, and ``p_holm``, the p-value corrected by
+        Holm's method, by which ``significant`` goes. Sorted by ``p_holm``.
     """
     import pandas as pd
 
@@ -215,14 +241,14 @@ def compare_all(systems: Mapping[str, pd.DataFrame], level: float = 0.95, **opti
         )
         raise InvalidRequestError(message, parameter="systems")
     rows = [
-        compare(systems[a], systems[b], names=(str(a), str(b)), level=level, **options).row()
+        compare(systems[a], systems[b], names=(str(a), str(b)), level=level, **options).frame()
         for a, b in combinations(systems, 2)
     ]
     if not rows:
         message = f"there is nothing to compare among {len(systems)} systems; give two or more"
         raise InvalidRequestError(message, parameter="systems")
-    out = pd.DataFrame(rows)
-    out["p_holm"] = holm(out["p_mapsswe"].to_numpy(dtype=np.float64))
+    out = pd.concat(rows, ignore_index=True)
+    out.insert(list(out.columns).index("p") + 1, "p_holm", holm(out["p"].to_numpy(dtype=np.float64)))
     out["significant"] = out["p_holm"] < 1 - level
     return out.sort_values("p_holm", kind="stable", ignore_index=True)
 
@@ -254,17 +280,8 @@ def _tokens(both: pd.DataFrame, unit: str) -> Iterator[tuple[Tokens, Tokens, Tok
         yield split(reference), split(first), split(second)
 
 
-def _paired_bootstrap(blocks: NDArray[np.int64], draws: Bootstrap) -> tuple[Interval, float]:
-    sums = draws.sums(blocks)
-    differences = (sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1)
-    # Each tail gets one draw more than it has, so that p is never 0, which no finite number of draws could show.
-    tail = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    p = min(1.0, 2 * (tail + 1) / (len(sums) + 1)) if len(sums) else math.nan
-    return draws.interval(differences), p
-
-
 def _matched(
-    frame_a: pd.DataFrame, frame_b: pd.DataFrame, on: str | Sequence[str] | None, blocks: list[Any]
+    table_a: pd.DataFrame, table_b: pd.DataFrame, on: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, int]:
     """Rows of both tables side by side, scored in both, and how many were left out."""
     keys = None if on is None else column_names(on, "on")
@@ -273,8 +290,8 @@ def _matched(
             "on=[] names no column; name those that tell utterances apart, or leave it out to go by the index"
         )
         raise InvalidRequestError(message, parameter="on")
-    left = _keyed(frame_a, keys, "frame_a", blocks)
-    right = _keyed(frame_b, keys, "frame_b")
+    left = _keyed(table_a, keys, "scored_a")
+    right = _keyed(table_b, keys, "scored_b")
     both = left.add_suffix("_a").join(right.add_suffix("_b"), how="outer")
     done = both[both["errors_a"].notna() & both["errors_b"].notna()]
     if done.empty:
@@ -282,31 +299,38 @@ def _matched(
             "the two tables have no scored utterance in common; check the index, or name the columns with on="
         )
         raise InvalidRequestError(message, parameter="on")
+    _check_alike(done)
+    return done, len(both) - len(done)
+
+
+def _check_alike(done: pd.DataFrame) -> None:
+    """Refuse rows that were scored in different ways, or of different utterances."""
+    ways = done[["signature_a", "signature_b"]].astype(str).drop_duplicates()
+    for one, other in ways.itertuples(index=False):
+        if one != other:
+            message = (
+                f"the two systems were scored in different ways: {differing(one, other)}; score both alike"
+            )
+            raise InvalidRequestError(message, parameter="signature")
     differ = done["reference_normalized_a"] != done["reference_normalized_b"]
     if differ.any():
         key = done.index[differ][0]
         one, other = done.loc[key, ["reference_normalized_a", "reference_normalized_b"]]
         message = (
-            f"utterance {key!r} has two references, {one!r} and {other!r}; compare systems on the same utterances, "
-            "normalised alike"
+            f"utterance {key!r} has two references, {one!r} and {other!r}; compare systems on the same "
+            "utterances"
         )
         raise InvalidRequestError(message, parameter="on")
-    return done, len(both) - len(done)
 
 
-def _keyed(
-    frame: pd.DataFrame, keys: list[str] | None, name: str, blocks: Sequence[Any] = ()
-) -> pd.DataFrame:
+def _keyed(table: pd.DataFrame, keys: list[str] | None, name: str) -> pd.DataFrame:
     hint = "Pass tables that speechlab.metrics.score returned"
-    require_columns(frame, *(keys or []), *_NEEDED, *blocks, argument=name, hint=hint)
-    # Under a name of its own: the block may also be a key, or one of the figures.
-    copies = {_BLOCK: frame[blocks[0]]} if blocks else {}
-    frame = frame.assign(**copies)
-    keyed = frame if keys is None else frame.set_index(keys)
+    require_columns(table, *(keys or []), *_NEEDED, argument=name, hint=hint)
+    keyed = table if keys is None else table.set_index(keys)
     if not keyed.index.is_unique:
         twice = keyed.index[keyed.index.duplicated()].tolist()[0]
         message = (
             f"{name} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
         )
         raise InvalidRequestError(message, parameter="on")
-    return keyed[[*_NEEDED, *copies]]
+    return keyed[[*_NEEDED, *((BLOCK,) if BLOCK in keyed.columns else ())]]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import require_columns
-from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
+from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
+from speechlab.metrics._signatures import joined_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
+
+    from speechlab.metrics._rates.tables import Scorable
 
 _TYPES = {
     "unit": "string",
@@ -23,22 +24,27 @@ _TYPES = {
     "count": "Int64",
     "utterances": "Int64",
     "share": "Float64",
+    "signature": "string",
 }
 
 
-def confusions(scored: ErrorRate | pd.DataFrame) -> pd.DataFrame:
+def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None, **how: Any) -> pd.DataFrame:
     """Count which token was taken for which.
 
     Args:
-        scored: What :func:`speechlab.metrics.error_rate` or :func:`speechlab.metrics.score` returned.
+        scored: What :func:`speechlab.metrics.error_rate` or :func:`speechlab.metrics.score` returned; or a table or
+            references that are to be scored.
+        hypotheses: Hypotheses, where references were given.
+        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
 
     Returns:
         One row for each kind of error, the most frequent first: ``unit``, ``operation`` (``"substitute"``,
         ``"delete"``, ``"insert"``), the tokens ``reference`` and ``hypothesis`` (missing on the side that has none),
-        ``count``, ``utterances`` (in how many it occurs) and ``share`` (fraction of all errors of that unit).
+        ``count``, ``utterances`` (in how many it occurs), ``share`` (fraction of all errors of that unit) and
+        ``signature``.
 
     Raises:
-        InvalidRequestError: The table was not scored.
+        InvalidRequestError: The table was not scored, or its rows in different ways.
 
     Example:
         >>> from speechlab.metrics import error_rate
@@ -48,9 +54,15 @@ def confusions(scored: ErrorRate | pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
+    table = as_scored(scored, hypotheses, how)
+    done = table[table["errors"].notna()]
+    signatures = {
+        unit: joined_of(part, f"rows by {unit}") for unit, part in done.groupby("unit", observed=True)
+    }
     counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
     utterances: Counter[tuple[str, str, str | None, str | None]] = Counter()
-    for unit, alignment in _alignments(scored):
+    alignments = scored.alignments if isinstance(scored, ErrorRate) else map(aligned, rows_of(done))
+    for unit, alignment in zip(done["unit"], alignments, strict=True):
         found = Counter(
             (unit, edit.operation, edit.reference, edit.hypothesis)
             for edit in alignment
@@ -61,21 +73,10 @@ def confusions(scored: ErrorRate | pd.DataFrame) -> pd.DataFrame:
     totals: Counter[str] = Counter()
     for key, count in counts.items():
         totals[key[0]] += count
-    rows = [(*key, count, utterances[key], count / totals[key[0]]) for key, count in counts.items()]
+    rows = [
+        (*key, count, utterances[key], count / totals[key[0]], signatures[key[0]])
+        for key, count in counts.items()
+    ]
     # Ties in the order of the tokens, so that the same errors give the same table.
     rows.sort(key=lambda row: (-row[4], row[0], row[1], row[2] or "", row[3] or ""))
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-
-
-def _alignments(scored: ErrorRate | pd.DataFrame) -> Iterable[tuple[str, Alignment]]:
-    if isinstance(scored, ErrorRate):
-        for alignment in scored.alignments:
-            yield scored.unit, alignment
-        return
-    wanted = ["unit", "reference_normalized", "hypothesis_normalized"]
-    hint = "Pass what speechlab.metrics.score or error_rate returned"
-    require_columns(scored, *wanted, argument="scored", hint=hint)
-    counted = scored[wanted].assign(counts=scored.get("counts", "levenshtein"))
-    for unit, said, heard, counts in counted.dropna().itertuples(index=False):
-        way = prepare(unit, None, None)
-        yield unit, Alignment(way.split(said), way.split(heard), way.separator, counts=counts)

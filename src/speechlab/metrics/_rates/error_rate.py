@@ -9,14 +9,12 @@ How many references were empty is told by ``empty_references``.
 from __future__ import annotations
 
 import math
-import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._platform import installed_version
+from speechlab._arguments import is_frame
 from speechlab.display import table
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.edits import edit_table
 from speechlab.metrics._alignment.pairs import Pairs
 from speechlab.metrics._alignment.units import (
@@ -25,7 +23,7 @@ from speechlab.metrics._alignment.units import (
     prepare,
     warn_if_unspaced,
 )
-from speechlab.metrics._arguments import as_texts
+from speechlab.metrics._arguments import Groups, as_pairs, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
@@ -55,6 +53,7 @@ class ErrorRate:
         unit: What was counted, such as ``"word"``.
         language: ISO 639-1 code, or None.
         counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
+        rows: The table that was given, the index of the Series, or None.
     """
 
     def __init__(
@@ -63,8 +62,10 @@ class ErrorRate:
         hypotheses: list[str],
         preparation: Preparation,
         counts: Counts = "levenshtein",
+        rows: pd.DataFrame | pd.Index[Any] | None = None,
     ) -> None:
         self._pairs = Pairs(references, hypotheses, preparation, counts)
+        self.rows = rows
 
     @property
     def errors_by_utterance(self) -> NDArray[np.int64]:
@@ -132,7 +133,12 @@ class ErrorRate:
         return self.errors_by_utterance / np.maximum(self.lengths_by_utterance, 1)
 
     @property
-    def mean_rate(self) -> float:
+    def sentence_error_rate(self) -> float:
+        """Share of the utterances that have an error (SER); NaN if there are no utterances."""
+        return float((self.errors_by_utterance > 0).mean()) if self.utterances else math.nan
+
+    @property
+    def mean_error_rate(self) -> float:
         """Mean of the utterances' rates, in which a short utterance weighs as much as a long one."""
         return float(self.rates_by_utterance.mean()) if self.utterances else math.nan
 
@@ -171,11 +177,7 @@ class ErrorRate:
 
         Source: A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004).
         """
-        if not self.utterances:
-            return math.nan
-        hits, *errors = self._totals
-        total = hits + sum(errors)
-        return sum(errors) / total if total else 0.0
+        return match_error_rate(*self._totals) if self.utterances else math.nan
 
     @property
     def word_information_preserved(self) -> float:
@@ -183,13 +185,7 @@ class ErrorRate:
 
         NaN if there are no utterances.
         """
-        if not self.utterances:
-            return math.nan
-        hits, substitutions, deletions, insertions = self._totals
-        said, heard = hits + substitutions + deletions, hits + substitutions + insertions
-        if not said:
-            return 0.0 if heard else 1.0
-        return (hits / said) * (hits / heard) if heard else 0.0
+        return word_information_preserved(*self._totals) if self.utterances else math.nan
 
     @property
     def word_information_lost(self) -> float:
@@ -208,33 +204,39 @@ class ErrorRate:
             equal: Also give the tokens that agree.
 
         Returns:
-            A table with ``utterance`` (from 0), ``operation`` (``"substitute"``, ``"delete"``, ``"insert"``,
-            ``"equal"``), the tokens ``reference`` and ``hypothesis``, and ``reference_start``, ``reference_end``,
-            ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation, half open).
-            Missing are the token and the place of a side that has none, and all places of readings.
+            As of :func:`speechlab.metrics.edits`; ``utterance`` counts from 0, or is a label of the index of the
+            table or the Series that the texts came from.
         """
-        return edit_table(self._pairs, equal=equal)
+        return edit_table(self._pairs, self._labels, equal=equal)
+
+    @property
+    def _labels(self) -> list[Any] | None:
+        index = getattr(self.rows, "index", self.rows)
+        return None if index is None else list(index)
 
     def frame(
-        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+        self,
+        *,
+        level: float = 0.95,
+        draws: int = 2_000,
+        seed: int = 0,
+        groups: Groups = None,
     ) -> pd.DataFrame:
         """All figures as a table of one row; such rows of several systems make one table with ``pandas.concat``.
 
         Args:
             level: As for :meth:`confidence_interval`, like the others.
-            n: How many draws.
+            draws: How many.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each utterance.
+            groups: Name of a block for each utterance, or a column of the table that was given.
 
         Returns:
-            ``unit``, ``utterances``, ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``,
-            ``mean_error_rate``, ``match_error_rate``, ``word_information_lost``, ``word_information_preserved``
-            (fractions), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
-            ``reference_length`` (tokens) and ``signature``.
+            The columns of :func:`speechlab.metrics.summarize` that every unit has, and
+            ``word_information_preserved``.
         """
         import pandas as pd
 
-        low, high = self.confidence_interval(level, n, seed, groups)
+        low, high = self.confidence_interval(level=level, draws=draws, seed=seed, groups=groups)
         row = {
             "unit": self.unit,
             "utterances": self.utterances,
@@ -242,7 +244,8 @@ class ErrorRate:
             "error_rate": self.rate,
             "error_rate_low": low,
             "error_rate_high": high,
-            "mean_error_rate": self.mean_rate,
+            "mean_error_rate": self.mean_error_rate,
+            "sentence_error_rate": self.sentence_error_rate,
             "match_error_rate": self.match_error_rate,
             "word_information_lost": self.word_information_lost,
             "word_information_preserved": self.word_information_preserved,
@@ -257,41 +260,37 @@ class ErrorRate:
         return pd.DataFrame([row])
 
     def confidence_interval(
-        self, level: float = 0.95, n: int = 2_000, seed: int = 0, groups: Iterable[Any] | None = None
+        self,
+        *,
+        level: float = 0.95,
+        draws: int = 2_000,
+        seed: int = 0,
+        groups: Groups = None,
     ) -> Interval:
         """Bootstrap interval of the corpus rate.
 
         Args:
             level: Confidence level, between 0 and 1.
-            n: How many draws.
+            draws: How many.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each utterance, such as its speaker or file. Errors within a speaker go
-                together, and an interval by utterance is then far too narrow; blocks are drawn as wholes.
+            groups: Name of a block for each utterance, such as its speaker or file, or a column of the table that was
+                given. Errors within a speaker go together, and an interval by utterance is then far too narrow;
+                blocks are drawn as wholes.
 
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
         """
-        draws = Bootstrap(level, n, seed, groups)
-        return draws.ratio(self.errors_by_utterance, self.lengths_by_utterance)
+        bootstrap = Bootstrap(level, draws, seed, groups)
+        if groups is not None and is_frame(self.rows):
+            table, bootstrap = bootstrap.on(self.rows, "the table")
+            bootstrap = bootstrap.within(table)
+        check_index(bootstrap.groups, self.rows, "groups")
+        return bootstrap.ratio(self.errors_by_utterance, self.lengths_by_utterance)
 
     @property
     def signature(self) -> str:
         """How the rate came about, in one line: to be printed wherever the rate is."""
-        parts = {
-            "unit": self.unit,
-            "lang": self.language or "any",
-            "norm": self._pairs.preparation.normalizer,
-            "counts": self.counts,
-            "rapidfuzz": installed_version("rapidfuzz"),
-            "unicode": unicodedata.unidata_version,
-            "speechlab": installed_version("speechlab"),
-        }
-        if self.unit == "reading":
-            parts["openjtalk"] = installed_version("pyopenjtalk-plus")
-            parts["sudachi"] = installed_version("sudachidict-core")
-        if self.unit in {"pinyin", "toneless"}:
-            parts["pypinyin"] = installed_version("pypinyin")
-        return "|".join(f"{key}:{value or 'none'}" for key, value in parts.items())
+        return self._pairs.preparation.signature(self.counts)
 
     def __float__(self) -> float:
         return self.rate
@@ -304,11 +303,15 @@ class ErrorRate:
 
     def _repr_html_(self) -> str:
         low, high = self.confidence_interval()
+        interval = f"{100 * low:.2f} to {100 * high:.2f} %"
+        if math.isnan(low):
+            interval = "none: fewer than two utterances"
         name = f"Error rate by {_UNIT_NAMES[self.unit]}"
         rows = [
-            (name, f"{100 * self.rate:.2f} %"),
-            ("95 % interval (bootstrap by utterance)", f"{100 * low:.2f} to {100 * high:.2f} %"),
-            ("Mean of utterances", f"{100 * self.mean_rate:.2f} %"),
+            (name, _shown(self.rate)),
+            ("95 % interval (bootstrap by utterance)", interval),
+            ("Mean of utterances", _shown(self.mean_error_rate)),
+            ("Utterances with an error", _shown(self.sentence_error_rate)),
             (
                 "Substitutions, deletions, insertions",
                 f"{self.substitutions}, {self.deletions}, {self.insertions}",
@@ -320,19 +323,40 @@ class ErrorRate:
         return str(table(["Figure", "Value"], rows))
 
 
+def match_error_rate(hits: int, substitutions: int, deletions: int, insertions: int) -> float:
+    """MER of counts; 0 where there is nothing."""
+    errors = substitutions + deletions + insertions
+    return errors / (hits + errors) if hits + errors else 0.0
+
+
+def word_information_preserved(hits: int, substitutions: int, deletions: int, insertions: int) -> float:
+    """WIP of counts."""
+    said, heard = hits + substitutions + deletions, hits + substitutions + insertions
+    if not said:
+        return 0.0 if heard else 1.0
+    return (hits / said) * (hits / heard) if heard else 0.0
+
+
+def _shown(rate: float) -> str:
+    return "none" if math.isnan(rate) else f"{100 * rate:.2f} %"
+
+
 def error_rate(
-    references: str | Iterable[str],
-    hypotheses: str | Iterable[str],
+    references: str | Iterable[str] | pd.DataFrame,
+    hypotheses: str | Iterable[str] | None = None,
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
     counts: Counts = "levenshtein",
+    *,
+    reference: str = "text",
+    hypothesis: str = "hypothesis",
 ) -> ErrorRate:
     """Error rate of hypotheses against references: WER, CER or reading error rate.
 
     Args:
-        references: What was said: one text or many.
-        hypotheses: What was recognised: as many.
+        references: What was said: one text, a list, or a Series; or a table that has both sides.
+        hypotheses: What was recognised: as many. Two Series must have one index. Not for a table.
         unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
             (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
             with and without tone, Chinese only; need the package pypinyin).
@@ -345,13 +369,15 @@ def error_rate(
             scorer, whose split into substitutions, deletions and insertions differs, and seldom the total, with
             its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``;
             ``"sclite-fragments"`` for the same with fragments (``wor-``, ``-ord``) that fit counted as correct.
+        reference: Column of a table with what was said.
+        hypothesis: Column of a table with what was recognised.
 
     Returns:
         The rate, with counts, alignments, intervals and a signature.
 
     Raises:
-        InvalidRequestError: Unequal numbers of texts, something that is no text, or a unit, language or normaliser
-            that does not exist or does not fit.
+        InvalidRequestError: Unequal numbers of texts, Series with different indexes, something that is no text, or a
+            unit, language or normaliser that does not exist or does not fit.
 
     Example:
         >>> result = error_rate(["this is a test"], ["this test"])
@@ -361,18 +387,9 @@ def error_rate(
         0.0
     """
     preparation = prepare(unit, language, normalize)
-    if isinstance(references, str) != isinstance(hypotheses, str):
-        message = "references and hypotheses must both be one text, or both be lists of texts"
-        raise InvalidRequestError(message, parameter="hypotheses")
     check_counts(counts)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which passes over missing values"
-    spoken = as_texts(references, "references", remedy)
-    heard = as_texts(hypotheses, "hypotheses", remedy)
-    if len(spoken) != len(heard):
-        message = (
-            f"there are {len(spoken)} references and {len(heard)} hypotheses; give one hypothesis for each"
-        )
-        raise InvalidRequestError(message, parameter="hypotheses")
+    spoken, heard, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":
         warn_if_unspaced(spoken, "use unit='char' and name the language, as in language='ja'")
-    return ErrorRate(spoken, heard, preparation, counts)
+    return ErrorRate(spoken, heard, preparation, counts, rows)

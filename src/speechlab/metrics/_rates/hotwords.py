@@ -1,22 +1,30 @@
-"""Recall and precision of the words that matter."""
+"""Hotwords: how often given words and phrases came through, and the error rate on them and off them."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import require_columns
+import numpy as np
+
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import as_texts
+from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
+from speechlab.metrics._signatures import joined_of, parts
+from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
+
+    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._rates.tables import Scorable
 
 _TYPES = {
     "hotword": "string",
@@ -25,62 +33,189 @@ _TYPES = {
     "hits": "Int64",
     "recall": "Float64",
     "precision": "Float64",
+    "f1": "Float64",
+    "signature": "string",
 }
-_NEEDED = ("unit", "normalizer", "reference_normalized", "hypothesis_normalized")
+_RATE_TYPES = {
+    "words": "string",
+    "unit": "string",
+    "utterances": "Int64",
+    "error_rate": "Float64",
+    "error_rate_low": "Float64",
+    "error_rate_high": "Float64",
+    **dict.fromkeys(
+        ("errors", "hits", "substitutions", "deletions", "insertions", "reference_length"), "Int64"
+    ),
+    "signature": "string",
+}
+_OPERATIONS = {"equal": 0, "substitute": 1, "delete": 2, "insert": 3}
 
 
-def hotword_recall(
-    scored: pd.DataFrame, hotwords: Iterable[str] | Mapping[str, Iterable[str]]
+def hotword_scores(
+    scored: Scorable,
+    hypotheses: Iterable[str | None] | None = None,
+    *,
+    hotwords: Iterable[str] | Mapping[str, Iterable[str]],
+    together: bool = False,
+    **how: Any,
 ) -> pd.DataFrame:
-    """Recall and precision of given words and phrases: names, products, glossary terms.
+    """Recall, precision and F1 of given words and phrases: names, products, glossary terms.
 
-    An occurrence in a hypothesis is a hit if the reference of the same row has one for it, wherever it stands.
+    An occurrence in a hypothesis is a hit if the reference of the same row has one for it, wherever it stands. A word
+    inside a longer one counts too: ``"New York"`` has a ``"York"``.
 
     Args:
-        scored: What :func:`speechlab.metrics.score` returned.
+        scored: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned; or a table or
+            references that are to be scored.
+        hypotheses: Hypotheses, where references were given.
         hotwords: The words; or for each word its aliases, which count as the word itself, such as
-            ``{"GitHub": ["Git Hub", "ギットハブ"]}``. They are normalised like the texts. Where one is part of
-            another, the longer one is found.
+            ``{"GitHub": ["Git Hub", "ギットハブ"]}``. They are normalised like the texts.
+        together: One row for all words together, without ``hotword``, instead of one for each.
+        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
 
     Returns:
         One row for each word, in the order given: ``hotword``, ``in_reference`` and ``in_hypothesis`` (how often it
-        occurs), ``hits``, ``recall`` (hits over occurrences in references) and ``precision`` (hits over occurrences
-        in hypotheses), fractions that are missing where there is nothing to divide by.
+        occurs), ``hits``, ``recall`` (hits over occurrences in references), ``precision`` (hits over occurrences
+        in hypotheses) and ``f1`` (their harmonic mean), fractions that are missing where there is nothing to divide
+        by; and ``signature``.
 
     Raises:
-        InvalidRequestError: The table was not scored, or a word is empty, or nothing of it is left after
-            normalisation, or two words are one after normalisation.
+        InvalidRequestError: The table was not scored, or its rows in different ways, or a word is empty, or nothing
+            of it is left after normalisation, or two words are one after normalisation.
 
     Example:
-        >>> import pandas as pd
-        >>> from speechlab.metrics import score
-        >>> frame = pd.DataFrame(
-        ...     {"text": ["ask Ada", "Ada is here"], "hypothesis": ["ask Aida", "Ada is here"]}
+        >>> table = hotword_scores(
+        ...     ["ask Ada", "Ada is here"], ["ask Aida", "Ada is here"], hotwords=["Ada"], language="en"
         ... )
-        >>> float(hotword_recall(score(frame, language="en"), ["Ada"])["recall"][0])
-        0.5
+        >>> table[["recall", "precision"]].values.tolist()
+        [[0.5, 1.0]]
     """
     import pandas as pd
 
-    require_columns(scored, *_NEEDED, argument="scored", hint="Pass what speechlab.metrics.score returned")
+    table = as_scored(scored, hypotheses, how)
     aliases = _aliases(hotwords)
+    signature = joined_of(table[table["errors"].notna()])
 
     @cache
     def find_by(unit: str, rules: str) -> Callable[[str], list[str]]:
         return finder(aliases, unit, rules)
 
     counts = {word: [0, 0, 0] for word in aliases}
-    for unit, rules, said, heard in scored[list(_NEEDED)].dropna().itertuples(index=False):
-        find = find_by(unit, rules)
-        here, there = find(said), find(heard)
-        for word in {*here, *there}:
-            n, m = here.count(word), there.count(word)
+    for row in rows_of(table):
+        find = find_by(row.unit, parts(row.signature)["norm"])
+        here, there = Counter(find(row.reference)), Counter(find(row.hypothesis))
+        for word in here | there:
+            n, m = here[word], there[word]
             counts[word] = [total + more for total, more in zip(counts[word], (n, m, min(n, m)), strict=True)]
-    rows = [
-        (word, n, m, hits, hits / n if n else None, hits / m if m else None)
-        for word, (n, m, hits) in counts.items()
-    ]
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    if together:
+        sums = [sum(column) for column in zip(*counts.values(), strict=True)] or [0, 0, 0]
+        rows = [(*_figures(None, *sums), signature)]
+    else:
+        rows = [(*_figures(word, *figures), signature) for word, figures in counts.items()]
+    types = {name: kind for name, kind in _TYPES.items() if not together or name != "hotword"}
+    return pd.DataFrame(rows, columns=list(_TYPES))[list(types)].astype(types)
+
+
+def _figures(word: str | None, n: int, m: int, hits: int) -> tuple[Any, ...]:
+    f1 = 2 * hits / (n + m) if n + m else None
+    return word, n, m, hits, hits / n if n else None, hits / m if m else None, f1
+
+
+def hotword_error_rates(
+    scored: Scorable,
+    hypotheses: Iterable[str | None] | None = None,
+    *,
+    hotwords: Iterable[str] | Mapping[str, Iterable[str]],
+    level: float = 0.95,
+    draws: int = 2_000,
+    seed: int = 0,
+    groups: Groups = None,
+    **how: Any,
+) -> pd.DataFrame:
+    """Biased and unbiased error rates: of the tokens that belong to hotwords, and of all others.
+
+    A token of the reference belongs to a hotword if an occurrence of it covers the token; an insertion does so if an
+    occurrence in the hypothesis covers it (Le et al., Contextualized streaming end-to-end speech recognition, 2021).
+
+    Args:
+        scored: As for :func:`hotword_scores`.
+        hypotheses: As for :func:`hotword_scores`.
+        hotwords: As for :func:`hotword_scores`.
+        level: Confidence level of the intervals.
+        draws: Bootstrap draws of each interval.
+        seed: The same seed gives the same table.
+        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row.
+        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+
+    Returns:
+        For each unit two rows, with ``words`` ``"biased"`` and ``"unbiased"``, ``unit``, ``utterances``,
+        ``error_rate`` with ``error_rate_low`` and ``error_rate_high``, ``errors``, ``hits``, ``substitutions``,
+        ``deletions``, ``insertions``, ``reference_length`` and ``signature``.
+
+    Raises:
+        InvalidRequestError: As for :func:`hotword_scores`; or a unit is neither words nor characters.
+
+    Example:
+        >>> table = hotword_error_rates(["ask Ada now"], ["ask Aida now"], hotwords=["Ada"], language="en")
+        >>> table[["words", "error_rate"]].values.tolist()
+        [['biased', 1.0], ['unbiased', 0.0]]
+    """
+    import pandas as pd
+
+    bootstrap = Bootstrap(level, draws, seed, groups)
+    table, bootstrap = bootstrap.on(as_scored(scored, hypotheses, how), "scored")
+    aliases = _aliases(hotwords)
+    rows = []
+    done = table[table["errors"].notna()]
+    for unit, part in done.groupby("unit", observed=True):
+        signature = joined_of(part, f"rows by {unit}")
+        if unit not in {"word", "char"}:
+            message = f"hotwords are told apart by words or characters, not by {unit}; score by unit='char'"
+            raise InvalidRequestError(message, parameter="hotwords")
+        counts = _counts_by_row(part, aliases)
+        for place, words in enumerate(("biased", "unbiased")):
+            hits, substitutions, deletions, insertions = counts[:, place].T
+            errors, lengths = substitutions + deletions + insertions, hits + substitutions + deletions
+            interval = bootstrap.within(part).ratio(errors, lengths)
+            rate = errors.sum() / lengths.sum() if lengths.sum() else None
+            sums = [
+                int(column.sum()) for column in (errors, hits, substitutions, deletions, insertions, lengths)
+            ]
+            ends = interval if rate is not None else (None, None)
+            rows.append((words, unit, len(part), rate, *ends, *sums, signature))
+    return pd.DataFrame(rows, columns=list(_RATE_TYPES)).astype(_RATE_TYPES)
+
+
+def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
+    """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
+    counts = np.zeros((len(part), 2, 4), dtype=np.int64)
+    forms: dict[str, list[Sequence[str]]] = {}
+    for number, row in enumerate(rows_of(part)):
+        rules = parts(row.signature)["norm"]
+        if rules not in forms:
+            spaced = row.unit == "word"
+            forms[rules] = [form.split() if spaced else form for form in _forms(aliases, rules)]
+        alignment = aligned(row)
+        here, there = (
+            _covered(alignment.reference, forms[rules]),
+            _covered(alignment.hypothesis, forms[rules]),
+        )
+        for edit in alignment:
+            inside = (
+                edit.hypothesis_index in there if edit.operation == "insert" else edit.reference_index in here
+            )
+            counts[number, 0 if inside else 1, _OPERATIONS[edit.operation]] += 1
+    return counts
+
+
+def _covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
+    covered: set[int] = set()
+    text = tokens if isinstance(tokens, str) else list(tokens)
+    for form in forms:
+        for start in range(len(text) - len(form) + 1):
+            if text[start] == form[0] and text[start : start + len(form)] == form:
+                covered.update(range(start, start + len(form)))
+    return covered
 
 
 def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -96,18 +231,8 @@ def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str,
     return {word: [word] for word in as_texts(hotwords, "hotwords", "give texts only")}
 
 
-def finder(
-    aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
-) -> Callable[[str], list[str]]:
-    """A function from a normalised text to the hotwords in it, each as often as it occurs.
-
-    Args:
-        aliases: The words, and for each the spellings that count as it.
-        unit: ``"word"`` to find whole words only.
-        rules: Signature or id of the normaliser of the texts.
-        what: What errors call a word. Two hotwords must differ after normalisation; terms may share a translation,
-            and all of them are found where it stands.
-    """
+def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> dict[str, list[str]]:
+    """The words and their spellings after normalisation, and whose each is."""
     # The rules of a custom function are not known here; its words are taken as they are.
     normalize: Any = str if rules.startswith("custom:") else normalizer(rules.partition("#")[0])
     words: dict[str, list[str]] = {}
@@ -125,9 +250,38 @@ def finder(
                     f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalisation ({rules})"
                 )
                 raise InvalidRequestError(message, parameter="hotwords")
-    if not words:
-        return lambda _: []
-    longest_first = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return words
+
+
+def finder(
+    aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
+) -> Callable[[str], list[str]]:
+    """A function from a normalised text to the hotwords in it, each as often as it occurs.
+
+    Args:
+        aliases: The words, and for each the spellings that count as it; of two spellings that overlap the longer one
+            is found. Words are looked for on their own: one inside another is found too.
+        unit: ``"word"`` to find whole words only.
+        rules: Signature or id of the normaliser of the texts.
+        what: What errors call a word. Two hotwords must differ after normalisation; terms may share a translation,
+            and all of them are found where it stands.
+    """
+    spellings: dict[str, list[str]] = {}
+    for form, owners in _forms(aliases, rules, what).items():
+        for word in owners:
+            spellings.setdefault(word, []).append(form)
     spaced = prepare(unit, None, None).unit == "word"
-    pattern = re.compile(rf"(?<!\S)(?:{longest_first})(?!\S)" if spaced else longest_first)
-    return lambda text: [word for found in pattern.findall(" ".join(text.split())) for word in words[found]]
+    patterns = {}
+    for word, forms in spellings.items():
+        longest_first = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+        patterns[word] = re.compile(rf"(?<!\S)(?:{longest_first})(?!\S)" if spaced else longest_first)
+    # Most texts hold none of them: one look at all together is enough for those.
+    every = re.compile("|".join(re.escape(form) for forms in spellings.values() for form in forms) or "(?!)")
+
+    def find(text: str) -> list[str]:
+        text = " ".join(text.split())
+        if not every.search(text):
+            return []
+        return [word for word, pattern in patterns.items() for _ in pattern.finditer(text)]
+
+    return find

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
 from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
+from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._rates.chinese import ChineseDifferenceClass, compare_chinese
-from speechlab.metrics._rates.japanese import DifferenceClass, compare_japanese
+from speechlab.metrics._differences.chinese import ChineseDifferenceClass, compare_chinese
+from speechlab.metrics._differences.japanese import DifferenceClass, compare_japanese
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import pandas as pd
 
     from speechlab.metrics._alignment.units import Counts, Normalize
+
+_Columns: TypeAlias = dict[str, list[Any]]
 
 COUNTS = ("hits", "substitutions", "deletions", "insertions")
 RATES = {
@@ -30,29 +36,32 @@ RATES = {
 }
 KINDS = ("notation", "homophone", "tone", "recognition")
 """Classes of differences: of Japanese all but ``tone``, of Chinese all but ``notation``."""
-_COLUMNS: dict[str, str] = {
+_ALWAYS: dict[str, str] = {
     "unit": "category",
-    "normalizer": "category",
-    "counts": "category",
+    "signature": "category",
     "reference_normalized": "string",
     "hypothesis_normalized": "string",
     "error_rate": "Float64",
     "errors": "Int64",
     **dict.fromkeys(COUNTS, "Int64"),
     "reference_length": "Int64",
+}
+_SOME: dict[str, str] = {
     **{f"{kind}_{part}": "Int64" for kind in RATES.values() for part in ("errors", "length")},
     **dict.fromkeys(RATES, "Float64"),
     "tolerant_cer": "Float64",
     "tolerant_errors": "Int64",
     **{f"{kind}_differences": "Int64" for kind in KINDS},
-    "alignment": "string",
-    "score_error": "string",
 }
+_LAST: dict[str, str] = {"alignment": "string", "score_error": "string"}
+SCORES = {**_ALWAYS, **_SOME, **_LAST}
 """Columns that :func:`score` adds, and their types."""
 
 
 def score(
-    frame: pd.DataFrame,
+    references: pd.DataFrame | Iterable[str | None],
+    hypotheses: Iterable[str | None] | None = None,
+    *,
     reference: str = "text",
     hypothesis: str = "hypothesis",
     language: str = "language",
@@ -60,10 +69,11 @@ def score(
     normalize: Normalize = "auto",
     counts: Counts = "levenshtein",
 ) -> pd.DataFrame:
-    """Score each row of a table.
+    """Score each utterance of a table, or of two lists.
 
     Args:
-        frame: One row for each utterance.
+        references: A table with one row for each utterance; or what was said, as a list or a Series.
+        hypotheses: What was recognised, as many; not for a table. Two Series must have one index.
         reference: Column with what was said.
         hypothesis: Column with what was recognised.
         language: Column with the language of each row; or, if there is no such column, the language of all rows.
@@ -74,14 +84,20 @@ def score(
             counted on the alternatives that the words took.
 
     Returns:
-        A new table: same index, same order, the columns of ``frame``, and these (columns of ``frame`` with such a
-        name are replaced):
+        A new table: same index, same order, the columns of the table (of lists: of the two names above), and these
+        (columns with such a name are replaced). Always:
 
-        - ``unit``, ``normalizer``, ``counts``: what was counted, the signature of the normaliser, and the way of
-          counting.
+        - ``unit``, ``signature``: what was counted, and how, with the normaliser and the versions.
         - ``reference_normalized``, ``hypothesis_normalized``: the texts that were compared.
         - ``error_rate`` (fraction), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
           ``reference_length`` (tokens), all in ``unit``.
+        - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
+        - ``score_error``: why a row could not be scored: its language does not exist, or does not have that unit,
+          or a cell holds no text, or sclite's markings in it cannot be understood. Such a row has missing scores, as
+          has one without reference, hypothesis or language (which is no error), and none of them stops the others.
+
+        And those that a language of the table can have:
+
         - ``wer``, ``cer``, ``reading_cer`` (fractions), and ``word_errors``, ``word_length``, ``char_errors``,
           ``char_length``, ``reading_errors``, ``reading_length`` (tokens) behind them: words and characters for
           languages with spaces, characters for the others, readings for Japanese if the extra ``ja`` is installed.
@@ -91,17 +107,19 @@ def score(
           ``char_length``; ``notation_differences``, ``homophone_differences``, ``recognition_differences``: how many
           of each (see :func:`compare_japanese`). For Chinese ``homophone_differences``, ``tone_differences`` and
           ``recognition_differences`` (see :func:`compare_chinese`).
-        - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
-        - ``score_error``: why a row could not be scored: its language does not exist, or does not have that unit,
-          or a cell holds no text, or sclite's markings in it cannot be understood. Such a row has missing scores, as
-          has one without reference, hypothesis or language (which is no error), and none of them stops the others.
 
     Raises:
-        InvalidRequestError: What is wrong with the call: a column is missing or there twice, or there is no such
-            unit, normaliser, way of counting, or language of all rows, or that language does not have the unit.
+        InvalidRequestError: What is wrong with the call: a column is missing or there twice, two Series do not belong
+            together, or there is no such unit, normaliser, way of counting, or language of all rows, or that
+            language does not have the unit.
+
+    Example:
+        >>> score(["good morning"], ["good mourning"], language="en")["alignment"][0]
+        'good [-morning-]{+mourning+}'
     """
     check_counts(counts)
     prepare("char" if str(unit) == "auto" else unit, None, normalize)
+    frame = as_cells(references, hypotheses, reference, hypothesis)
     hint = "Name the right one, as in reference='text'"
     require_columns(frame, reference, hypothesis, hint=hint)
     require_columns(frame, *dict.fromkeys(frame.columns))
@@ -109,11 +127,9 @@ def score(
     scorers = _Scorers(unit, normalize, counts)
     if not has_column(frame, language, "language"):
         scorers.of_language(language)  # what is wrong for all rows is wrong with the call
-    rows = [
-        scorers.row(said, heard, tag)
-        for said, heard, tag in zip(frame[reference], frame[hypothesis], languages, strict=True)
-    ]
-    return with_columns(frame, rows, _COLUMNS)
+    columns = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
+    kept = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in columns}
+    return with_columns(frame, columns, kept)
 
 
 class _Scorers:
@@ -123,23 +139,33 @@ class _Scorers:
         self._how = unit, normalize, counts
         self._scorers: dict[str, _Scorer | InvalidRequestError] = {}
 
-    def row(self, said: object, heard: object, tag: object) -> dict[str, Any]:
-        if is_missing(tag):
-            return {}
-        try:
-            scorer = self.of_language(tag)
-        except InvalidRequestError as error:
-            return {"score_error": str(error)}
-        for name, cell in (("reference", said), ("hypothesis", heard)):
-            if not isinstance(cell, str) and not is_missing(cell):
-                message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
-                return scorer.labels | {"score_error": message}
-        if is_missing(said) or is_missing(heard):
-            return dict(scorer.labels)
-        try:
-            return scorer.row(str(said), str(heard))
-        except InvalidRequestError as error:
-            return scorer.labels | {"score_error": str(error)}
+    def columns(self, said: Sequence[Any], heard: Sequence[Any], tags: Sequence[object]) -> _Columns:
+        """All new columns; those that no language of the rows can have are left out."""
+        columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
+        rows: dict[str, list[int]] = {}
+        for row, (one, other, tag) in enumerate(zip(said, heard, tags, strict=True)):
+            if is_missing(tag):
+                continue
+            try:
+                scorer = self.of_language(tag)
+            except InvalidRequestError as error:
+                columns["score_error"][row] = str(error)
+                continue
+            columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
+            columns["score_error"][row] = _no_text(one, other)
+            if isinstance(one, str) and isinstance(other, str):
+                rows.setdefault(str(tag), []).append(row)
+        for scorer in [found for found in self._scorers.values() if isinstance(found, _Scorer)]:
+            columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
+        for tag, positions in rows.items():
+            scores = self.of_language(tag).columns(
+                [said[i] for i in positions], [heard[i] for i in positions]
+            )
+            for name, cells in scores.items():
+                column = columns[name]
+                for position, cell in zip(positions, cells, strict=True):
+                    column[position] = cell
+        return columns
 
     def of_language(self, tag: object) -> _Scorer:
         """The way to score rows of a language, or an error that says why there is none."""
@@ -157,11 +183,19 @@ class _Scorers:
         return scorer
 
 
+def _no_text(said: object, heard: object) -> str | None:
+    for name, cell in (("reference", said), ("hypothesis", heard)):
+        if not isinstance(cell, str) and not is_missing(cell):
+            return f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
+    return None
+
+
 class _Scorer:
     """Scores rows of one language."""
 
     def __init__(self, language: str, unit: str, normalize: Normalize, counts: Counts) -> None:
-        self.counts = counts
+        self.language = language
+        self.counts: Counts = counts
         self.main = prepare(auto_unit(language) if unit == "auto" else unit, language, normalize)
         kinds = [self.main.unit]
         if self.main.unit == "word":
@@ -175,58 +209,125 @@ class _Scorer:
         self.japanese = automatic and "reading" in kinds
         self.chinese = automatic and language == "zh" and "pinyin" in kinds
         self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
+        self.signature = self.main.signature(counts, also=kinds)
 
     @property
-    def labels(self) -> dict[str, Any]:
-        """Columns that say what would be counted, of rows without scores too."""
-        return {"unit": self.main.unit, "normalizer": self.main.normalizer, "counts": self.counts}
+    def names(self) -> list[str]:
+        """Columns that this language has beside those that all have."""
+        rates = [(column, kind) for column, kind in RATES.items() if kind in self.kinds]
+        classes: tuple[str, ...] = get_args(DifferenceClass) if self.japanese else ()
+        classes = get_args(ChineseDifferenceClass) if self.chinese else classes
+        return [
+            *(name for column, kind in rates for name in (column, f"{kind}_errors", f"{kind}_length")),
+            *(("tolerant_cer", "tolerant_errors") if self.japanese else ()),
+            *(f"{kind}_differences" for kind in classes),
+        ]
 
-    def row(self, said: str, heard: str) -> dict[str, Any]:
-        """All new columns of one row that have a value."""
-        values = self.labels
-        one, other = self.main.normalize(said), self.main.normalize(heard)
-        aligned = self._align(self.main, (said, heard), (one, other))
-        if aligned.places is not None:
-            one, other = unmarked(aligned)
-        values["reference_normalized"], values["hypothesis_normalized"] = one, other
+    def columns(self, said: list[str], heard: list[str]) -> _Columns:
+        """The scores of all rows; where something is wrong with some of them, of the others."""
+        try:
+            return self._columns(said, heard)
+        except InvalidRequestError as error:
+            if len(said) == 1:
+                return {name: [None] for name in (*_ALWAYS, *_LAST, *self.names)} | {
+                    "unit": [self.main.unit],
+                    "signature": [self.signature],
+                    "score_error": [str(error)],
+                }
+        half = len(said) // 2
+        first, second = self.columns(said[:half], heard[:half]), self.columns(said[half:], heard[half:])
+        return {name: first[name] + second[name] for name in first}
+
+    def _columns(self, said: list[str], heard: list[str]) -> _Columns:
+        one, other = self.main.normalized(said), self.main.normalized(heard)
+        columns: _Columns = {
+            "unit": [self.main.unit] * len(said),
+            "signature": [self.signature] * len(said),
+            "score_error": [None] * len(said),
+        }
+        if self.counts == "levenshtein":
+            tallies, columns["alignment"] = self._aligned(one, other)
+        else:
+            pairs = zip(zip(said, heard, strict=True), zip(one, other, strict=True), strict=True)
+            aligned = [self._align(self.main, texts, normal) for texts, normal in pairs]
+            tallies = [list(pair.tally) for pair in aligned]
+            columns["alignment"] = [pair.text for pair in aligned]
+            normal = [
+                (a, b) if pair.places is None else unmarked(pair)
+                for pair, a, b in zip(aligned, one, other, strict=True)
+            ]
+            one, other = [a for a, _ in normal], [b for _, b in normal]
+        columns |= {"reference_normalized": one, "hypothesis_normalized": other}
+        columns |= {name: [tally[place] for tally in tallies] for place, name in enumerate(COUNTS)}
+        errors, lengths = [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
+        columns |= {"errors": errors, "reference_length": lengths, "error_rate": _rates(errors, lengths)}
         for column, kind in RATES.items():
             if kind in self.kinds:
-                way = self.kinds[kind]
-                if kind == self.main.unit:
-                    alignment = aligned
-                elif way.normalizer != self.main.normalizer:
-                    tokens = way.tokens(said), way.tokens(heard)
-                    alignment = Alignment(*tokens, way.separator, counts=self.counts)
+                if kind != self.main.unit:
+                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (one, other))
                 else:
-                    alignment = self._align(way, (one, other), (one, other))
-                self._fill(values, column, kind, alignment)
-        return values | self._differences(said, heard, values.get("char_length", 0))
+                    errors, lengths = columns["errors"], columns["reference_length"]
+                columns |= {
+                    f"{kind}_errors": errors,
+                    f"{kind}_length": lengths,
+                    column: _rates(errors, lengths),
+                }
+        return columns | self._differences(said, heard, columns.get("char_length", []))
 
-    def _differences(self, said: str, heard: str, length: int) -> dict[str, Any]:
+    def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
+        """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
+        way = self.main
+        said, heard = way.canonical_of(one), way.canonical_of(other)
+        found, tallies = edits_and_counts(said, heard, way.cut)
+        texts = [
+            Alignment(a, b, way.separator, None, "levenshtein", None, edits, bool(way.separator)).text
+            for a, b, edits in zip(said, heard, found, strict=True)
+        ]
+        return tallies.tolist(), texts
+
+    def _counted(
+        self, way: Preparation, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
+    ) -> tuple[list[int], list[int]]:
+        """Errors and reference lengths in another unit."""
+        if self.counts != "levenshtein":
+            if way.normalizer == self.main.normalizer:
+                tallies = [self._align(way, pair, pair).tally for pair in zip(*normal, strict=True)]
+            else:
+                tokens = [list(map(way.split, way.normalized(side))) for side in texts]
+                tallies = [
+                    Alignment(one, other, way.separator, counts=self.counts).tally
+                    for one, other in zip(*tokens, strict=True)
+                ]
+            return [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
+        if way.normalizer == self.main.normalizer:
+            said, heard = way.canonical_of(normal[0]), way.canonical_of(normal[1])
+        else:
+            said, heard = way.canonical(texts[0]), way.canonical(texts[1])
+        errors, lengths = errors_and_lengths(said, heard, way)
+        return errors.tolist(), lengths.tolist()
+
+    def _differences(self, said: list[str], heard: list[str], lengths: list[int]) -> _Columns:
         if self.japanese:
-            japanese = compare_japanese(said, heard)
-            return {
-                "tolerant_errors": japanese.tolerant_errors,
-                "tolerant_cer": japanese.tolerant_errors / max(length, 1),
-            } | {f"{kind}_differences": japanese.count(kind) for kind in get_args(DifferenceClass)}
+            found = list(map(compare_japanese, said, heard))
+            errors = [pair.tolerant_errors for pair in found]
+            names: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
+            classes: _Columns = {
+                f"{kind}_differences": [pair.count(kind) for pair in found] for kind in names
+            }
+            return classes | {"tolerant_errors": errors, "tolerant_cer": _rates(errors, lengths)}
         if self.chinese:
-            chinese = compare_chinese(said, heard)
-            return {f"{kind}_differences": chinese.count(kind) for kind in get_args(ChineseDifferenceClass)}
+            pairs = list(map(compare_chinese, said, heard))
+            kinds: tuple[ChineseDifferenceClass, ...] = get_args(ChineseDifferenceClass)
+            return {f"{kind}_differences": [pair.count(kind) for pair in pairs] for kind in kinds}
         return {}
 
     def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
         one, other = normalized
         return align_as(self.counts, texts, (way.split(one), way.split(other)), way)
 
-    def _fill(self, values: dict[str, Any], column: str, kind: str, alignment: Alignment) -> None:
-        counts = alignment.tally
-        errors, length = sum(counts[1:]), sum(counts[:3])
-        rate = errors / max(length, 1)
-        values |= {column: rate, f"{kind}_errors": errors, f"{kind}_length": length}
-        if kind == self.main.unit:
-            values |= dict(zip(COUNTS, counts, strict=True))
-            values |= {"error_rate": rate, "errors": errors, "reference_length": length}
-            values["alignment"] = alignment.text
+
+def _rates(errors: list[int], lengths: list[int]) -> list[float]:
+    return [count / max(length, 1) for count, length in zip(errors, lengths, strict=True)]
 
 
 def _languages(frame: pd.DataFrame, language: str) -> list[object]:

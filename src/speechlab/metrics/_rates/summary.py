@@ -7,119 +7,158 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import column_names, require_columns
+from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES
+from speechlab.metrics._rates.tables import as_scored
+from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
+    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._rates.tables import Scorable
+
 
 def summarize(
-    scored: pd.DataFrame,
+    scored: Scorable,
+    hypotheses: Iterable[str | None] | None = None,
+    *,
     by: str | Sequence[str] = (),
     level: float = 0.95,
-    n: int = 2_000,
+    draws: int = 2_000,
     seed: int = 0,
-    groups: str | None = None,
+    groups: Groups = None,
+    **how: Any,
 ) -> pd.DataFrame:
     """Corpus rates of groups of scored rows.
 
     Args:
-        scored: What :func:`score` returned.
+        scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
+        hypotheses: Hypotheses, where references were given.
         by: Columns to group by, such as ``["voice"]``; none for all rows together. Units are never mixed: there is
             one row for each group and unit.
         level: Confidence level of the intervals.
-        n: Bootstrap draws of each interval.
+        draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
-        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes; None to draw utterances.
+        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row; None to
+            draw utterances.
+        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
 
     Returns:
-        A table, sorted by group, with the columns of ``by`` and ``unit``, ``n`` (rows), ``n_scored`` (rows with
-        scores), ``empty_references``, ``error_rate``, ``error_rate_low``, ``error_rate_high``, ``mean_error_rate``
-        (mean of the rows' rates), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
-        ``reference_length``, ``wer``, ``cer``, ``reading_cer``, ``pinyin_error_rate``, ``toneless_error_rate``,
-        ``tolerant_cer`` and the counts of Japanese and Chinese differences. Rates are fractions (they can exceed 1),
-        lengths tokens. Rates of groups without any score are missing, and so are intervals of groups with fewer than
-        two scored rows or blocks. A rate beside ``error_rate`` goes by the rows that have it: a group of several
+        A table, sorted by group, with the columns of ``by`` and ``unit``, ``utterances`` (rows),
+        ``utterances_scored`` (rows with scores), ``empty_references``, ``error_rate``, ``error_rate_low``,
+        ``error_rate_high``, ``mean_error_rate`` (mean of the rows' rates), ``sentence_error_rate`` (share of the
+        scored rows with an error), ``match_error_rate``, ``word_information_lost``, ``errors``, ``hits``,
+        ``substitutions``, ``deletions``, ``insertions``, ``reference_length``; of ``wer``, ``cer``, ``reading_cer``,
+        ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_cer`` and the counts of Japanese and Chinese
+        differences those that the scores have; and ``signature``. Rates are fractions (they can exceed 1), lengths
+        tokens. Rates of groups without any score are missing, and so are intervals of groups with fewer than two
+        scored rows or blocks. A rate beside ``error_rate`` goes by the rows that have it: a group of several
         languages has the ``reading_cer`` of its Japanese rows alone.
 
     Raises:
-        InvalidRequestError: A column is missing, or a scored row has no block, or an argument makes no sense.
+        InvalidRequestError: A column is missing, or a scored row has no block, or an argument makes no sense; or
+            rows of one group and language were scored in different ways.
+
+    Example:
+        >>> table = summarize(["good morning", "hello"], ["good mourning", "hello"], language="en")
+        >>> table[["utterances", "error_rate", "sentence_error_rate"]].values.tolist()
+        [[2, 0.3333333333333333, 0.5]]
     """
-    return summary(scored, by, Bootstrap(level, n, seed, groups))
+    return summary(as_scored(scored, hypotheses, how), by, Bootstrap(level, draws, seed, groups))
 
 
-def summary(scored: pd.DataFrame, by: str | Sequence[str], draws: Bootstrap) -> pd.DataFrame:
-    """The table of :func:`summarize`."""
+def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
+    """The table of :func:`summarize`, of a scored table."""
     import pandas as pd
 
     keys = column_names(by, "by")
     hint = "Pass what speechlab.metrics.score returned"
-    require_columns(scored, *keys, *draws.columns, *_NEEDED, argument="scored", hint=hint)
+    scored, bootstrap = bootstrap.on(scored, "scored")
+    require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
     for values, part in scored.groupby(names, observed=True, sort=True, dropna=False):
-        figures = _figures(part, draws)
-        rows.append(dict(zip(names, values, strict=True)) | figures)
-    columns = [*names, *_SUMMARY]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.astype(_SUMMARY | {"unit": "string"})
+        group = dict(zip(names, values, strict=True))
+        rows.append(group | _figures(part, bootstrap, f"rows with {group}"))
+    types = {
+        name: kind for name, kind in _SUMMARY.items() if name not in _SOME or _SOME[name] in scored.columns
+    }
+    types = {name: kind for name, kind in types.items() if name not in names}
+    table = pd.DataFrame(rows, columns=[*names, *types])
+    return table.astype(types | {"unit": "string"})
 
 
-_NEEDED = (
-    *("unit", "errors", "reference_length", "tolerant_errors", *COUNTS),
-    *(f"{kind}_{part}" for kind in RATES.values() for part in ("errors", "length")),
-    *(f"{kind}_differences" for kind in KINDS),
-)
+_NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)
+# Figures that only some languages have, and the column of the scores that each is there for.
+_SOME = {
+    **{column: f"{kind}_errors" for column, kind in RATES.items()},
+    "tolerant_cer": "tolerant_errors",
+    **{f"{kind}_differences": f"{kind}_differences" for kind in KINDS},
+}
 _SUMMARY: dict[str, str] = {
-    "n": "Int64",
-    "n_scored": "Int64",
+    "utterances": "Int64",
+    "utterances_scored": "Int64",
     "empty_references": "Int64",
     "error_rate": "Float64",
     "error_rate_low": "Float64",
     "error_rate_high": "Float64",
     "mean_error_rate": "Float64",
+    "sentence_error_rate": "Float64",
+    "match_error_rate": "Float64",
+    "word_information_lost": "Float64",
     "errors": "Int64",
     **dict.fromkeys(COUNTS, "Int64"),
     "reference_length": "Int64",
     **dict.fromkeys(RATES, "Float64"),
     "tolerant_cer": "Float64",
     **{f"{kind}_differences": "Int64" for kind in KINDS},
+    "signature": "string",
 }
 
 
-def _figures(part: pd.DataFrame, draws: Bootstrap) -> dict[str, Any]:
+def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, Any]:
     done = part[part["errors"].notna()]
     errors = done["errors"].to_numpy(dtype=np.int64)
     lengths = done["reference_length"].to_numpy(dtype=np.int64)
     figures: dict[str, Any] = {
-        "n": len(part),
-        "n_scored": len(done),
+        "utterances": len(part),
+        "utterances_scored": len(done),
         "empty_references": int((lengths == 0).sum()),
     }
     if not len(done):
         return figures
-    low, high = draws.within(done).ratio(errors, lengths)
+    low, high = bootstrap.within(done).ratio(errors, lengths)
+    counts = {name: int(done[name].sum()) for name in COUNTS}
     figures |= {
         "error_rate": errors.sum() / max(lengths.sum(), 1),
         "error_rate_low": low,
         "error_rate_high": high,
         "mean_error_rate": float((errors / np.maximum(lengths, 1)).mean()),
+        "sentence_error_rate": float((errors > 0).mean()),
+        "match_error_rate": match_error_rate(*counts.values()),
+        "word_information_lost": 1 - word_information_preserved(*counts.values()),
         "errors": errors.sum(),
         "reference_length": lengths.sum(),
+        "signature": joined_of(done, what),
     }
-    figures |= {name: done[name].sum() for name in COUNTS}
-    for column, kind in RATES.items():
-        known = done[done[f"{kind}_errors"].notna()]
-        if len(known):
-            figures[column] = known[f"{kind}_errors"].sum() / max(int(known[f"{kind}_length"].sum()), 1)
-    known = done[done["tolerant_errors"].notna()]
-    if len(known):
-        figures["tolerant_cer"] = known["tolerant_errors"].sum() / max(int(known["char_length"].sum()), 1)
-    for kind in KINDS:
-        differences = done[f"{kind}_differences"].dropna()
-        if len(differences):
-            figures[f"{kind}_differences"] = differences.sum()
+    return figures | counts | _of_some_languages(done)
+
+
+def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    for name, column in _SOME.items():
+        if column not in done.columns:
+            continue
+        known = done[done[column].notna()]
+        if not len(known):
+            continue
+        found = known[column].sum()
+        if not name.endswith("_differences"):
+            length = "char_length" if name == "tolerant_cer" else f"{RATES[name]}_length"
+            found = found / max(int(known[length].sum()), 1)
+        figures[name] = found
     return figures

@@ -91,7 +91,7 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
     """
     from speechlab.engines import DNSMOS_RATE, rate_noise
 
-    sound = _clip(clip).to_mono().resample(DNSMOS_RATE).samples
+    sound = read_clip(clip).to_mono().resample(DNSMOS_RATE).samples
     if not len(sound):
         message = "an empty clip has no quality; leave it out"
         raise InvalidRequestError(message, parameter="clip")
@@ -189,7 +189,7 @@ def _given(
             raise InvalidRequestError(message, parameter="texts")
         said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
         return clips, clips[audio].tolist(), said
-    values = _clips(clips)
+    values = clips_in(clips)
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:
         return frame, values, [None] * len(values)
@@ -208,7 +208,7 @@ def _row(
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return {}
     try:
-        clip = _clip(value)
+        clip = read_clip(value)
     except SpeechLabError as error:
         return {"measure_error": str(error)}
     row = _sound(clip, text, silence_db, f0_range_hz)
@@ -300,7 +300,8 @@ def _add_outliers(rows: list[dict[str, Any]]) -> None:
                 row["duration_z"] = (pace - float(np.median(paces))) / spread
 
 
-def _clips(clips: Any) -> list[Any]:
+def clips_in(clips: Any) -> list[Any]:
+    """Clips as a list: one alone, or many."""
     if isinstance(clips, AudioClip | str | bytes | os.PathLike):
         return [clips]
     if isinstance(clips, np.ndarray) and clips.dtype != object:
@@ -326,7 +327,8 @@ def _language(tag: object) -> tuple[str | None, str | None]:
         return None, str(error)
 
 
-def _clip(value: Any) -> AudioClip:
+def read_clip(value: Any) -> AudioClip:
+    """A clip, from itself, a path or bytes."""
     if isinstance(value, AudioClip):
         return value
     if isinstance(value, bytes | bytearray | memoryview):

@@ -5,7 +5,8 @@ Utterances with the same errors and length are interchangeable, so a draw of n u
 over the distinct pairs. That is exact, and many times faster than drawing indices.
 
 Source: M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation (ICASSP 2004);
-blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bootstrap (Interspeech 2020).
+blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bootstrap (Interspeech 2020); few
+blocks: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015).
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_missing, is_number, is_whole_number
+from speechlab._arguments import is_missing, is_number, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import check_index
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+BLOCK = "speechlab block"
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
 
 
@@ -45,14 +49,14 @@ class Bootstrap:
 
     Attributes:
         level: Confidence level, between 0 and 1.
-        n: How many draws.
+        draws: How many.
         seed: The same seed gives the same interval, whatever the order of the utterances.
         groups: Names of blocks (speakers, files) that are drawn as wholes, one for each utterance, or the column of a
             table that has them; None to draw utterances.
     """
 
     level: float
-    n: int
+    draws: int
     seed: int
     groups: Any = None
 
@@ -60,11 +64,11 @@ class Bootstrap:
         if not is_number(self.level) or not 0 < float(self.level) < 1:
             message = f"a confidence level lies between 0 and 1, not at {self.level!r:.60}; use 0.95 for 95 %"
             raise InvalidRequestError(message, parameter="level")
-        if not is_whole_number(self.n) or self.n < 1:
+        if not is_whole_number(self.draws) or self.draws < 1:
             message = (
-                f"a bootstrap needs draws, a whole number of them, not n={self.n!r:.60}; use 1000 or more"
+                f"a bootstrap needs draws, a whole number of them, not {self.draws!r:.60}; use 1000 or more"
             )
-            raise InvalidRequestError(message, parameter="n")
+            raise InvalidRequestError(message, parameter="draws")
         if not is_whole_number(self.seed) or self.seed < 0:
             message = (
                 f"seed={self.seed!r:.60} is no seed; give a whole number from 0 on, so that the same draws come "
@@ -72,18 +76,31 @@ class Bootstrap:
             )
             raise InvalidRequestError(message, parameter="seed")
 
-    @property
-    def columns(self) -> list[Any]:
-        """Columns that a table must have for its blocks."""
-        return [] if self.groups is None else [self.groups]
+    def on(self, frame: pd.DataFrame, argument: str = "frame") -> tuple[pd.DataFrame, Bootstrap]:
+        """A table with the name of each row's block in a column of its own, and the same way of drawing from it.
 
-    def within(self, frame: pd.DataFrame, column: str | None = None) -> Bootstrap:
-        """The same for the rows of a table, whose column (None: the one that was given) names their blocks."""
+        Args:
+            frame: The table; ``groups`` is one of its columns, or has an entry for each of its rows.
+            argument: What the caller calls it.
+        """
+        if self.groups is None:
+            return frame, self
+        if isinstance(self.groups, Hashable) and not isinstance(self.groups, tuple):
+            require_columns(frame, self.groups, argument=argument)
+            names = frame[self.groups].tolist()
+        else:
+            check_index(self.groups, frame.index, "groups")
+            names = _names(self.groups, len(frame))
+        # Under a name of its own: the block may also be a key, or one of the figures.
+        return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
+
+    def within(self, frame: pd.DataFrame, column: str = "") -> Bootstrap:
+        """The same for some rows of such a table, or of one that has its blocks under another name."""
         if self.groups is None:
             return self
-        return replace(self, groups=frame[self.groups if column is None else column].tolist())
+        return replace(self, groups=frame[column or self.groups].tolist())
 
-    def blocks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Figures of utterances, one row each, added up by block.
 
         Raises:
@@ -91,7 +108,7 @@ class Bootstrap:
         """
         return rows if self.groups is None else _sum_blocks(self.groups, rows)
 
-    def sums(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
         """Sums of the columns over blocks that are drawn with replacement, as many as there are, one row a draw.
 
         There are no draws of fewer than two blocks, of which nothing can be said.
@@ -102,35 +119,69 @@ class Bootstrap:
         total = int(counts.sum())
         random = np.random.default_rng(self.seed)
         step = max(1, _CELLS_AT_ONCE // len(distinct))
-        sums = np.empty((self.n, blocks.shape[1]), dtype=np.int64)
-        for start in range(0, self.n, step):
-            size = min(step, self.n - start)
+        sums = np.empty((self.draws, blocks.shape[1]), dtype=blocks.dtype)
+        for start in range(0, self.draws, step):
+            size = min(step, self.draws - start)
             sums[start : start + size] = random.multinomial(total, counts / total, size=size) @ distinct
         return sums
 
-    def interval(self, draws: NDArray[np.float64]) -> Interval:
-        """The middle part of a figure's draws that holds ``level`` of them; both ends NaN if there are none."""
+    def interval(self, draws: NDArray[np.float64], blocks: int) -> Interval:
+        """The middle part of a figure's draws that holds ``level`` of them; both ends NaN if there are none.
+
+        The part is wider than that where there are few blocks, by as much as an interval by Student's distribution
+        is wider than one by the normal (Hesterberg, 2015): with 10 blocks the middle 95 % cover the truth in 89 %.
+
+        Args:
+            draws: The figure in each draw.
+            blocks: How many were drawn from.
+        """
         if not len(draws):
             return Interval(math.nan, math.nan)
-        tail = (1 - self.level) / 2
+        tail = _tail((1 - self.level) / 2, blocks)
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Interval(float(low), float(high))
 
     def ratio(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> Interval:
         """Interval of ``sum(errors) / sum(lengths)``, from the errors and reference lengths of utterances."""
-        sums = self.sums(self.blocks(np.column_stack([errors, lengths])))
-        return self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1))
+        blocks = self.blocks(np.column_stack([errors, lengths]))
+        sums = self.sums(blocks)
+        return self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1), len(blocks))
 
 
-def _sum_blocks(groups: object, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums by block, in order of first appearance."""
+def _tail(tail: float, blocks: int) -> float:
+    """The share of draws on each side that an interval leaves out."""
+    freedom = blocks - 1
+    normal = NormalDist()
+    z = -normal.inv_cdf(tail)
+    # Student's quantile: exact for one and two degrees of freedom, else by Fisher and Cornish (1960).
+    if freedom == 1:
+        t = math.tan(math.pi * (0.5 - tail))
+    elif freedom == 2:
+        t = (1 - 2 * tail) * math.sqrt(2 / (4 * tail * (1 - tail)))
+    else:
+        t = (
+            z
+            + (z**3 + z) / (4 * freedom)
+            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+        )
+    return normal.cdf(-t * math.sqrt(blocks / freedom))
+
+
+def _names(groups: object, count: int) -> list[Any]:
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         message = f"groups is {groups!r:.60}; give a list with the name of a block for each utterance"
         raise InvalidRequestError(message, parameter="groups")
     names = list(groups)
-    if len(names) != len(rows):
-        message = f"groups has {len(names)} entries for {len(rows)} utterances; give one for each"
+    if len(names) != count:
+        message = f"groups has {len(names)} entries for {count} utterances; give one for each"
         raise InvalidRequestError(message, parameter="groups")
+    return names
+
+
+def _sum_blocks(groups: object, rows: NDArray[Any]) -> NDArray[Any]:
+    """Sums by block, in order of first appearance."""
+    names = _names(groups, len(rows))
     numbers: dict[Any, int] = {}
     for position, name in enumerate(names):
         # Two missing names may be two blocks or one: that would be a guess, and the interval depends on it.
@@ -141,6 +192,6 @@ def _sum_blocks(groups: object, rows: NDArray[np.int64]) -> NDArray[np.int64]:
             )
             raise InvalidRequestError(message, parameter="groups")
     index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-    sums = np.zeros((len(numbers), rows.shape[1]), dtype=np.int64)
+    sums = np.zeros((len(numbers), rows.shape[1]), dtype=rows.dtype)
     np.add.at(sums, index, rows)
     return sums

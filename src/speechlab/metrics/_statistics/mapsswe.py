@@ -20,6 +20,8 @@ from speechlab.metrics._alignment.sclite import sclite_blocks
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from speechlab.metrics._alignment.units import Tokens
 
 _BOUNDARY = 2  # words right in both systems that part two segments
@@ -43,21 +45,29 @@ class SegmentTest(NamedTuple):
     p: float
 
 
-def mapsswe(triples: Iterable[tuple[Tokens, Tokens, Tokens]]) -> SegmentTest:
-    """Test two systems on the same references.
+def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
+    """Test two systems by their segments.
 
     Args:
-        triples: For each utterance the tokens of the reference, of the first and of the second system.
+        differences: What :func:`segment_differences` gives.
     """
-    counts = [pair for triple in triples for pair in segments(*triple)]
-    n = len(counts)
-    differences = np.array([first - second for first, second in counts], dtype=np.float64)
+    n = len(differences)
     if not differences.any():
         return SegmentTest(n, 0.0, 0.0 if n > 1 else math.nan, 0.0, 1.0)
     mean = float(differences.mean())
     deviation = float(differences.std(ddof=1)) if n > 1 else math.nan
     z = mean / (deviation / math.sqrt(n)) if deviation > 0 else math.nan
     return SegmentTest(n, mean, deviation, z, math.erfc(abs(z) / math.sqrt(2)))
+
+
+def segment_differences(triples: Iterable[tuple[Tokens, Tokens, Tokens]]) -> NDArray[np.int64]:
+    """Errors of the first system minus those of the second, in each segment.
+
+    Args:
+        triples: For each utterance the tokens of the reference, of the first and of the second system.
+    """
+    counts = [first - second for triple in triples for first, second in segments(*triple)]
+    return np.array(counts, dtype=np.int64)
 
 
 def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int, int]]:

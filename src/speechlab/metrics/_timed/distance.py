@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab.errors import InvalidRequestError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    Tokens = NDArray[np.int64]
 
 _ERROR = 1 << 32
 """Weight of an error, so great that substitutions, counted in ones, only decide between equal numbers of errors."""
 
 _NEVER = 1 << 62
+_MAX_CELLS = 50_000_000
+"""400 MB of the table of costs."""
 
 
 class TimedTokens(NamedTuple):
@@ -22,11 +30,15 @@ class TimedTokens(NamedTuple):
         codes: A number for each token; equal tokens have equal numbers.
         starts: Seconds from which a token may meet another.
         ends: Seconds up to which it may.
+        middles: Seconds, the middle of its time.
+        rows: The segment that it is of, by its position in its table.
     """
 
     codes: NDArray[np.int64]
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
+    middles: NDArray[np.float64]
+    rows: NDArray[np.int64]
 
 
 class TimedCounts(NamedTuple):
@@ -46,19 +58,84 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
     """Count the fewest errors; of ways with equally many, the one with the most hits counts.
 
     A token of the hypothesis can be a hit or a substitution only of a token whose time overlaps its own; touching
-    is no overlap. Everything else is deleted and inserted.
+    is no overlap. Everything else is deleted and inserted. The work is that of the pairs that are near in time.
     """
     said, heard = len(reference.codes), len(hypothesis.codes)
-    steps = np.arange(heard + 1, dtype=np.int64) * _ERROR
-    row = steps.copy()
-    for code, start, end in zip(*(values.tolist() for values in reference), strict=True):
-        cost = np.where(hypothesis.codes == code, 0, _ERROR + 1)
-        cost[(hypothesis.starts >= end) | (hypothesis.ends <= start)] = _NEVER
-        best = row + _ERROR
-        np.minimum(best[1:], row[:-1] + cost, out=best[1:])
-        # Insertions, from left to right, all at once: what each place costs beyond its steps can only fall.
-        row = np.minimum.accumulate(best - steps) + steps
-    total = int(row[-1])
+    low, row = 0, np.zeros(1, dtype=np.int64)
+    for low, row in _rows(reference, hypothesis):  # noqa: B007 - the last counts
+        pass
+    # Behind the last place that is near in time, all is insertion.
+    total = int(row[-1]) + (heard - low - len(row) + 1) * _ERROR
     errors, substitutions = divmod(total, _ERROR)
     deletions = (errors - substitutions + said - heard) // 2
     return TimedCounts(substitutions, deletions, deletions - said + heard)
+
+
+def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
+    """Say what became of each token, on one of the ways that :func:`timed_counts` counts.
+
+    Returns:
+        For each token of the reference the position of that of the hypothesis that it was held against, -1 where it
+        was deleted; and for each of the hypothesis that of the reference, -1 where it was inserted.
+
+    Raises:
+        InvalidRequestError: Too many pairs are near in time.
+    """
+    rows = [(0, np.zeros(1, dtype=np.int64))]
+    cells = 0
+    for low, row in _rows(reference, hypothesis):
+        rows.append((low, row))
+        cells += len(row)
+        if cells > _MAX_CELLS:
+            message = "too many tokens are near in time to keep their alignment; choose a smaller collar"
+            raise InvalidRequestError(message, parameter="collar")
+    ours = np.full(len(reference.codes), -1)
+    theirs = np.full(len(hypothesis.codes), -1)
+    at, place = len(ours), len(theirs)
+
+    def cost(at: int, place: int) -> int:
+        low, row = rows[at]
+        inside = min(place, low + len(row) - 1)
+        return int(row[inside - low]) + (place - inside) * _ERROR
+
+    while at:
+        here = cost(at, place)
+        if cost(at - 1, place) + _ERROR == here:
+            at -= 1
+        elif place > rows[at][0] and cost(at, place - 1) + _ERROR == here:
+            place -= 1
+        else:
+            at, place = at - 1, place - 1
+            ours[at], theirs[place] = place, at
+    return ours, theirs
+
+
+def _rows(reference: TimedTokens, hypothesis: TimedTokens) -> Iterator[tuple[int, Tokens]]:
+    """The table of costs, a row for each token of the reference: those of its places that are near in time.
+
+    Yields:
+        The first place, and the least cost of each from there on. Left of it nobody looks again; behind the last,
+        each place costs an insertion more.
+    """
+    heard = len(hypothesis.codes)
+    # In order of the stream, ends and starts need not rise; their running maximum and minimum do.
+    first = np.searchsorted(np.maximum.accumulate(hypothesis.ends), reference.starts, "right")
+    last = np.searchsorted(np.minimum.accumulate(hypothesis.starts[::-1])[::-1], reference.ends, "left")
+    lows = np.minimum.accumulate(first[::-1])[::-1]
+    highs = np.maximum.accumulate(np.maximum(last, lows))
+    steps = np.arange(heard + 1, dtype=np.int64) * _ERROR
+    row, low, high = steps[:1], 0, 0
+    tokens = (values.tolist() for values in (reference.codes, reference.starts, reference.ends, lows, highs))
+    for code, start, end, new_low, new_high in zip(*tokens, strict=True):
+        if new_high > high:
+            row = np.concatenate([row, row[-1] + steps[1 : new_high - high + 1]])
+        row = row[new_low - low :]
+        low, high = new_low, new_high
+        near = slice(low, high)
+        cost = np.where(hypothesis.codes[near] == code, 0, _ERROR + 1)
+        cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
+        best = row + _ERROR
+        np.minimum(best[1:], row[:-1] + cost, out=best[1:])
+        # Insertions, from left to right, all at once: what each place costs beyond its steps can only fall.
+        row = np.minimum.accumulate(best - steps[: len(best)]) + steps[: len(best)]
+        yield low, row

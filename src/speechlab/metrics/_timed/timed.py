@@ -12,7 +12,7 @@ from speechlab._arguments import is_bool, is_number, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.assignment import cheapest_assignment
-from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts
+from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts, timed_edits
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
 
+_Token = tuple[int, float, float, float, int]
+"""Its code, the seconds from which and up to which it may meet another, their middle, and its segment."""
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
 
@@ -36,6 +38,9 @@ class TimedErrorRate:
         reference_length: Tokens of the reference.
         streams: A row for each stream of tokens: ``file``, ``speaker`` of the reference, ``assigned`` (the speaker of
             the hypothesis that it was held against; empty for none), the counts, and ``reference_length``.
+        segments: With ``by_segment=True`` the reference, row for row, with the counts of each segment,
+            ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for that segment of
+            its stream that is nearest in time; in a stream that only the hypothesis has, for none.
     """
 
     unit: Unit
@@ -45,6 +50,7 @@ class TimedErrorRate:
     insertions: int
     reference_length: int
     streams: pd.DataFrame = field(repr=False, compare=False)
+    segments: pd.DataFrame | None = field(default=None, repr=False, compare=False)
 
     @property
     def errors(self) -> int:
@@ -63,6 +69,7 @@ def timed_error_rate(
     *,
     collar: float = 5.0,
     by_speaker: bool = False,
+    by_segment: bool = False,
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
@@ -74,6 +81,9 @@ def timed_error_rate(
     shared out to its tokens by their length; a hypothesis' token has the middle of its share, give or take the
     collar. What is at another time is deleted there and inserted here. These are meeteval's definitions of tcpWER
     and cpWER.
+
+    The work grows with the pairs of tokens that are near enough in time to meet: with the tokens times the collar,
+    and without time (``math.inf``) with the square of a recording's tokens.
 
     >>> from speechlab.metrics import timed_error_rate
     >>> from speechlab.segments import frame
@@ -89,22 +99,25 @@ def timed_error_rate(
             ``math.inf`` leaves time out, but for the order.
         by_speaker: Hold each speaker (column ``speaker``) of the reference against that of the hypothesis with which
             the errors are fewest in all, in each recording anew: tcpWER, and cpWER with an infinite collar.
+        by_segment: Also count for each segment of the reference, which keeps the alignments.
         unit: What is counted, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
         normalize: As for :func:`error_rate`.
 
     Raises:
         SegmentError: A table is no segment frame.
-        InvalidRequestError: The collar is no number of 0 or more, speakers are wanted and a table has none, or unit,
-            language and normaliser do not fit together.
+        InvalidRequestError: The collar is no number of 0 or more, speakers are wanted and a table has none, unit,
+            language and normaliser do not fit together, or counts by segment are wanted and so many tokens are near
+            in time that their alignment would not fit into memory.
     """
     import pandas as pd
 
     if not (is_number(collar) and collar >= 0):
         message = f"collar={collar!r:.60} is not a number of 0 or more seconds"
         raise InvalidRequestError(message, parameter="collar")
-    if not is_bool(by_speaker):
-        raise refused("by_speaker", by_speaker, "True or False")
+    for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
+        if not is_bool(value):
+            raise refused(name, value, "True or False")
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
     sides = []
@@ -116,13 +129,15 @@ def timed_error_rate(
         point = collar if name == "hypothesis" else None
         sides.append(_streams(checked, preparation, codes, point, by_speaker=by_speaker))
     said, heard = sides
-    rows = []
+    rows, pairs = [], []
     for file in dict.fromkeys([*said, *heard]):
-        for speaker, assigned, length, counts in _assigned(said.get(file, {}), heard.get(file, {})):
-            rows.append((file, speaker, assigned, *counts, length))
+        for speaker, assigned, pair, counts in _assigned(said.get(file, {}), heard.get(file, {})):
+            rows.append((file, speaker, assigned, *counts, len(pair[0].codes)))
+            pairs.append(pair)
     streams = pd.DataFrame(rows, columns=_COLUMNS)
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
-    return TimedErrorRate(unit, float(collar), **totals, streams=streams)
+    segments = _by_segment(segment_frame(reference), pairs) if by_segment else None
+    return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
 
 
 def _streams(
@@ -136,13 +151,14 @@ def _streams(
     """The tokens of each recording and speaker; with a collar, as points that reach so far, else as stretches."""
     ordered = table.iloc[np.argsort(table["start"].to_numpy(), kind="stable")]
     speakers = ordered["speaker"].tolist() if by_speaker else [""] * len(ordered)
-    parts: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
-    for file, speaker, start, end, text in zip(
+    parts: dict[str, dict[str, list[_Token]]] = {}
+    for file, speaker, start, end, text, row in zip(
         ordered["file"].tolist(),
         speakers,
         ordered["start"].tolist(),
         ordered["end"].tolist(),
         ordered["text"].tolist(),
+        ordered.index.tolist(),
         strict=True,
     ):
         stream = parts.setdefault(file, {}).setdefault(speaker, [])
@@ -156,26 +172,27 @@ def _streams(
             begin, stop = start + share * first, start + share * at
             if len(tokens) == 1:
                 begin, stop = start, end
+            middle = (begin + stop) / 2
             if collar is not None:
-                middle = (begin + stop) / 2
                 begin, stop = middle - collar, middle + collar
-            stream.append((codes.setdefault(token, len(codes)), begin, stop))
+            stream.append((codes.setdefault(token, len(codes)), begin, stop, middle, row))
     return {
         file: {name: _tokens(stream) for name, stream in streams.items()} for file, streams in parts.items()
     }
 
 
-def _tokens(stream: list[tuple[int, float, float]]) -> TimedTokens:
-    codes, starts, ends = zip(*stream, strict=True) if stream else ((), (), ())
+def _tokens(stream: list[_Token]) -> TimedTokens:
+    codes, starts, ends, middles, rows = zip(*stream, strict=True) if stream else ((), (), (), (), ())
     # To the nanosecond, so that what touches does so whatever the noise of the arithmetic.
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
-    return TimedTokens(np.array(codes, dtype=np.int64), begin, stop)
+    whole = (np.array(values, dtype=np.int64) for values in (codes, rows))
+    return TimedTokens(next(whole), begin, stop, np.array(middles, dtype=np.float64), next(whole))
 
 
 def _assigned(
     said: dict[str, TimedTokens], heard: dict[str, TimedTokens]
-) -> list[tuple[str, str, int, TimedCounts]]:
-    """Speakers of a recording with those they are held against, the tokens of the reference, and the errors."""
+) -> list[tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]]:
+    """Speakers of a recording with those they are held against, the tokens of both, and the errors."""
     nobody = _tokens([])
     size = max(len(said), len(heard))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
@@ -183,6 +200,27 @@ def _assigned(
     counts = [[timed_counts(one, other) for _, other in theirs] for _, one in ours]
     columns = cheapest_assignment([[cell.errors for cell in row] for row in counts])
     return [
-        (name, theirs[column][0], len(tokens.codes), counts[row][column])
+        (name, theirs[column][0], (tokens, theirs[column][1]), counts[row][column])
         for row, ((name, tokens), column) in enumerate(zip(ours, columns, strict=True))
     ]
+
+
+def _by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTokens]]) -> pd.DataFrame:
+    """The reference with the counts of each of its segments."""
+    start, end = (reference[name].to_numpy() for name in ("start", "end"))
+    counts = {name: np.zeros(len(reference), dtype=np.int64) for name in _COLUMNS[3:]}
+    for said, heard in pairs:
+        ours, theirs = timed_edits(said, heard)
+        wrong = ours >= 0
+        wrong[wrong] = said.codes[wrong] != heard.codes[ours[wrong]]
+        np.add.at(counts["substitutions"], said.rows[wrong], 1)
+        np.add.at(counts["deletions"], said.rows[ours < 0], 1)
+        np.add.at(counts["reference_length"], said.rows, 1)
+        near = np.unique(said.rows)
+        for at in heard.middles[theirs < 0] if len(near) else ():
+            away = np.maximum(np.maximum(start[near] - at, at - end[near]), 0)
+            counts["insertions"][near[away.argmin()]] += 1
+    errors = counts["substitutions"] + counts["deletions"] + counts["insertions"]
+    length = counts["reference_length"]
+    rate = np.divide(errors, length, out=np.full(len(errors), np.nan), where=length > 0)
+    return reference.assign(**counts, rate=rate)

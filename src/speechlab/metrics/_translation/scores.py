@@ -1,36 +1,33 @@
-"""Scores of translations: BLEU and chrF by sacrebleu, with intervals."""
+"""Scores of translations: BLEU, chrF, chrF++ and TER by sacrebleu, and others through a hook, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from speechlab._arguments import column_names, has_column, is_frame, require_columns
-from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.metrics._alignment.units import auto_unit, warn_if_unspaced
-from speechlab.metrics._arguments import as_texts, check_choice
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.units import warn_if_unspaced
+from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table, rows_and_sources
+from speechlab.metrics._translation.measures import make_metrics, tokenizer
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 
+    from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
 
-Metric = Literal["chrf", "bleu"]
-# Those of sacrebleu that fetch nothing: its others load a model from elsewhere when they are first used.
-_TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
-_NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
+Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
+"""A function from sources, translations and references to one score for each translation, such as COMET's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,70 +35,97 @@ class TranslationScore:
     """Closeness of translations to their references.
 
     Attributes:
-        chrf: chrF, 0 to 100 (Popović 2015), over the corpus.
-        bleu: BLEU, 0 to 100, over the corpus, with a tokeniser that fits the language.
-        signature: sacrebleu's signature of chrF: what it takes to compute the same number again.
-        bleu_signature: The same of BLEU.
-        segments: Number of translations.
+        scores: For each metric the score of the corpus: chrF, chrF++ and BLEU from 0 to 100, the higher the better;
+            TER in percent, the lower the better; and the means of what other scorers gave.
+        signatures: For each metric sacrebleu's signature: what it takes to compute the same number again.
+        utterances: Number of translations.
         empty_references: How many of them have no reference with anything but white space in it; sacrebleu gives such
-            a segment no score, and they count in the corpus like all others.
+            a translation no score, and they count in the corpus like all others.
         glossary: One row for each term, if a glossary was given; as :func:`glossary_terms` returns it.
     """
 
-    chrf: float
-    bleu: float
-    signature: str
-    bleu_signature: str
-    segments: int
-    glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    scores: Mapping[str, float]
+    signatures: Mapping[str, str]
+    utterances: int
     empty_references: int = 0
-    _statistics: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(
-        default=None, compare=False, repr=False
+    glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    _statistics: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
+    _compute: Mapping[str, Callable[[list[Any]], float]] = field(
+        default_factory=dict, compare=False, repr=False
     )
+    _rows: pd.DataFrame | pd.Index[Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def chrf(self) -> float:
+        """chrF, 0 to 100 (Popović 2015), over the corpus; NaN if it was not asked for."""
+        return self.scores.get("chrf", math.nan)
+
+    @property
+    def bleu(self) -> float:
+        """BLEU, 0 to 100, over the corpus, with a tokeniser that fits the language; NaN if it was not asked for."""
+        return self.scores.get("bleu", math.nan)
 
     def confidence_interval(
         self,
-        metric: Metric = "chrf",
+        metric: str = "chrf",
+        *,
         level: float = 0.95,
-        n: int = 1_000,
+        draws: int = 1_000,
         seed: int = 0,
-        groups: Iterable[Any] | None = None,
+        groups: Groups = None,
     ) -> Interval:
-        """Percentile bootstrap interval of a corpus score (Koehn, 2004).
+        """Bootstrap interval of a corpus score (Koehn, 2004).
 
         Args:
-            metric: ``"chrf"`` or ``"bleu"``.
+            metric: One of those in ``scores``.
             level: Confidence level, between 0 and 1.
-            n: How many draws.
+            draws: How many.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each segment, such as its document; blocks are drawn as wholes.
+            groups: Name of a block for each translation, such as its document, or a column of the table that was
+                given; blocks are drawn as wholes.
 
         Returns:
-            ``(low, high)``, 0 to 100; both NaN if there are fewer than two segments or blocks.
+            ``(low, high)``; both NaN if there are fewer than two translations or blocks.
         """
-        return self._interval(metric, Bootstrap(level, n, seed, groups))
+        bootstrap = Bootstrap(level, draws, seed, groups)
+        if groups is not None and is_frame(self._rows):
+            table, bootstrap = bootstrap.on(self._rows, "the table")
+            bootstrap = bootstrap.within(table)
+        check_index(bootstrap.groups, self._rows, "groups")
+        return self._interval(metric, bootstrap)
 
-    def _interval(self, metric: Metric, draws: Bootstrap) -> Interval:
-        check_choice(metric, get_args(Metric), "metric", "there is no metric")
-        if self._statistics is None:
-            return Interval(math.nan, math.nan)
-        rows = self._statistics[get_args(Metric).index(metric)]
-        compute = _metrics("none", single=self.segments == 1)[metric]._compute_score_from_stats  # noqa: SLF001
-        sums = draws.sums(draws.blocks(rows)).tolist()
-        return draws.interval(np.array([compute(row).score for row in sums]))
+    def _interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
+        check_choice(metric, self.scores, "metric", "there is no metric")
+        blocks = bootstrap.blocks(self._statistics[metric])
+        compute = self._compute[metric]
+        sums = bootstrap.sums(blocks).tolist()
+        return bootstrap.interval(np.array([compute(row) for row in sums]), len(blocks))
 
-    def frame(self, level: float = 0.95, n: int = 1_000, seed: int = 0) -> pd.DataFrame:
-        """One row for each metric: its name, ``score``, ``low``, ``high`` (0 to 100), ``segments``, ``signature``."""
+    def frame(
+        self, *, level: float = 0.95, draws: int = 1_000, seed: int = 0, groups: Groups = None
+    ) -> pd.DataFrame:
+        """One row for each metric: its name, ``score``, ``low``, ``high``, ``utterances``, ``signature``.
+
+        Args:
+            level: As for :meth:`confidence_interval`, like the others.
+            draws: How many.
+            seed: The same seed gives the same intervals.
+            groups: Blocks that are drawn as wholes.
+        """
         import pandas as pd
 
-        rows = []
-        for metric, score, signature in (
-            ("chrf", self.chrf, self.signature),
-            ("bleu", self.bleu, self.bleu_signature),
-        ):
-            interval = self.confidence_interval(cast("Metric", metric), level, n, seed)
-            rows.append((metric, score, *interval, self.segments, signature))
-        return pd.DataFrame(rows, columns=["metric", "score", "low", "high", "segments", "signature"])
+        how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed, "groups": groups}
+        rows = [
+            (
+                metric,
+                score,
+                *self.confidence_interval(metric, **how),
+                self.utterances,
+                self.signatures[metric],
+            )
+            for metric, score in self.scores.items()
+        ]
+        return pd.DataFrame(rows, columns=["metric", "score", "low", "high", "utterances", "signature"])
 
 
 def translation_score(
@@ -110,6 +134,9 @@ def translation_score(
     *,
     language: str | None = None,
     tokenize: str = "auto",
+    metrics: Sequence[str] = ("chrf", "bleu"),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
     glossary: Glossary | None = None,
     sources: Sequence[str] | None = None,
     source_language: str | None = None,
@@ -117,20 +144,25 @@ def translation_score(
     hypothesis: str = "translation",
     source: str = "text",
 ) -> TranslationScore:
-    """Score translations with chrF and BLEU.
+    """Score translations with chrF and BLEU, and, if asked, chrF++, TER and scorers of your own.
 
     Args:
         references: Reference translations, each a text or a list of texts that would all be right (their number may
             vary, and the signature says so); or a table, whose rows without a text on either side are passed over.
-        hypotheses: Translations, as many; not for a table.
+        hypotheses: Translations, as many; not for a table. Two Series must have one index.
         language: Code of the language translated into. sacrebleu's default takes a Japanese sentence for one word,
             and gives 0.00 without a warning; here a missing language is warned of where texts look like that.
         tokenize: sacrebleu's tokeniser for BLEU. ``"auto"``: for ``ja``, ``ja-mecab`` if MeCab and its dictionary
             are installed (``pip install 'sacrebleu[ja]'``) and else ``char``; ``zh`` for Chinese, ``char`` for other
             languages without spaces, and ``13a`` for the rest. Or one of sacrebleu's that need no download. The
             signature says which.
+        metrics: Any of ``"chrf"``, ``"chrf++"``, ``"bleu"`` and ``"ter"``.
+        options: For each metric arguments of sacrebleu's class of it, such as
+            ``{"bleu": {"lowercase": True, "smooth_method": "floor"}, "chrf": {"beta": 3}}``. Signatures tell them.
+        scorers: Other metrics by their names: functions from the lists of sources, translations and (first)
+            references to a score for each translation. Without sources they get empty texts.
         glossary: Terms that must be kept, as for :func:`glossary_terms`; of several references the first is asked.
-        sources: The texts that were translated, for a glossary with source terms.
+        sources: The texts that were translated, for scorers, and for a glossary with source terms.
         source_language: Code of their language.
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
@@ -140,22 +172,29 @@ def translation_score(
         The scores, with intervals on request.
 
     Raises:
-        InvalidRequestError: There are none, or the two differ in number, or a language or tokeniser does not exist.
+        InvalidRequestError: There are none, or the two differ in number, or a language, tokeniser, metric or option
+            does not exist, or a scorer does not give one number for each translation.
         MissingDependencyError: The tokeniser that was asked for needs MeCab.
 
     Example:
         >>> score = translation_score(
         ...     ["会議は明日です。"], ["会議は明日だ。"], language="ja", tokenize="char"
         ... )
-        >>> round(score.bleu), score.segments
+        >>> round(score.bleu), score.utterances
         (56, 1)
     """
+    rows: Any = None
     if is_frame(references):
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
         references, hypotheses = rows[reference].tolist(), rows[hypothesis].tolist()
+    else:
+        index = getattr(references, "index", None)
+        rows = None if callable(index) else index
+        check_index(hypotheses, rows, "hypotheses")
+        check_index(sources, rows, "sources")
     if source_language is not None:
         language_code(source_language)
-    said = _references(references)
+    said = as_references(references)
     heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
     if len(said) != len(heard) or not said:
         message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
@@ -168,46 +207,96 @@ def translation_score(
     first = [texts[0] for texts in said]
     if language is None and str(tokenize) == "auto":
         warn_if_unspaced(first, "name the language, as in language='ja', or a tokeniser: BLEU is near 0 else")
-    score = _score(said, heard, _tokenizer(tokenize, language))
+    made = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
+    score = _score(said, heard, made, rows)
+    for name, scorer in _checked(scorers, score.scores).items():
+        score = _with_scorer(score, name, scorer, (sources or [""] * len(heard), heard, first))
     if glossary is None:
         return score
-    table = glossary_table(first, heard, glossary, sources, language, source_language)
-    return replace(score, glossary=table)
+    return replace(score, glossary=glossary_table(first, heard, glossary, sources, language, source_language))
 
 
-def _score(said: list[list[str]], heard: list[str], tokenizer: str) -> TranslationScore:
-    metrics = _metrics(tokenizer, single=len(said) == 1)
-    # sacrebleu wants a list of first references, one of second ones, and so on, with None where there is none.
-    streams = list(zip_longest(*said))
-    scores, statistics = {}, []
+def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], rows: Any) -> TranslationScore:
+    streams = as_streams(said)
+    scores, signatures, statistics, compute = {}, {}, {}, {}
     for name, metric in metrics.items():
-        rows = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
-        scores[name] = metric._aggregate_and_compute(rows).score  # noqa: SLF001
-        statistics.append(np.array(rows, dtype=np.int64))
-    return TranslationScore(
-        scores["chrf"],
-        scores["bleu"],
-        str(metrics["chrf"].get_signature()),
-        str(metrics["bleu"].get_signature()),
-        len(said),
-        None,
-        sum(1 for texts in said if not "".join(texts).strip()),
-        (statistics[0], statistics[1]),
+        found = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
+        scores[name] = metric._aggregate_and_compute(found).score  # noqa: SLF001
+        signatures[name] = str(metric.get_signature())
+        statistics[name] = np.array(found)
+        compute[name] = _from_sums(metric)
+    empty = sum(1 for texts in said if not "".join(texts).strip())
+    return TranslationScore(scores, signatures, len(said), empty, None, statistics, compute, rows)
+
+
+def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
+    """What sacrebleu wants: first references, then second ones, and so on, with None where there is none."""
+    return list(zip_longest(*said))
+
+
+def _from_sums(metric: Any) -> Callable[[list[Any]], float]:
+    return lambda row: cast(float, metric._compute_score_from_stats(row).score)  # noqa: SLF001
+
+
+def _checked(scorers: object, names: Iterable[str]) -> Mapping[str, Scorer]:
+    if scorers is None:
+        return {}
+    if not isinstance(scorers, Mapping) or not all(
+        isinstance(name, str) and callable(scorer) for name, scorer in scorers.items()
+    ):
+        message = f"scorers is {scorers!r:.60}; give a dict from names to functions"
+        raise InvalidRequestError(message, parameter="scorers")
+    taken = set(names) & set(scorers)
+    if taken:
+        message = f"the scorer {min(taken)!r} has the name of a metric that is there already; give it another"
+        raise InvalidRequestError(message, parameter="scorers")
+    return scorers
+
+
+def scored_by(
+    scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
+) -> NDArray[np.float64]:
+    """What a scorer says of each translation, checked."""
+    given = scorer(*texts)
+    try:
+        values = np.array([float(value) for value in given], dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array([math.nan])
+    if len(values) != len(texts[1]) or not np.isfinite(values).all():
+        message = f"the scorer {name!r} gave {given!r:.60}; it must give one number for each of {len(texts[1])} texts"
+        raise InvalidRequestError(message, parameter="scorers")
+    return values
+
+
+def _with_scorer(
+    score: TranslationScore, name: str, scorer: Scorer, texts: tuple[list[str], list[str], list[str]]
+) -> TranslationScore:
+    values = scored_by(scorer, name, texts)
+    return replace(
+        score,
+        scores={**score.scores, name: float(values.mean())},
+        signatures={**score.signatures, name: f"scorer:{getattr(scorer, '__qualname__', name)}"},
+        _statistics={**score._statistics, name: np.column_stack([values, np.ones(len(values))])},  # noqa: SLF001
+        _compute={**score._compute, name: lambda row: row[0] / row[1]},  # noqa: SLF001
     )
 
 
 def score_translations(
     frame: pd.DataFrame,
+    *,
     reference: str = "reference",
     hypothesis: str = "translation",
     language: str = "target_lang",
+    source: str = "text",
     by: str | Sequence[str] = (),
-    *,
     tokenize: str = "auto",
+    metrics: Sequence[str] = ("chrf", "bleu"),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
     level: float = 0.95,
-    n: int = 1_000,
+    draws: int = 1_000,
     seed: int = 0,
-    groups: str | None = None,
+    groups: Groups = None,
 ) -> pd.DataFrame:
     """Corpus scores of groups of translations, with intervals.
 
@@ -216,66 +305,62 @@ def score_translations(
         reference: Column of the reference translations.
         hypothesis: Column of the translations.
         language: Column of the languages translated into; or the language of all rows.
+        source: Column of the sources of a table; used if it is there.
         by: Columns to group by; languages are never mixed.
-        tokenize: As for :func:`translation_score`.
+        tokenize: As for :func:`translation_score`, like the next three.
+        metrics: Metrics by their names.
+        options: Arguments of sacrebleu's classes.
+        scorers: Other metrics.
         level: Confidence level of the intervals.
-        n: Bootstrap draws of each.
+        draws: Bootstrap draws of each.
         seed: The same seed gives the same table.
-        groups: Column of blocks, such as documents, that are drawn as wholes.
+        groups: Column of blocks, such as documents, that are drawn as wholes, or a name for each row.
 
     Returns:
-        One row for each group and language: the columns of ``by``, ``language``, ``n`` (rows), ``n_scored`` (rows
-        with both texts), ``empty_references``, ``chrf``, ``chrf_low``, ``chrf_high``,
-        ``bleu``, ``bleu_low``, ``bleu_high`` (0 to 100), ``signature`` (of chrF) and ``bleu_signature``.
+        One row for each group and language: the columns of ``by``, ``language``, ``utterances`` (rows),
+        ``utterances_scored`` (rows with both texts), ``empty_references``, and for each metric, such as ``chrf``,
+        ``chrf``, ``chrf_low``, ``chrf_high`` and ``chrf_signature``.
 
     Raises:
-        InvalidRequestError: A column is missing, or a language or tokeniser does not exist.
+        InvalidRequestError: A column is missing, or a language, tokeniser, metric or option does not exist.
     """
     import pandas as pd
 
-    draws = Bootstrap(level, n, seed, groups)
     keys = column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
-    require_columns(frame, reference, hypothesis, *keys, *draws.columns, hint=hint)
-    _tokenizer(tokenize, None)
+    require_columns(frame, reference, hypothesis, *keys, hint=hint)
+    frame, bootstrap = Bootstrap(level, draws, seed, groups).on(frame)
+    names = [*make_metrics(metrics, tokenizer(tokenize, None), options, single=False)]
+    names += _checked(scorers, names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:
         codes = pd.Series(language_code(language), index=frame.index)
     keyed = frame.assign(language=codes.astype(object))
-    names = [*[key for key in keys if key != "language"], "language"]
+    groups_by = [*[key for key in keys if key != "language"], "language"]
+    how: dict[str, Any] = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
+    how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
     rows = []
-    for values, part in keyed.groupby(names, observed=True, sort=True):
+    for values, part in keyed.groupby(groups_by, observed=True, sort=True):
         done = part[part[reference].notna() & part[hypothesis].notna()]
-        figures: dict[str, Any] = {"n": len(part), "n_scored": len(done)}
+        figures: dict[str, Any] = {"utterances": len(part), "utterances_scored": len(done)}
         if len(done):
-            score = translation_score(
-                done[reference].tolist(),
-                done[hypothesis].tolist(),
-                language=str(values[-1]),
-                tokenize=tokenize,
-            )
+            score = translation_score(done, language=str(values[-1]), **how)
             figures |= {"empty_references": score.empty_references}
-            figures |= {"signature": score.signature, "bleu_signature": score.bleu_signature}
-            for metric in get_args(Metric):
-                low, high = score._interval(metric, draws.within(done))  # noqa: SLF001 - its own module
-                figures |= {metric: getattr(score, metric), f"{metric}_low": low, f"{metric}_high": high}
-        rows.append(dict(zip(names, values, strict=True)) | figures)
-    return pd.DataFrame(rows, columns=[*names, *_SUMMARY]).astype(_SUMMARY)
+            for metric in names:
+                low, high = score._interval(metric, bootstrap.within(done))  # noqa: SLF001 - its own module
+                figures |= {metric: score.scores[metric], f"{metric}_low": low, f"{metric}_high": high}
+                figures[f"{metric}_signature"] = score.signatures[metric]
+        rows.append(dict(zip(groups_by, values, strict=True)) | figures)
+    types = dict.fromkeys(("utterances", "utterances_scored", "empty_references"), "Int64")
+    for metric in names:
+        types |= dict.fromkeys((metric, f"{metric}_low", f"{metric}_high"), "Float64")
+        types[f"{metric}_signature"] = "string"
+    return pd.DataFrame(rows, columns=[*groups_by, *types]).astype(types)
 
 
-_SUMMARY = {
-    "n": "Int64",
-    "n_scored": "Int64",
-    "empty_references": "Int64",
-    **{f"{metric}{end}": "Float64" for metric in get_args(Metric) for end in ("", "_low", "_high")},
-    "signature": "string",
-    "bleu_signature": "string",
-}
-
-
-def _references(references: Any) -> list[list[str]]:
-    """For each segment all its references; the first kind of argument, one text alone, stays what it was."""
+def as_references(references: Any) -> list[list[str]]:
+    """For each translation all its references; the first kind of argument, one text alone, stays what it was."""
     if isinstance(references, str) or not isinstance(references, Iterable):
         return [[text] for text in as_texts(references, "references")]
     said = []
@@ -286,31 +371,3 @@ def _references(references: Any) -> list[list[str]]:
             raise InvalidRequestError(message, parameter="references")
         said.append(texts)
     return said
-
-
-def _metrics(tokenize: str, *, single: bool) -> dict[str, Any]:
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
-
-    metrics = {"chrf": CHRF(), "bleu": BLEU(tokenize=tokenize, effective_order=single)}
-    for metric in metrics.values():
-        metric.num_refs = 1
-    return metrics
-
-
-def _tokenizer(tokenize: str, language: str | None) -> str:
-    check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
-    if tokenize != "auto":
-        module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))
-        if find_spec(module) is None:
-            message = (
-                f"the tokeniser {tokenize!r} needs MeCab; install it with: pip install 'sacrebleu[{extra}]'"
-            )
-            raise MissingDependencyError(message)
-        return tokenize
-    code = None if language is None else language_code(language)
-    if code == "ja" and find_spec("MeCab") is not None and find_spec("ipadic") is not None:
-        return "ja-mecab"
-    if code is None or code == "zh":
-        return code or "13a"
-    return "char" if auto_unit(code) == "char" else "13a"

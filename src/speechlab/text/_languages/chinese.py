@@ -1,7 +1,7 @@
 """The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
 
 Conversion to simplified characters is done by OpenCC when a package of that name is installed (the extra
-``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v1``.
+``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v2``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, cast
 
+from speechlab.text._languages.money import CHINESE_MONEY
 from speechlab.text._languages.numbers import RULES, chinese_numbers
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH
+from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
 from speechlab.text._third_party import encodable, load
 
+_SIGNS = (
+    CHINESE_MONEY,
+    substitution("degrees", "°c", "摄氏度"),
+    substitution("minus", r"(?<![\w.,)-])[-−](?=[0-9])", "负"),
+    substitution("plus", r"\+", "加"),
+)
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
 
 
@@ -39,7 +46,7 @@ def _simplify_rules() -> str:
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
     before = (INVISIBLE, WIDTH, LOWER)
-    after = (_NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
+    after = (*_SIGNS, _NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 1, before + after)
-    return Normalizer("zh", 1, (*before, Step("simplified", _simplify, _simplify_rules), *after))
+        return Normalizer("zh-unconverted", 2, before + after)
+    return Normalizer("zh", 2, (*before, Step("simplified", _simplify, _simplify_rules), *after))

@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
 
 _KEPT = ".%$¢€£"
+_ONE_WORD = re.compile(r"\\b(\w+)\\b")
+_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
 
 
 @cache
@@ -28,26 +32,71 @@ def _whisper() -> Any:
     return load("whisper_normalizer.english").EnglishTextNormalizer()
 
 
+# The package's functions are exact, and slow where nothing is to be done. So each step looks first, by words, whether
+# there is anything for it; what follows then is the package's own work.
+
+
+class _Contractions(NamedTuple):
+    rules: list[tuple[re.Pattern[str], str, str | None]]
+    """Pattern, replacement, and the word that must be there, where the pattern is one word."""
+    words: frozenset[str]
+
+
 @cache
-def _contractions() -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(pattern), new) for pattern, new in _whisper().replacers.items()]
+def _contractions() -> _Contractions:
+    rules = []
+    for pattern, new in _whisper().replacers.items():
+        word = _ONE_WORD.fullmatch(pattern)
+        rules.append((re.compile(pattern), new, word[1] if word else None))
+    return _Contractions(rules, frozenset(word for _, _, word in rules if word))
+
+
+@cache
+def _filler() -> re.Pattern[str]:
+    return re.compile(_whisper().ignore_patterns)
 
 
 def _fillers(text: str) -> str:
-    return re.sub(_whisper().ignore_patterns, "", text)
+    return _filler().sub("", text)
 
 
 def _expand(text: str) -> str:
-    for pattern, new in _contractions():
-        text = pattern.sub(new, text)
+    rules, words = _contractions()
+    there = words.intersection(_WORD.findall(text))
+    if not there and "'" not in text:
+        return text
+    for pattern, new, word in rules:
+        if word is None or word in there:
+            text = pattern.sub(new, text)
     return text
 
 
+class _Symbols(dict[int, str]):
+    """What the package makes of a decomposed character, for ``str.translate``; filled as characters turn up."""
+
+    def __missing__(self, code: int) -> str:
+        remove = load("whisper_normalizer.basic").remove_symbols_and_diacritics
+        value = self[code] = cast(str, remove(chr(code), keep=_KEPT))
+        return value
+
+
+_symbol = _Symbols()
+
+
 def _symbols(text: str) -> str:
-    return cast(str, load("whisper_normalizer.basic").remove_symbols_and_diacritics(text, keep=_KEPT))
+    return (text if text.isascii() else unicodedata.normalize("NFKD", text)).translate(_symbol)
+
+
+@cache
+def _numeric() -> frozenset[str]:
+    """Words that can be a part of a number. Without one of them, or "half", an "and" stays what it is."""
+    return frozenset({*_whisper().standardize_numbers.words, "half"} - {"and"})
 
 
 def _numbers(text: str) -> str:
+    words = text.split()
+    if _numeric().isdisjoint(words) and not _DIGIT.search(text):
+        return " ".join(words)
     try:
         return cast(str, _whisper().standardize_numbers(text))
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):

@@ -5,7 +5,8 @@ No Chinese conversion ever touches Japanese (図書館 would become 図书館), 
 
 from __future__ import annotations
 
-from speechlab.text._languages.numbers import RULES, japanese_numbers
+from speechlab.text._languages.money import JAPANESE_MONEY
+from speechlab.text._languages.numbers import RULES, japanese_numbers, several
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
 
@@ -25,16 +26,19 @@ _FILLERS = substitution(
     "",
 )
 _DEGREES = substitution("degrees", "°[Cc]", "度")
-_MONEY = substitution("yen sign", r"[¥\\]\s?([0-9][0-9,]*(?:\.[0-9]+)?)", r"\1円")
+_PLUS = substitution("plus", r"\+", "プラス")
+_AND = substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド")
 _MINUS = substitution("minus", r"(?<![\w.,)-])[-−](?=[0-9])", "マイナス")
 _FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時")
 _CLOCK = substitution(
     "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
 )
-_SPOKEN_SIGNS = (_DEGREES, _MONEY, _MINUS, _FULL_HOURS, _CLOCK)
+_SPOKEN_SIGNS = (_DEGREES, JAPANESE_MONEY, _MINUS, _PLUS, _AND, _FULL_HOURS, _CLOCK)
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 1, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
-JAPANESE_READING = Normalizer("ja-reading", 1, _WRITING)
+JAPANESE = Normalizer("ja", 2, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE_READING = Normalizer("ja-reading", 2, (*_WRITING, Step("several", several, f"several {RULES}")))
+JAPANESE_CASED = Normalizer("ja-cased", 2, tuple(step for step in JAPANESE.steps if step is not LOWER))
+"""As ``ja`` but for the case, which tells how a Latin word is read."""

@@ -31,6 +31,7 @@ class Morpheme(NamedTuple):
         inflected: Whether it is a verb, adjective or auxiliary, whose normalised form hides the inflection.
         start: Where it begins in the text, in characters.
         end: Where it ends.
+        groups: Numbers of the dictionary's groups of synonyms that it belongs to; spellings of one word share one.
     """
 
     surface: str
@@ -39,6 +40,7 @@ class Morpheme(NamedTuple):
     inflected: bool
     start: int
     end: int
+    groups: tuple[int, ...] = ()
 
 
 def morphemes(text: str) -> list[Morpheme]:
@@ -68,6 +70,7 @@ def morphemes(text: str) -> list[Morpheme]:
                 word.part_of_speech()[0] in _INFLECTED,
                 offset + word.begin(),
                 offset + word.end(),
+                tuple(word.synonym_group_ids()),
             )
             for word in tokenizer.tokenize(piece.group())
         )

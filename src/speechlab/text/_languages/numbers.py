@@ -4,7 +4,8 @@ Figures become characters and not the other way round, because characters that m
 words (一緒, 千葉, 万一; 一起, 千万): turning those into figures would tear words apart and change their length.
 
 ``1,234`` 千二百三十四, ``2024`` and ``二〇二四`` 二千二十四, ``1.5`` 一点五, ``090`` 零九零: a number with a leading
-zero or more than 16 digits is a name, and is spelled. ``1.2.3`` is left alone.
+zero or more than 16 digits is a name, and is spelled, as are the parts of a telephone number together
+(``090-1234-5678``). ``1.2.3`` is left alone. In Chinese a figure 2 before a measure word is 两 (``2个`` 两个).
 """
 
 from __future__ import annotations
@@ -24,14 +25,42 @@ _PLACES = re.compile(
     r"(?![〇零一二三四五六七八九十百千])"
 )
 _LONE_ZERO = re.compile("〇")
+_DIGIT = "[0-9〇零一二三四五六七八九]"
+_TELEPHONE = re.compile(
+    rf"(?<!{_DIGIT})(?<!-)(?:\(([0〇零]{_DIGIT}{{1,4}})\)\s?|([0〇零]{_DIGIT}{{1,4}})-)({_DIGIT}{{1,4}})-({_DIGIT}{{3,4}})"
+    rf"(?!-?{_DIGIT})"
+)
+# 二三人 is "two or three people", not 23: two digits in a row that follow each other, and are no part of a number.
+_SEVERAL = re.compile(
+    r"(?<![〇零一二三四五六七八九十百千万億兆点0-9])(一二|二三|三四|四五|五六|六七|七八|八九)"
+    r"(?![〇零一二三四五六七八九十百千点0-9])"
+)
+_APART = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
+_ZH_TWO_OF = re.compile(
+    r"(?<![0-9.,:/-])2(?=[个個位名只隻条條张張本次天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
+    r"|分钟|分鐘|小时|小時|公里|公斤|星期)"
+)
 _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
 _ZH_PERCENT = re.compile(f"([{_ZH_NUMERAL}]+)%")
 
 RULES = (
-    "|".join(p.pattern for p in (_NUMBER, _PLACES, _LONE_ZERO, _JA_ONE, _ZH_TWO, _JA_PERCENT, _ZH_PERCENT))
+    "|".join(
+        p.pattern
+        for p in (
+            _NUMBER,
+            _PLACES,
+            _LONE_ZERO,
+            _TELEPHONE,
+            _JA_ONE,
+            _ZH_TWO,
+            _ZH_TWO_OF,
+            _JA_PERCENT,
+            _ZH_PERCENT,
+        )
+    )
     + f"|{_LONGEST}|by value v1"
 )
 """What decides the outcome, for the hash."""
@@ -39,6 +68,7 @@ RULES = (
 
 def japanese_numbers(text: str) -> str:
     """Write the numbers of a Japanese text (after NFKC) in kanji, by value, and ``%`` after them as パーセント."""
+    text = _TELEPHONE.sub(_spell, text)
     text = _NUMBER.sub(lambda m: _write(m[1], m[2], _ja_value), text)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _ja_value), text)
     text = _LONE_ZERO.sub("零", text)
@@ -47,11 +77,29 @@ def japanese_numbers(text: str) -> str:
 
 def chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
-    text = _ZH_TWO.sub("二", text)
+    text = _ZH_TWO_OF.sub("两", _ZH_TWO.sub("二", text))
+    text = _TELEPHONE.sub(_spell, text)
     text = _NUMBER.sub(lambda m: _write(m[1], m[2], _zh_value), text)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
     return _ZH_PERCENT.sub(r"百分之\1", text)
+
+
+def several(text: str) -> str:
+    """Part the digits of 二三人, which a dictionary would read as 23 people: 二、三人."""
+    return _SEVERAL.sub(lambda found: "、".join(found[0]), text)
+
+
+def digits_apart(normalized: str) -> str:
+    """Part all digits in a row of a normalised Japanese text, in which numbers are written by value.
+
+    What is left of 1/2, 3-5 or a telephone number are digits that are spoken one by one.
+    """
+    return _APART.sub("、", normalized)
+
+
+def _spell(found: re.Match[str]) -> str:
+    return "".join(part for part in found.groups() if part).translate(_TO_FIGURES)
 
 
 def _write(whole: str, fraction: str | None, value: object) -> str:

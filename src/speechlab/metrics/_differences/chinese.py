@@ -1,19 +1,22 @@
 """Classes of differences in Chinese: another character that sounds alike, another tone, or another sound.
 
 A character error rate counts 他/她 like a mistake, though nobody can hear it; a pinyin error rate forgives 试/是. So
-each difference between a reference and its hypothesis is judged for itself, in the context of the reference, which
-decides how a character is read (银行, 行走):
+each difference between a reference and its hypothesis is judged for itself:
 
 - *homophone*: the same syllables with the same tones (权利/权力).
-- *tone*: the same syllables, another tone (买/卖).
+- *tone*: the same syllables, another tone (买/卖, 水饺/睡觉).
 - *recognition*: other syllables (北京/南京), or nothing on one side.
 
-Ways of writing one word (traditional characters, figures, width) are settled by the normaliser before.
+A character is read as the words of its own sentence decide (银行, 行走; 音乐); where that tells two characters apart,
+it is also read in its place in the other sentence, and alone, because a wrong character breaks up the word. None of
+this depends on which side is the reference. Ways of writing one word (traditional characters, figures, width) are
+settled by the normaliser before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
@@ -23,6 +26,8 @@ from speechlab.text import normalizer, pinyin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pandas as pd
 
 ChineseDifferenceClass: TypeAlias = Literal["homophone", "tone", "recognition"]
 _Span: TypeAlias = tuple[int, int, int, int]
@@ -62,6 +67,13 @@ class ChineseComparison:
         """How many differences are of one kind."""
         return sum(1 for difference in self.differences if difference.kind == kind)
 
+    def frame(self) -> pd.DataFrame:
+        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
+        import pandas as pd
+
+        types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
+        return pd.DataFrame(self.differences, columns=list(types)).astype(types)
+
 
 def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
     """Class each difference between two Chinese texts.
@@ -82,14 +94,18 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
     check_text(hypothesis, "hypothesis")
     rules = normalizer("zh")
     one, other = rules(reference), rules(hypothesis)
+    # In one order, whichever side is the reference: classes must not depend on it.
+    swapped = other < one
+    first, second = (other, one) if swapped else (one, other)
     differences: list[ChineseDifference] = []
-    for i0, i1, j0, j1 in _spans(one, other):
+    for span in _spans(first, second):
+        kind = _judge(first, second, span)
+        i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
         old, new = one[i0:i1], other[j0:j1]
-        kind = _judge(one, i0, i1, old, new)
         last = differences[-1] if differences else None
         if last and last.kind == kind and last.start + len(last.reference) == i0:
             differences.pop()
-            old, new, i0 = last.reference + old, last.hypothesis + new, last.start  # noqa: PLW2901
+            old, new, i0 = last.reference + old, last.hypothesis + new, last.start
         differences.append(ChineseDifference(kind, old, new, i0))
     return ChineseComparison(one, other, tuple(differences))
 
@@ -118,15 +134,32 @@ def _parts(i0: int, j0: int, i1: int, j1: int) -> Iterator[_Span]:
         yield i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
 
 
-def _judge(one: str, start: int, end: int, old: str, new: str) -> ChineseDifferenceClass:
+def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
+    i0, i1, j0, j1 = span
+    old, new = one[i0:i1], other[j0:j1]
     if not old or not new:
         return "recognition"
-    # In context and alone: words decide how a character is read, and the wrong one may break up the word.
-    changed = one[:start] + new + one[end:]
-    kinds: tuple[tuple[ChineseDifferenceClass, bool], ...] = (("homophone", True), ("tone", False))
-    for kind, tone in kinds:
-        if pinyin(old, tone=tone) == pinyin(new, tone=tone) or pinyin(one, tone=tone) == pinyin(
-            changed, tone=tone
-        ):
-            return kind
+    here, there = _syllables(one), _syllables(other)
+    ways = [(here[i0:i1], there[j0:j1])]
+    if ways[0][0] != ways[0][1]:
+        # In each other's place, and alone.
+        ways += [
+            (here[i0:i1], _syllables(one[:i0] + new + one[i1:])[i0 : i0 + len(new)]),
+            (_syllables(other[:j0] + old + other[j1:])[j0 : j0 + len(old)], there[j0:j1]),
+            (_syllables(old), _syllables(new)),
+        ]
+    if any(said == heard for said, heard in ways):
+        return "homophone"
+    if any(_toneless(said) == _toneless(heard) for said, heard in ways):
+        return "tone"
     return "recognition"
+
+
+@lru_cache(maxsize=4_096)
+def _syllables(text: str) -> tuple[str, ...]:
+    """The syllable of each character, with its tone."""
+    return tuple(pinyin(text, by_character=True))
+
+
+def _toneless(syllables: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(syllable.rstrip("12345") if len(syllable) > 1 else syllable for syllable in syllables)

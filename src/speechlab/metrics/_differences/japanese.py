@@ -1,0 +1,304 @@
+"""Classes of differences in Japanese: another spelling, another word that sounds alike, or another sound.
+
+A character error rate counts 今日/きょう like a mistake, and a reading error rate forgives 精度/制度. So each
+difference between a Japanese reference and its hypothesis is judged for itself, by the first rule that holds:
+
+1. Nothing stands on one side: *recognition*.
+2. Only variant forms of kanji differ (高橋/髙橋): *notation*.
+3. The dictionary has one form for both (打合せ/打ち合わせ, 明日/あす): *notation*, unless what differs is kana on
+   both sides and sounds otherwise (あなた/あんた, やはり/やっぱり), because kana says how it was spoken. Loanwords in
+   katakana, whose spelling is not settled, are one word (ウイルス/ウィルス, サーバ/サーバー).
+4. They do not sound alike, each in its own sentence or both alone (三時/四時, 二三人/二十三人): *recognition*.
+5. They sound alike, and one side is in kana wherever they differ (東京都/とうきょうと): *notation*, unless the
+   dictionary knows that katakana as another word (以下/イカ), which is a *homophone*.
+6. They sound alike otherwise (精度/制度): *homophone*.
+
+None of this depends on which side is the reference.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from rapidfuzz.distance import Levenshtein
+
+from speechlab._arguments import check_text
+from speechlab.text import (
+    Normalizer,
+    kana_key,
+    morphemes,
+    normalizer,
+    reading_key,
+    spoken_words,
+    usual_kanji,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+    from speechlab.text import Morpheme, SpokenWord
+
+DifferenceClass: TypeAlias = Literal["notation", "homophone", "recognition"]
+# Words of three morae and more may drop the mark of a long last vowel (JIS Z 8301): メモリ is メモリー, but ビル is
+# not ビール and キー not キ.
+_FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
+_KANA = re.compile(r"[ぁ-ゖァ-ヺー]*")
+_KATAKANA = re.compile(r"[ァ-ヺー]+")
+# Numbers are written in kanji by the normaliser, whatever stood there.
+_KANJI = re.compile(r"(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_Span: TypeAlias = tuple[int, int]
+_DIGITS = re.compile("[零一二三四五六七八九]{2}")
+_REACH = 8  # characters; longer words are rare
+
+
+class Difference(NamedTuple):
+    """One place where hypothesis and reference differ, widened to whole words.
+
+    Attributes:
+        kind: ``"notation"``, ``"homophone"`` or ``"recognition"``.
+        reference: The words of the reference, normalised; may be empty.
+        hypothesis: The words of the hypothesis, normalised; may be empty.
+        start: Where the words begin in the normalised reference, in characters.
+    """
+
+    kind: DifferenceClass
+    reference: str
+    hypothesis: str
+    start: int
+
+
+@dataclass(frozen=True)
+class JapaneseComparison:
+    """A Japanese reference and its hypothesis, difference by difference.
+
+    Attributes:
+        reference: The normalised reference.
+        hypothesis: The normalised hypothesis.
+        tolerant: The hypothesis, with the spelling of the reference wherever only the spelling differs.
+        differences: What differs, in order.
+    """
+
+    reference: str
+    hypothesis: str
+    tolerant: str
+    differences: tuple[Difference, ...]
+
+    def count(self, kind: DifferenceClass) -> int:
+        """How many differences are of one kind."""
+        return sum(1 for difference in self.differences if difference.kind == kind)
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
+        import pandas as pd
+
+        types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
+        return pd.DataFrame(self.differences, columns=list(types)).astype(types)
+
+    @property
+    def tolerant_errors(self) -> int:
+        """Character errors that are left when spellings are forgiven."""
+        return Levenshtein.distance(self.reference, self.tolerant)
+
+
+def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
+    """Class each difference between two Japanese texts.
+
+    Args:
+        reference: What was said.
+        hypothesis: What was recognised.
+
+    Raises:
+        MissingDependencyError: The extra ``ja`` is not installed.
+
+    Example:
+        >>> [
+        ...     (d.kind, d.reference, d.hypothesis)
+        ...     for d in compare_japanese("明日の精度", "あすの制度").differences
+        ... ]
+        [('notation', '明日', 'あす'), ('homophone', '精度', '制度')]
+    """
+    check_text(reference, "reference")
+    check_text(hypothesis, "hypothesis")
+    rules = normalizer("ja")
+    one, other = rules(reference), rules(hypothesis)
+    if one == other:
+        return JapaneseComparison(one, other, other, ())
+    # In one order, whichever side is the reference: classes must not depend on it.
+    swapped = other < one
+    sides = _Side(reference, one), _Side(hypothesis, other)
+    first, second = reversed(sides) if swapped else sides
+    found = [
+        ((j, i) if swapped else (i, j), _judge(first, second, i, j))
+        for i, j in _differing_spans(first, second)
+    ]
+    differences = []
+    tolerant = []
+    done = 0
+    for ((i0, i1), (j0, j1)), kind in found:
+        differences.append(Difference(kind, one[i0:i1], other[j0:j1], i0))
+        tolerant += [other[done:j0], one[i0:i1] if kind == "notation" else other[j0:j1]]
+        done = j1
+    return JapaneseComparison(one, other, "".join(tolerant) + other[done:], tuple(differences))
+
+
+class _Side:
+    """One of the two texts, with its words; read once, however many differences there are."""
+
+    def __init__(self, written: str, text: str) -> None:
+        self.text = text
+        self._written = written
+        cased = usual_kanji(_cased()(written))
+        # Case tells how a Latin word is read. A few letters change their length with their case.
+        self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
+        self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)
+
+    @property
+    def _spoken(self) -> tuple[SpokenWord, ...]:
+        return spoken_words(self._spoken_text, self._written)
+
+    def usual(self, start: int, end: int) -> str:
+        """A part of it as it is spoken, in usual kanji."""
+        return self._spoken_text[start:end]
+
+    def within(self, start: int, end: int) -> list[Morpheme]:
+        """The words of a part."""
+        return [word for word in self.words if start <= word.start and word.end <= end]
+
+    def reach(self, start: int, end: int) -> _Span:
+        """How far words as they are spoken reach beyond a part: characters before it, and behind it."""
+        inside = [word for word in self._spoken if start < word.end and word.start < end]
+        if not inside:
+            return 0, 0
+        return max(0, start - inside[0].start), max(0, inside[-1].end - end)
+
+    def sound(self, start: int, end: int) -> str:
+        """How a part sounds in its context; nothing where that is not known."""
+        words = self._spoken
+        return kana_key("".join(word.kana for word in words if start <= word.start and word.end <= end))
+
+
+@cache
+def _cased() -> Normalizer:
+    rules = normalizer("ja")
+    return Normalizer(
+        "ja-cased", rules.version, tuple(step for step in rules.steps if step.name != "lower case")
+    )
+
+
+def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
+    """Spans between the points where words end on both sides and the alignment runs through equal characters."""
+    ends_here = {word.end for word in one.words} | {0}
+    ends_there = {word.end for word in other.words} | {0}
+    spans = []
+    last = (0, 0)
+    changed = False
+    for op in Levenshtein.opcodes(one.text, other.text):
+        if op.tag != "equal":
+            changed = True
+            continue
+        for step in range(op.src_end - op.src_start + 1):
+            i, j = op.src_start + step, op.dest_start + step
+            if i in ends_here and j in ends_there:
+                if changed:
+                    spans.append(((last[0], i), (last[1], j)))
+                    changed = False
+                last = (i, j)
+    if changed:
+        spans.append(((last[0], len(one.text)), (last[1], len(other.text))))
+    return spans
+
+
+def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
+    old, new = one.text[slice(*here)], other.text[slice(*there)]
+    if not old or not new:
+        return "recognition"
+    if usual_kanji(old) == usual_kanji(new):
+        return "notation"
+    alike = _sound_alike(one, other, here, there)
+    said, heard = one.within(*here), other.within(*there)
+    # A dictionary takes digits in a row for a number: 二三 for 23.
+    numbers = _DIGITS.search(old) or _DIGITS.search(new)
+    parts = list(_differing_parts(old, new))
+    if not numbers and _one_form(said, heard, old, new):
+        spoken = all(_KANA.fullmatch(a) and _KANA.fullmatch(b) for a, b in parts)
+        loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
+        return "recognition" if spoken and not alike and not loanwords else "notation"
+    if not alike:
+        return "recognition"
+    in_kana = all(_KANA.fullmatch(a) or _KANA.fullmatch(b) for a, b in parts)
+    return "notation" if in_kana and not _another_word(said, heard) else "homophone"
+
+
+def _sound_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
+    if _together(one, other, here, there):
+        return True
+    return _alone(one.usual(*here)) == _alone(other.usual(*there))
+
+
+def _alone(text: str) -> str:
+    words = spoken_words(text)
+    return kana_key("".join(word.kana for word in words)) if words else reading_key(text)
+
+
+def _together(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
+    """Whether they sound alike in context: a particle or a counter is read otherwise when it stands alone.
+
+    Where words as they are spoken reach beyond the part, as far as both texts agree, so does what is compared.
+    """
+    (i0, i1), (j0, j1) = here, there
+    for _ in range(_REACH):
+        (a, b), (c, d) = one.reach(i0, i1), other.reach(j0, j1)
+        before, behind = max(a, c), max(b, d)
+        if not before and not behind:
+            sound = one.sound(i0, i1)
+            return bool(sound) and sound == other.sound(j0, j1)
+        if before > min(i0, j0) or one.text[i0 - before : i0] != other.text[j0 - before : j0]:
+            return False
+        if one.text[i1 : i1 + behind] != other.text[j1 : j1 + behind]:
+            return False
+        i0, i1, j0, j1 = i0 - before, i1 + behind, j0 - before, j1 + behind
+    return False
+
+
+def _one_form(said: Sequence[Morpheme], heard: Sequence[Morpheme], old: str, new: str) -> bool:
+    return _forms(said) == _forms(heard) or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)
+
+
+def _forms(words: Sequence[Morpheme]) -> list[str]:
+    """Dictionary forms; of words that inflect with the reading, because the form alone hides 行く/行け."""
+    return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]
+
+
+def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
+    """Whether a word in katakana is, by the dictionary, another word than the one on the other side."""
+    for words, others in ((said, heard), (heard, said)):
+        if len(words) != 1 or not _KATAKANA.fullmatch(words[0].surface):
+            continue
+        if not any(_KANJI.search(other.surface) for other in others):
+            continue
+        (word,) = words
+        forms, groups = (
+            {other.normal for other in others},
+            {group for other in others for group in other.groups},
+        )
+        known = word.groups or word.normal != word.surface
+        if known and word.normal not in forms and not groups & set(word.groups):
+            return True
+    return False
+
+
+def _differing_parts(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """What differs between two runs of equal characters."""
+    i = j = 0
+    for op in Levenshtein.opcodes(old, new):
+        if op.tag == "equal":
+            if (i, j) != (op.src_start, op.dest_start):
+                yield old[i : op.src_start], new[j : op.dest_start]
+            i, j = op.src_end, op.dest_end
+    if (i, j) != (len(old), len(new)):
+        yield old[i:], new[j:]

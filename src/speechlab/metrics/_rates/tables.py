@@ -1,0 +1,97 @@
+"""Scored tables, from whatever is scored: a table, two lists, or an error rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from speechlab._arguments import is_frame, require_columns
+from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._rates.error_rate import ErrorRate
+from speechlab.metrics._rates.score import COUNTS, score
+from speechlab.metrics._signatures import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
+
+Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
+"""What :func:`score` or :func:`error_rate` returned, a table that is still to be scored, or references."""
+
+_SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
+
+
+def as_scored(
+    scored: Scorable, hypotheses: Iterable[str | None] | None, how: dict[str, Any], argument: str = "scored"
+) -> pd.DataFrame:
+    """A scored table.
+
+    Args:
+        scored: A scored table or an error rate, which are taken as they are; a table that is to be scored, or
+            references.
+        hypotheses: Hypotheses for references.
+        how: Arguments of :func:`score`, for what is to be scored; a scored table has none.
+        argument: What the caller calls the first.
+    """
+    if isinstance(scored, ErrorRate):
+        return _of_rate(scored)
+    if is_frame(scored) and hypotheses is None and not how:
+        hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
+        require_columns(scored, *_SCORED, *COUNTS, argument=argument, hint=hint)
+        return scored
+    return score(scored, hypotheses, **how)
+
+
+def _of_rate(rate: ErrorRate) -> pd.DataFrame:
+    import pandas as pd
+
+    counts = rate.counts_by_utterance
+    columns = {
+        "unit": pd.Categorical([rate.unit] * rate.utterances),
+        "signature": pd.Categorical([rate.signature] * rate.utterances),
+        "reference_normalized": pd.array([_text(tokens) for tokens in rate.references], dtype="string"),
+        "hypothesis_normalized": pd.array([_text(tokens) for tokens in rate.hypotheses], dtype="string"),
+        "error_rate": rate.rates_by_utterance,
+        "errors": rate.errors_by_utterance,
+        "reference_length": rate.lengths_by_utterance,
+    } | {name: counts[:, place] for place, name in enumerate(COUNTS)}
+    rows: Any = rate.rows
+    if not is_frame(rows):
+        return pd.DataFrame(columns, index=rows)
+    own = rows[[name for name in rows.columns if name not in columns]]
+    return pd.concat([own, pd.DataFrame(columns, index=rows.index)], axis=1)
+
+
+def _text(tokens: object) -> str:
+    return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]
+
+
+class ScoredRow(NamedTuple):
+    """A row that has scores.
+
+    Attributes:
+        unit: What was counted.
+        signature: How.
+        reference: The reference that was compared.
+        hypothesis: The hypothesis that was compared.
+    """
+
+    unit: str
+    signature: str
+    reference: str
+    hypothesis: str
+
+
+def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:
+    """The rows of a scored table that have scores."""
+    done = scored[scored["errors"].notna()]
+    columns = done[["unit", "signature", "reference_normalized", "hypothesis_normalized"]]
+    return (ScoredRow(*map(str, row)) for row in columns.itertuples(index=False))
+
+
+def aligned(row: ScoredRow) -> Alignment:
+    """The alignment of a row, from the texts that were compared."""
+    way = prepare(row.unit, None, None)
+    counts: Any = parts(row.signature)["counts"]
+    return Alignment(way.split(row.reference), way.split(row.hypothesis), way.separator, counts=counts)

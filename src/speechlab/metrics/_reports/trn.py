@@ -1,0 +1,101 @@
+"""Transcripts in NIST's format ``trn``: one utterance a line, its name in parentheses behind it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from speechlab._arguments import is_missing, require_columns
+from speechlab._files import user_path, whole_file
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+_LINE = re.compile(r"(.*)\(([^()\s]+)\)\s*")
+_NAME = re.compile(r"[^()\s]+")
+
+
+def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read transcripts from a ``trn`` file.
+
+    Args:
+        path: The file, in UTF-8. Empty lines and comments (``;;``) are passed over.
+
+    Returns:
+        A table with ``utterance`` (what stands in parentheses), ``speaker`` (its part before the first ``-`` or
+        ``_``, as sclite's ``-i spu_id`` has it) and ``text``.
+
+    Raises:
+        InvalidRequestError: A line has no name in parentheses at its end, or a name occurs twice.
+    """
+    import pandas as pd
+
+    rows: dict[str, tuple[str, str, str]] = {}
+    for number, line in enumerate(user_path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip() or line.startswith(";;"):
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None:
+            message = f"line {number} of {Path(path).name} has no (name) at its end: {line[:60]!r}"
+            raise InvalidRequestError(message, parameter="path")
+        if found[2] in rows:
+            message = (
+                f"line {number} of {Path(path).name} has utterance {found[2]!r} once more; names must differ"
+            )
+            raise InvalidRequestError(message, parameter="path")
+        rows[found[2]] = found[2], speaker_of(found[2]), found[1].strip()
+    return pd.DataFrame(rows.values(), columns=["utterance", "speaker", "text"]).astype("string")
+
+
+def speaker_of(utterance: str) -> str:
+    """The speaker in the name of an utterance."""
+    return re.split("[-_]", utterance, maxsplit=1)[0]
+
+
+def write_trn(
+    frame: pd.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    text: str = "text",
+    utterance: str = "utterance",
+) -> None:
+    """Write transcripts as a ``trn`` file, for sclite and programs like it.
+
+    Args:
+        frame: One row for each utterance. A missing text is written as an empty one.
+        path: The file, in UTF-8; one that is there is replaced.
+        text: Column of the texts; line ends in them become spaces.
+        utterance: Column of their names, such as ``"speaker1-0001"``.
+
+    Raises:
+        InvalidRequestError: A column is missing, or a name is empty, has white space or parentheses, or occurs twice.
+    """
+    require_columns(frame, text, utterance)
+    names = frame[utterance].tolist()
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            message = (
+                f"{name!r:.60} cannot name an utterance in a trn file; use no white space and no parentheses"
+            )
+            raise InvalidRequestError(message, parameter="utterance")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequestError(
+            f"the utterance {twice!r} occurs twice; names must differ", parameter="utterance"
+        )
+    # A line that begins with two semicolons would be a comment, but not with a space before them.
+    lines = [
+        f"{_line('' if is_missing(cell) else str(cell))} ({name})\n"
+        for cell, name in zip(frame[text].tolist(), names, strict=True)
+    ]
+    with whole_file(user_path(path)) as draft:
+        draft.write_text("".join(lines), encoding="utf-8")
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return f" {line}" if line.startswith(";;") else line

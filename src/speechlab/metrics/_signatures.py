@@ -1,0 +1,66 @@
+"""Signatures: how a figure was made, in one line, ``key:value`` between bars.
+
+Figures that were made in different ways are never added up or compared; what differs is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+_WORDS = {"norm": "normaliser", "lang": "language"}
+
+
+def parts(signature: str) -> dict[str, str]:
+    """The parts of a signature by their keys."""
+    return dict(part.split(":", 1) for part in signature.split("|"))
+
+
+def joined(signatures: Iterable[str], what: str = "these rows") -> str:
+    """One signature for figures that were added up, with all languages and what goes with each.
+
+    Args:
+        signatures: Those of the figures.
+        what: What errors call the figures.
+
+    Raises:
+        InvalidRequestError: Figures of one language were made in different ways.
+    """
+    unique = sorted(set(signatures))
+    if len(unique) < 2:
+        return unique[0] if unique else ""
+    by_language: dict[str, str] = {}
+    for signature in unique:
+        language = parts(signature).get("lang", "")
+        other = by_language.setdefault(language, signature)
+        if other != signature:
+            message = (
+                f"{what} were scored in different ways: {differing(other, signature)}; score them alike, or keep "
+                "them apart, as in by=['signature']"
+            )
+            raise InvalidRequestError(message, parameter="signature")
+    each = [parts(signature) for signature in unique]
+    keys = dict.fromkeys(key for part in each for key in part)
+    values = {key: dict.fromkeys(part[key] for part in each if key in part) for key in keys}
+    return "|".join(f"{key}:{'+'.join(found)}" for key, found in values.items())
+
+
+def joined_of(frame: pd.DataFrame, what: str = "these rows") -> str:
+    """One signature for the rows of a table that have one."""
+    return joined(frame["signature"].dropna().unique().tolist(), what)
+
+
+def differing(one: str, other: str) -> str:
+    """What differs between two signatures."""
+    here, there = parts(one), parts(other)
+    return ", ".join(
+        f"{_WORDS.get(key, key)} {here.get(key, 'none')} and {there.get(key, 'none')}"
+        for key in dict.fromkeys([*here, *there])
+        if here.get(key) != there.get(key)
+    )

@@ -1,0 +1,142 @@
+"""Recordings against reference recordings: by measures of one's own, and one that needs no package."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from speechlab._arguments import is_frame, is_missing, is_number, require_columns
+from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.metrics._arguments import check_index, check_number
+from speechlab.metrics._columns import with_columns
+from speechlab.metrics._sound.measures import clips_in, read_clip
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+RecordingMeasure: TypeAlias = Callable[["NDArray[np.float32]", "NDArray[np.float32]", int], float]
+"""A function from the samples of a recording and of its reference (mono, float32 in [-1, 1]) and their rate in Hz."""
+
+
+def compare_recordings(
+    recordings: pd.DataFrame | Iterable[Any],
+    references: Iterable[Any] | None = None,
+    *,
+    measures: Mapping[str, RecordingMeasure] | None = None,
+    sample_rate: int = 16_000,
+    audio: str = "audio",
+    reference: str = "reference_audio",
+) -> pd.DataFrame:
+    """Compare recordings with reference recordings: how much was changed, or whether it is the same speaker.
+
+    Measures such as STOI, PESQ or the similarity of speaker embeddings come from packages of their own; give them as
+    functions. Both recordings are mixed to mono and resampled to one rate before.
+
+    Args:
+        recordings: Clips, paths or bytes; or a table with a column of them.
+        references: As many; not for a table. Two Series must have one index.
+        measures: For each new column a function from the samples of a recording, those of its reference (float32,
+            mono, of any two lengths) and the sample rate to a number.
+        sample_rate: Rate in Hz, 1,000 to 192,000, at which samples are compared.
+        audio: Column of the recordings of a table.
+        reference: Column of the references of a table.
+
+    Returns:
+        The table with these columns, or, for lists, these alone: ``si_sdr_db``, the scale-invariant ratio of the
+        reference to what differs from it, in dB (Le Roux et al., 2019), over the length of the shorter one, which
+        supposes that both begin at the same time (missing for silence); the columns of ``measures``; and
+        ``compare_error``: why a row has no figures, which stops no other row.
+
+    Raises:
+        InvalidRequestError: A column is missing, lists differ in length, or an argument makes no sense.
+
+    Example:
+        >>> import numpy as np
+        >>> from speechlab.audio import AudioClip
+        >>> tone = np.sin(np.arange(16_000) / 9).astype("f4") / 2
+        >>> noise = np.random.default_rng(0).normal(0, 0.05, 16_000).astype("f4")
+        >>> table = compare_recordings([AudioClip(tone + noise, 16_000)], [AudioClip(tone, 16_000)])
+        >>> round(float(table["si_sdr_db"][0]))
+        17
+    """
+    import pandas as pd
+
+    check_number(sample_rate, "sample_rate", 1_000, 192_000, "Hz")
+    functions = _checked(measures)
+    if is_frame(recordings) or is_frame(references):
+        if not is_frame(recordings) or references is not None:
+            message = "references stand in the table already; leave them out, or give two lists"
+            raise InvalidRequestError(message, parameter="references")
+        require_columns(recordings, audio, reference, hint="Name the right one, as in audio='path'")
+        frame, sides = recordings, (recordings[audio].tolist(), recordings[reference].tolist())
+    else:
+        index = getattr(recordings, "index", None)
+        check_index(references, index, "references")
+        sides = clips_in(recordings), clips_in(() if references is None else references)
+        if len(sides[0]) != len(sides[1]):
+            message = (
+                f"there are {len(sides[0])} recordings and {len(sides[1])} references; give one for each"
+            )
+            raise InvalidRequestError(message, parameter="references")
+        frame = pd.DataFrame(
+            index=pd.RangeIndex(len(sides[0])) if index is None or callable(index) else index
+        )
+    rows = [_row(one, other, functions, int(sample_rate)) for one, other in zip(*sides, strict=True)]
+    types = dict.fromkeys(("si_sdr_db", *functions), "Float64") | {"compare_error": "string"}
+    return with_columns(frame, rows, types)
+
+
+def _checked(measures: object) -> dict[str, RecordingMeasure]:
+    if measures is None:
+        return {}
+    if not isinstance(measures, Mapping) or not all(
+        isinstance(name, str) and callable(measure) for name, measure in measures.items()
+    ):
+        message = f"measures is {measures!r:.60}; give a dict from names of columns to functions"
+        raise InvalidRequestError(message, parameter="measures")
+    return dict(measures)
+
+
+def _row(one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int) -> dict[str, Any]:
+    if is_missing(one) or is_missing(other):
+        return {}
+    try:
+        sound, model = (read_clip(side).to_mono().resample(rate).samples for side in (one, other))
+    except SpeechLabError as error:
+        return {"compare_error": str(error)}
+    row: dict[str, Any] = {"si_sdr_db": si_sdr(sound, model)}
+    for name, measure in measures.items():
+        try:
+            value = measure(sound, model, rate)
+        except Exception as error:  # noqa: BLE001 - a measure of others; its row says why, and stops no other
+            row["compare_error"] = f"{name}: {type(error).__name__}: {error}"
+            continue
+        if not is_number(value):
+            row["compare_error"] = f"{name} gave {value!r:.60}, not a number"
+        elif math.isfinite(value):
+            row[name] = float(value)
+    return row
+
+
+def si_sdr(sound: NDArray[np.float32], model: NDArray[np.float32]) -> float | None:
+    """Scale-invariant signal-to-distortion ratio in dB; None where one of them is silent, or they are the same.
+
+    Source: J. Le Roux, S. Wisdom, H. Erdogan, J. R. Hershey, SDR - half-baked or well done? (ICASSP 2019).
+    """
+    n = min(len(sound), len(model))
+    one, other = sound[:n].astype(np.float64), model[:n].astype(np.float64)
+    if not n:
+        return None
+    one, other = one - one.mean(), other - other.mean()
+    power = float(other @ other)
+    if power == 0 or not one.any():
+        return None
+    target = (float(one @ other) / power) * other
+    kept, lost = float(target @ target), float((one - target) @ (one - target))
+    if lost == 0 or kept == 0:
+        return None
+    return 10 * math.log10(kept / lost)

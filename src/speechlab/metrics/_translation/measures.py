@@ -1,0 +1,100 @@
+"""sacrebleu's metrics, made with the tokeniser and the options that were asked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import column_names
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.metrics._alignment.units import auto_unit
+from speechlab.metrics._arguments import check_choice
+from speechlab.text import language_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+METRICS = ("chrf", "chrf++", "bleu", "ter")
+# Those of sacrebleu that fetch nothing: its others load a model from elsewhere when they are first used.
+_TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
+_NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
+# Arguments that have names of their own here, or would change what a result is.
+_OURS = {"self", "references", "tokenize", "trg_lang"}
+
+
+def make_metrics(
+    names: Sequence[str], tokenize: str, options: Mapping[str, Mapping[str, Any]] | None, *, single: bool
+) -> dict[str, Any]:
+    """Sacrebleu's metrics by their names.
+
+    Args:
+        names: Some of ``METRICS``.
+        tokenize: Tokeniser of BLEU.
+        options: For each metric arguments of its class.
+        single: Whether there is one translation alone, which sacrebleu scores as a sentence.
+
+    Raises:
+        InvalidRequestError: There is no such metric or option.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    wanted = column_names(names, "metrics")
+    if not wanted:
+        message = f"metrics is empty; name some of {', '.join(map(repr, METRICS))}"
+        raise InvalidRequestError(message, parameter="metrics")
+    given: object = options  # whatever the type says: it comes from outside
+    if given is not None and not isinstance(given, Mapping):
+        message = f"options is {options!r:.60}; give a dict from metrics to dicts of sacrebleu's arguments"
+        raise InvalidRequestError(message, parameter="options")
+    for name in options or {}:
+        check_choice(name, wanted, "options", "options are for the metrics asked for, not for")
+    classes: dict[str, tuple[Any, dict[str, Any]]] = {
+        "chrf": (CHRF, {}),
+        "chrf++": (CHRF, {"word_order": 2}),
+        "bleu": (BLEU, {"tokenize": tokenize, "effective_order": single}),
+        "ter": (TER, {}),
+    }
+    made = {}
+    for name in wanted:
+        check_choice(name, METRICS, "metrics", "there is no metric")
+        kind, fixed = classes[name]
+        made[name] = _made(name, kind, fixed, (options or {}).get(name, {}))
+        made[name].num_refs = 1
+    return made
+
+
+def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
+    allowed = [argument for argument in inspect.signature(kind.__init__).parameters if argument not in _OURS]
+    if not isinstance(given, Mapping):
+        message = f"options of {name!r} are {given!r:.60}; give a dict of sacrebleu's arguments"
+        raise InvalidRequestError(message, parameter="options")
+    for option in given:
+        check_choice(option, allowed, "options", f"{name!r} has no option")
+    try:
+        return kind(**(fixed | dict(given)))
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        message = f"sacrebleu does not take the options {dict(given)!r:.200} for {name!r}: {error}"
+        raise InvalidRequestError(message, parameter="options") from error
+
+
+def tokenizer(tokenize: str, language: str | None) -> str:
+    """The tokeniser for BLEU, or why it cannot be had."""
+    check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
+    if tokenize != "auto":
+        module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))
+        if find_spec(module) is None:
+            message = (
+                f"the tokeniser {tokenize!r} needs MeCab; install it with: pip install 'sacrebleu[{extra}]'"
+            )
+            raise MissingDependencyError(message)
+        return tokenize
+    code = None if language is None else language_code(language)
+    if code == "ja" and find_spec("MeCab") is not None and find_spec("ipadic") is not None:
+        return "ja-mecab"
+    if code is None or code == "zh":
+        return code or "13a"
+    return "char" if auto_unit(code) == "char" else "13a"

@@ -1,0 +1,96 @@
+"""One way to call everything: lists, Series, tables; and pairs that do not belong together."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import by_bins, error_rate, score, summarize, translation_score
+
+FRAME = pd.DataFrame(
+    {"said": ["a b", "c d", "e"], "heard": ["a x", "c d", ""], "who": ["s", "t", "t"], "k": [1.0, 2.0, 3.0]},
+    index=["u1", "u2", "u3"],
+)
+NAMES = {"reference": "said", "hypothesis": "heard"}
+
+
+def test_series_lists_and_tables_give_the_same():
+    of_frame = error_rate(FRAME, **NAMES)
+    of_series = error_rate(FRAME["said"], FRAME["heard"])
+    of_lists = error_rate(FRAME["said"].tolist(), FRAME["heard"].tolist())
+    assert of_frame.errors == of_series.errors == of_lists.errors == 2
+    assert of_frame.edits()["utterance"].tolist() == of_series.edits()["utterance"].tolist() == ["u1", "u3"]
+    assert of_lists.edits()["utterance"].tolist() == [0, 2]
+    scored = score(FRAME, **NAMES, language="de")
+    listed = score(FRAME["said"], FRAME["heard"], **NAMES, language="de")
+    pd.testing.assert_frame_equal(scored.drop(columns=["who", "k"]), listed)
+    whole = summarize(scored)
+    pd.testing.assert_frame_equal(summarize(FRAME, **NAMES, language="de"), whole)
+    pd.testing.assert_frame_equal(summarize(FRAME["said"], FRAME["heard"], language="de"), whole)
+    pd.testing.assert_frame_equal(by_bins(FRAME, "k", 2, **NAMES, language="de"), by_bins(scored, "k", 2))
+
+
+@pytest.mark.parametrize(
+    "function", [error_rate, lambda *pair: score(*pair, language="de"), translation_score]
+)
+def test_series_of_other_rows_are_refused(function):
+    said, heard = FRAME["said"], FRAME["heard"]
+    function(said, heard)
+    function(said.tolist(), heard)
+    for other in (heard.sort_index(ascending=False), heard.reset_index(drop=True)):
+        with pytest.raises(InvalidRequestError, match="another index"):
+            function(said, other)
+        function(said, other.tolist())
+
+
+def test_groups_are_a_column_or_names():
+    rate = error_rate(FRAME, **NAMES)
+    expected = rate.confidence_interval(groups=["s", "t", "t"])
+    assert rate.confidence_interval(groups="who") == expected
+    assert rate.confidence_interval(groups=FRAME["who"]) == expected
+    scored = score(FRAME, **NAMES, language="de", normalize=None)
+    for groups in ("who", FRAME["who"], ["s", "t", "t"]):
+        row = summarize(scored, groups=groups).iloc[0]
+        assert (row["error_rate_low"], row["error_rate_high"]) == expected
+        assert by_bins(scored, "k", bins=[0, 9], groups=groups)["error_rate_low"][0] == expected.low
+    with pytest.raises(InvalidRequestError, match="another index"):
+        summarize(scored, groups=FRAME["who"].reset_index(drop=True))
+    with pytest.raises(InvalidRequestError, match="another index"):
+        rate.confidence_interval(groups=FRAME["who"].reset_index(drop=True))
+    with pytest.raises(InvalidRequestError, match="2 entries for 3"):
+        summarize(scored, groups=["a", "b"])
+
+
+def test_a_table_has_the_columns_that_its_languages_can_have():
+    german = score(["a"], ["b"], language="de")
+    assert not [name for name in german if "differences" in name or "reading" in name or "pinyin" in name]
+    assert len(german.columns) == 21
+    for names in (["a"], []):
+        assert list(score(names, names, language="de")) == list(german)
+
+
+def test_sentence_error_rate_and_its_kin_are_in_tables():
+    rate = error_rate(["a b", "c", "d"], ["a x", "c", "d"], language="de")
+    row = summarize(rate).iloc[0]
+    assert rate.sentence_error_rate == row["sentence_error_rate"] == pytest.approx(1 / 3)
+    assert row["match_error_rate"] == rate.match_error_rate
+    assert row["word_information_lost"] == pytest.approx(rate.word_information_lost)
+    assert math.isnan(error_rate([], []).sentence_error_rate)
+    frame = rate.frame().iloc[0]
+    assert {"utterances", "mean_error_rate", "sentence_error_rate", "signature"} <= set(frame.index)
+
+
+def test_what_cannot_be_told_is_said_and_not_nan():
+    for rate in (error_rate("a b", "a c"), error_rate([], [])):
+        shown = rate._repr_html_()
+        assert "nan" not in shown
+        assert "none" in shown
+
+
+def test_languages_without_spaces_are_not_cut_at_spaces():
+    for language in ("yue", "th", "ja"):
+        with pytest.raises(InvalidRequestError, match="spaces between words"):
+            error_rate(["今日は"], ["今日"], language=language)
+    assert error_rate(["今日 天気"], ["今日 雨"], language="yue", normalize=None).rate == 0.5
+    assert score(["你食咗飯未"], ["你食左飯未"], language="yue")["unit"][0] == "char"

@@ -1,0 +1,115 @@
+"""Print-outs and files, against those of NIST's sclite itself."""
+
+import subprocess
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import compare, read_sclite, read_trn, sclite_report, score, summarize, write_trn
+from support import nist
+
+PAIRS = pd.DataFrame(
+    [
+        ("s1-u1", "the cat sat on the mat", "the hat sat on mat now"),
+        ("s1-u2", "a dog ran", "a dog ran"),
+        ("speaker2-u1", "birds sing loudly at dawn", "birds sang at the dawn"),
+        ("speaker2-u2", "", "uh"),
+        ("c_1", "one two three", ""),
+    ],
+    columns=["utterance", "text", "hypothesis"],
+)
+
+
+def scored(pairs=PAIRS):
+    return score(pairs, language="en", normalize=None, counts="sclite")
+
+
+@pytest.mark.slow
+def test_print_outs_are_those_of_sclite(tmp_path):
+    nist.need_sctk()
+    write_trn(PAIRS, tmp_path / "r.trn")
+    write_trn(PAIRS, tmp_path / "h.trn", text="hypothesis")
+    command = [
+        nist.SCTK,
+        "sclite",
+        "-s",
+        "-e",
+        "utf-8",
+        "-r",
+        "r.trn",
+        "trn",
+        "-h",
+        "h.trn",
+        "trn",
+        "-i",
+        "spu_id",
+    ]
+    command += ["-o", "pra", "sum", "rsum", "-n", "out"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    for report, ending in (("pra", "pra"), ("sum", "sys"), ("rsum", "raw")):
+        theirs = (tmp_path / f"out.{ending}").read_text("utf-8")
+        ours = sclite_report(scored(), report=report, utterance="utterance", name="h.trn")
+        assert ours.strip() == theirs.strip(), report
+    again = read_sclite(tmp_path / "out.pra")
+    columns = ["errors", "hits", "substitutions", "deletions", "insertions", "reference_length"]
+    assert (
+        again[["utterance", *columns]].to_numpy().tolist()
+        == scored()[["utterance", *columns]].to_numpy().tolist()
+    )
+
+
+def test_what_was_printed_is_read_as_scores(tmp_path):
+    path = tmp_path / "x.pra"
+    path.write_text(sclite_report(scored(), utterance="utterance"), encoding="utf-8")
+    again = read_sclite(path)
+    assert again["errors"].tolist() == scored()["errors"].tolist()
+    assert again["speaker"].tolist() == ["s1", "s1", "speaker2", "speaker2", "c"]
+    assert summarize(again, by="speaker")["errors"].sum() == summarize(scored())["errors"][0]
+    assert compare(again, again, on="utterance", groups="speaker").p == 1.0
+
+
+def test_wide_characters_stand_above_each_other():
+    text = sclite_report(["三時 に x"], ["四時 x"], language="en", normalize=None)
+    lines = text.split("REF:  ")[1].split("\n")
+    assert lines[0] == "三時 に x "
+    assert lines[1] == "HYP:  四時 ** x "
+    assert lines[2] == "Eval: S    D    "
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab c(漢é;\n", max_size=12), st.from_regex(r"[a-z]{1,3}-[0-9]{1,3}", fullmatch=True)
+        ),
+        unique_by=lambda row: row[1],
+        max_size=6,
+    )
+)
+def test_transcripts_come_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("trn") / "x.trn"
+    frame = pd.DataFrame(rows, columns=["text", "utterance"])
+    write_trn(frame, path)
+    again = read_trn(path)
+    assert again["utterance"].tolist() == frame["utterance"].tolist()
+    assert again["text"].tolist() == [" ".join(text.split()) for text in frame["text"]]
+
+
+def test_refusals(tmp_path):
+    path = tmp_path / "x.trn"
+    for names, hint in [(["a b"], "no white space"), (["a", "a"], "twice"), ([None], "cannot name")]:
+        frame = pd.DataFrame({"text": "x", "utterance": names})
+        with pytest.raises(InvalidRequestError, match=hint):
+            write_trn(frame, path)
+    path.write_text("no name here\n")
+    with pytest.raises(InvalidRequestError, match="line 1"):
+        read_trn(path)
+    path.write_text(";; comment\n\na (x-1)\nb (x-1)\n")
+    with pytest.raises(InvalidRequestError, match=r"line 4.*once more"):
+        read_trn(path)
+    with pytest.raises(InvalidRequestError, match="no alignment"):
+        read_sclite(path)
+    with pytest.raises(InvalidRequestError, match="'dtl'"):
+        sclite_report(scored(), report="dtl")

@@ -1,0 +1,128 @@
+"""Metrics beside BLEU and chrF, their options, scorers of others, and paired tests: as sacrebleu has them."""
+
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import compare_translations, score_translations, translation_score
+
+WORDS = ["cat", "dog", "house", "sees", "finds", "Red", "old", "today"]
+
+
+def corpus(seed, n=40):
+    random_ = random.Random(seed)
+    said = [" ".join(random_.choices(WORDS, k=random_.randrange(3, 12))) for _ in range(n)]
+
+    def system(hard):
+        return [
+            " ".join(random_.choice(WORDS) if random_.random() < hard else w for w in s.split()) for s in said
+        ]
+
+    return said, {"base": system(0.4), "good": system(0.1), "like": system(0.4)}
+
+
+OPTIONS = {
+    "bleu": {"lowercase": True, "smooth_method": "floor", "max_ngram_order": 3},
+    "chrf": {"beta": 3, "char_order": 4},
+    "ter": {"case_sensitive": True, "normalized": True},
+}
+
+
+@pytest.mark.parametrize("options", [None, OPTIONS])
+def test_metrics_and_options_are_sacrebleus(options):
+    said, systems = corpus(1)
+    heard = systems["base"]
+    score = translation_score(said, heard, metrics=["ter", "chrf++", "chrf", "bleu"], options=options)
+    given = options or {}
+    theirs = {
+        "ter": sacrebleu.TER(**given.get("ter", {})),
+        "chrf++": sacrebleu.CHRF(word_order=2),
+        "chrf": sacrebleu.CHRF(**given.get("chrf", {})),
+        "bleu": sacrebleu.BLEU(**given.get("bleu", {})),
+    }
+    for name, metric in theirs.items():
+        assert score.scores[name] == metric.corpus_score(heard, [said]).score, name
+        assert score.signatures[name] == str(metric.get_signature())
+        low, high = score.confidence_interval(name, draws=100)
+        assert low < score.scores[name] < high
+    assert score.frame(draws=50)["metric"].tolist() == list(score.scores)
+    frame = pd.DataFrame({"reference": said, "translation": heard})
+    of_ter = options and {"ter": options["ter"]}
+    table = score_translations(frame, language="en", metrics=["ter"], draws=50, options=of_ter)
+    assert table["ter"][0] == score.scores["ter"]
+    assert table["ter_signature"][0] == score.signatures["ter"]
+
+
+@pytest.mark.parametrize(("test", "short", "draws"), [("bootstrap", "bs", 200), ("randomization", "ar", 300)])
+def test_paired_tests_are_sacrebleus(test, short, draws):
+    said, systems = corpus(2)
+    table = compare_translations(said, systems, test=test, draws=draws, metrics=["bleu", "chrf"])
+    metrics = {"BLEU": sacrebleu.BLEU(), "chrF2": sacrebleu.CHRF()}
+    signatures, found = PairedTest(list(systems.items()), metrics, [said], short, n_samples=draws)()
+    for metric, key in (("bleu", "BLEU"), ("chrf", "chrF2")):
+        rows = table[table["metric"] == metric]
+        assert rows["system"].tolist() == list(systems)
+        assert rows["score"].tolist() == [result.score for result in found[key]]
+        assert [None if pd.isna(p) else p for p in rows["p"]] == [result.p_value for result in found[key]]
+        assert rows["signature"].iloc[0] == str(signatures[key])
+    good = table[table["system"] == "good"]
+    assert good["significant"].all() if short == "ar" else good["significant"].isna().all()
+    frame = pd.DataFrame({"reference": said, **systems})
+    columns = {name: name for name in systems}
+    of_frame = compare_translations(frame, columns, test=test, draws=draws, metrics=["bleu", "chrf"])
+    pd.testing.assert_frame_equal(of_frame, table)
+
+
+@pytest.mark.slow
+def test_equal_systems_are_seldom_called_different():
+    """By randomisation; of the bootstrap sacrebleu's p-value is too small, and so it gives no verdict here."""
+    verdicts, small = 0, 0
+    for seed in range(150):
+        said, systems = corpus(seed)
+        pair = {"base": systems["base"], "like": systems["like"]}
+        how = {"draws": 300, "metrics": ["chrf"]}
+        verdicts += compare_translations(said, pair, **how)["significant"].iloc[1]
+        small += compare_translations(said, pair, test="bootstrap", **how)["p"].iloc[1] < 0.05
+    assert verdicts / 150 <= 0.06
+    assert small / 150 > 0.06
+
+
+def test_scorers_get_all_texts_and_intervals():
+    seen = []
+
+    def comet(sources, translations, references):
+        seen.append((sources, translations, references))
+        return np.array([len(text) for text in translations]) / 10
+
+    said, heard = ["a b", "c", "d e f"], ["a", "c d", "x y z"]
+    score = translation_score(said, heard, sources=["1", "2", "3"], scorers={"comet": comet})
+    assert seen == [(["1", "2", "3"], heard, said)]
+    assert score.scores["comet"] == pytest.approx(0.3)
+    low, high = score.confidence_interval("comet", draws=200, groups=["x", "y", "y"])
+    assert low <= 0.3 <= high
+    frame = pd.DataFrame({"reference": said, "translation": heard, "text": ["1", "2", "3"]})
+    table = score_translations(frame, language="en", scorers={"comet": comet}, draws=20)
+    assert table["comet"][0] == pytest.approx(0.3)
+    assert "comet" in table["comet_signature"][0]
+
+
+def test_refusals():
+    for call, hint in [
+        (lambda: translation_score(["a"], ["a"], metrics=["meteor"]), "'meteor'"),
+        (lambda: translation_score(["a"], ["a"], options={"bleu": {"tokenise": "x"}}), "'tokenise'"),
+        (lambda: translation_score(["a"], ["a"], options={"ter": {}}), "'ter'"),
+        (lambda: translation_score(["a"], ["a"], options={"bleu": {"smooth_method": "x"}}), "does not take"),
+        (lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: [1, 2]}), "one number for each"),
+        (lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: ["y"]}), "one number for each"),
+        (lambda: translation_score(["a"], ["a"], scorers={"bleu": lambda *_: [1]}), "another"),
+        (lambda: compare_translations(["a"], {"x": ["a"]}), "two systems"),
+        (lambda: compare_translations(["a"], {"x": ["a"], "y": ["a", "b"]}), "'y'"),
+        (lambda: compare_translations(["a"], {"x": ["a"], "y": ["b"]}, test="t"), "'t'"),
+    ]:
+        with pytest.raises(InvalidRequestError, match=hint):
+            call()
