@@ -54,6 +54,26 @@ def test_streamed_wav_is_read_to_its_end(size, riff):
     assert decode(wav(riff, size, PCM)) == CLIP
 
 
+@given(
+    st.binary(min_size=8, max_size=400),
+    st.integers(1, 4),
+    st.sampled_from([8_000, 22_050, 48_000]),
+    st.binary(max_size=20),
+    st.booleans(),
+)
+def test_plain_wav_is_what_soundfile_reads(body, channels, rate, tag, before):
+    body = body[: len(body) - len(body) % (2 * channels)]
+    chunk = b"LIST" + struct.pack("<I", len(tag)) + tag + bytes(len(tag) % 2)
+    around = {"before": chunk} if before else {"after": chunk}
+    data = wav(36 + len(chunk) + len(body), len(body), body, channels, rate, **around)
+    expected, expected_rate = soundfile.read(BytesIO(data), dtype="float32")
+    clip = decode(data)
+    assert clip.sample_rate == expected_rate == rate
+    assert clip.samples.dtype == np.float32
+    assert clip.samples.shape == expected.shape
+    assert np.array_equal(clip.samples, expected)
+
+
 def test_an_empty_wav_is_empty_even_where_tags_follow():
     tags = b"LIST" + struct.pack("<I", 4) + b"INFO"
     assert decode(wav(36, 0, b"")).frames == 0

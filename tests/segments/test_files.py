@@ -1,6 +1,7 @@
 """Files: round trips, what each format loses, and errors with the line."""
 
 import gzip
+import itertools
 import json
 import math
 import warnings
@@ -505,3 +506,31 @@ def test_seglst_and_records():
     assert segments.equal(segments.from_seglst(meeteval_io.SegLST(made)), table.drop(columns="confidence"))
     with pytest.raises(SegmentError, match="entry 1 has no 'end_time'"):
         segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [2], [1, 0, 3], [0, 2, 2]])
+def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
+    rows = [(float(at), at + 0.5, f"one {at}") for at in range(sum(sizes))]
+    table = segments.frame(rows, file="a.wav")
+    edges = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    parts = [table.iloc[start:end] for start, end in itertools.pairwise(edges)]
+    done = segments.write(iter(parts), tmp_path / "pieces.json")
+    segments.write(table, tmp_path / "whole.json")
+    assert done.rows == len(table)
+    assert (tmp_path / "pieces.json").read_text() == (tmp_path / "whole.json").read_text()
+    again = segments.read(tmp_path / "pieces.json")
+    assert segments.equal(again[list(table)], table)
+
+
+@pytest.mark.parametrize("table", [None, 3, "a.srt", {"start": 0, "end": 1}])
+def test_what_is_no_table_is_not_written(tmp_path, table):
+    with pytest.raises(SegmentFileError, match="a segment frame or an iterable of its pieces is meant"):
+        segments.write(table, tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_without_its_names_says_so_of_line_1(tmp_path):
+    (tmp_path / "a.csv").write_text("a.wav,0.0,1.5\na.wav,2.0,3.0\n")
+    with pytest.raises(SegmentFileError, match=r"a\.csv, line 1: .*start and end") as caught:
+        segments.read(tmp_path / "a.csv")
+    assert caught.value.line == 1

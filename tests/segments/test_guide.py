@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,14 @@ GUIDE = Path(__file__).parents[2] / "docs" / "segments.md"
 
 @pytest.mark.engines
 def test_the_guide_runs(live_service, monkeypatch, tmp_path):
-    import matplotlib as mpl
-
-    mpl.use("agg")
     monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL):
         exec(compile(block, str(GUIDE), "exec"), names)
+        if "first" not in names and "figure" in names:
+            first = names["first"] = {name: names[name] for name in ("found", "score", "words", "marked")}
     assert names["beside"]["overlap_s"].min() > 0.5
     assert len(names["silences"]) >= 2
     assert [round(clip.duration_s, 2) for clip in names["sounds"]] == [
@@ -43,7 +44,14 @@ def test_the_guide_runs(live_service, monkeypatch, tmp_path):
     assert segments.equal(
         names["again"].round({"start": 3, "end": 3}), names["found"].round({"start": 3, "end": 3})
     )
-    assert (tmp_path / "talk.png").stat().st_size > 5_000
+    subtitles = segments.read(tmp_path / "recording.srt")
+    assert subtitles["text"].tolist() == first["found"]["text"].tolist()
+    assert first["score"].detection.miss_s < 0.3
+    assert first["words"].rate < 0.35
+    assert (tmp_path / "recording.png").stat().st_size > 20_000
+    assert (tmp_path / "talk.pdf").stat().st_size > 5_000
+    if folder := os.environ.get("GUIDE_PICTURES"):  # an absolute path
+        shutil.copy(tmp_path / "recording.png", Path(folder, "segments.png"))
     names["lab"].close()
 
 

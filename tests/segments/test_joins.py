@@ -190,3 +190,32 @@ def test_align_refuses_what_it_cannot_do():
         segments.align(good, good, "best")
     with pytest.raises(SegmentError, match="two columns get one name"):
         segments.align(good, good, suffix="")
+
+
+@pytest.mark.parametrize("join", [segments.overlap_join, segments.align])
+@pytest.mark.parametrize(
+    "table",
+    [
+        None,
+        3,
+        "a.rttm",
+        [(0.0, 1.0)],
+        pd.DataFrame([[0.0, 1.0, 2.0]], columns=["start", "end", "end"]),
+        pd.DataFrame({"start": [0j], "end": [1.0]}),
+        pd.DataFrame({"start": [True], "end": [1.0]}),
+        pd.DataFrame({"start": [1.0], "end": [0.5]}),
+    ],
+)
+def test_what_is_no_table_of_times_is_refused(join, table):
+    good = pd.DataFrame({"start": [0.0], "end": [1.0]})
+    for pair in ((table, good), (good, table)):
+        with pytest.raises(SegmentError):
+            join(*pair)
+
+
+def test_times_before_zero_may_be_joined():
+    """A join asks for times alone; a segment frame begins with its recording."""
+    table = pd.DataFrame({"start": [-2.0], "end": [-1.0]})
+    assert segments.overlap_join(table, table)["overlap_s"].tolist() == [1.0]
+    with pytest.raises(SegmentError, match="negative"):
+        segments.in_order(table)

@@ -15,23 +15,28 @@ from speechlab.audio._codec.sniff import sniff
 from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
 from speechlab.audio._figure import SoundPreview, clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
+from speechlab.audio._pieces import SoundPiece, cut_at_silences, recording_length_s
 from speechlab.audio._resample import StreamResampler, resample
-from speechlab.audio._spans import merge_short_spans, widen_spans
+from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
 
 __all__ = [
     "OPEN_ENDED_SIZE",
     "STREAMABLE_FORMATS",
     "AudioClip",
     "DecodeLimits",
+    "SoundPiece",
     "SoundPreview",
     "StreamEncoder",
     "StreamResampler",
     "clip_figure",
     "concatenate",
+    "cut_at_silences",
     "decode",
     "encode",
     "merge_short_spans",
     "peaks",
+    "pre_roll",
+    "recording_length_s",
     "resample",
     "rms_dbfs",
     "sniff",

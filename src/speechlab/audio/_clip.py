@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._files import whole_file
+from speechlab._files import user_path, whole_file
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._measure import peaks, rms_dbfs
@@ -31,6 +30,7 @@ from speechlab.errors import AudioError, UnsupportedAudioError
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -88,7 +88,7 @@ class AudioClip:
             AudioLimitError: Beyond the limits.
             OSError: The file cannot be read.
         """
-        file = Path(path)
+        file = user_path(path)
         title = None if _HASH.fullmatch(file.stem) else file.name
         return decode(file.read_bytes(), limits, title=title)
 
@@ -213,7 +213,7 @@ class AudioClip:
             UnsupportedAudioError: Suffix or format is none of the five, or cannot hold this clip.
             OSError: The file cannot be written.
         """
-        file = Path(path)
+        file = user_path(path)
         suffix = file.suffix.lower().removeprefix(".")
         if format is None and not suffix:
             raise UnsupportedAudioError(f"{file.name!r} has no suffix to tell the format by; give format=")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from speechlab._arguments import plain_rate
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
@@ -47,7 +48,7 @@ def as_rate(value: Any, name: str = "sample_rate") -> int:
         AudioError: It is not a whole number, or outside what any sound card or codec uses.
     """
     try:
-        rate = operator.index(value)
+        rate = operator.index(plain_rate(value))
     except TypeError:
         rate = 0
     if isinstance(value, bool) or not MIN_RATE_HZ <= rate <= MAX_RATE_HZ:

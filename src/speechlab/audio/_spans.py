@@ -41,6 +41,19 @@ def widen_spans(
     return wide_starts, wide_ends
 
 
+def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
+    """Return what is still to be put before a recording's first stretch.
+
+    The pre-roll counts from the speech itself, of which a stretch has a part of its own padding already.
+
+    Args:
+        wanted: How much before the speech it is to begin.
+        onsets: Where the speech begins.
+        starts: Where the stretch begins, not after it.
+    """
+    return np.maximum(0, wanted - (onsets - starts))
+
+
 def merge_short_spans(
     starts: Times, ends: Times, minimum: float, files: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,6 +15,9 @@ from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from mmap import mmap
+
+    Bytes = bytes | mmap
 
 OPEN_ENDED_SIZE = 0x7FFF_F000
 """From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
@@ -27,7 +30,7 @@ _MPEG2_KBPS = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _MPEG_RATES_HZ = (44_100, 48_000, 32_000)
 
 
-def wav_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
     """Walk the chunks of a WAV file, or of its beginning.
 
     Yields:
@@ -48,24 +51,36 @@ def mended_wav(data: bytes) -> bytes:
     Raises:
         AudioDecodeError: There is no data chunk, or it is shorter than it says.
     """
-    for name, start, size in wav_chunks(data):
-        if name == b"data":
-            return _mended_data_chunk(data, start, size)
-    raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
+    start, open_ended = check_wav(data)
+    if not open_ended:
+        return data
+    return data[: start - 4] + struct.pack("<I", min(len(data) - start, 0xFFFF_FFFF)) + data[start:]
 
 
-def _mended_data_chunk(data: bytes, start: int, declared: int) -> bytes:
+def check_wav(data: Bytes) -> tuple[int, bool]:
+    """Make sure that the data chunk is whole.
+
+    Returns:
+        Where its content starts, and whether its size is a mark that has to be mended.
+
+    Raises:
+        AudioDecodeError: There is no data chunk, or it is shorter than it says.
+    """
+    found = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
+    if found is None:
+        raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
+    start, declared = found
     there = len(data) - start
     (riff_size,) = struct.unpack_from("<I", data, 4)
     # A size of 0 is an empty recording if the RIFF size accounts for what follows (a LIST chunk, say), and
     # otherwise a writer that never came back.
     open_ended = declared >= OPEN_ENDED_SIZE or (declared == 0 and there > 0 and riff_size + 8 != len(data))
     if open_ended and (declared == 0 or there < declared):
-        return data[: start - 4] + struct.pack("<I", min(there, 0xFFFF_FFFF)) + data[start:]
+        return start, True
     if declared > there:
         text = f"the WAV file is cut short: its data chunk says {declared} bytes, but {there} are there"
         raise AudioDecodeError(text)
-    return data
+    return start, False
 
 
 def flac_total_frames(data: bytes) -> int:
@@ -73,7 +88,7 @@ def flac_total_frames(data: bytes) -> int:
     return int.from_bytes(data[18:26], "big") & ((1 << 36) - 1) if len(data) >= 26 else 0
 
 
-def check_ogg(data: bytes) -> None:
+def check_ogg(data: Bytes) -> None:
     """Make sure that the last page is whole.
 
     A missing end-of-stream mark is no error: live streams have none.
@@ -101,6 +116,19 @@ def whole_mp3(data: bytes) -> bytes:
     Raises:
         AudioDecodeError: The file is shorter than its frames or its header say.
     """
+    reached = check_mp3(data)
+    return data[:reached] if reached and not any(data[reached:]) else data
+
+
+def check_mp3(data: Bytes) -> int:
+    """Make sure that no frame is missing or cut; see :func:`whole_mp3`.
+
+    Returns:
+        Where the last frame ends.
+
+    Raises:
+        AudioDecodeError: The file is shorter than its frames or its header say.
+    """
     frames, promised, reached = 0, 0, 0
     for start, end in _mp3_frames(data):
         if end > len(data):
@@ -115,10 +143,10 @@ def whole_mp3(data: bytes) -> bytes:
         raise AudioDecodeError(
             f"the MP3 file is cut short: {max(frames - 1, 0)} of {promised} frames are there"
         )
-    return data[:reached] if reached and not any(data[reached:]) else data
+    return reached
 
 
-def _mp3_frames(data: bytes) -> Iterator[tuple[int, int]]:
+def _mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
     """Where each frame starts and should end, for as long as one follows the other without a gap."""
     position = 0
     while data[position : position + 3] == b"ID3" and position + 10 <= len(data):

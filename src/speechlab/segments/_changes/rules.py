@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab.audio import merge_short_spans, widen_spans
+from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.segments._changes.merge import gathered
 from speechlab.segments._frame.cover import runs_of
@@ -98,9 +98,8 @@ def from_speech(
     if result["text"].ne("").any():
         spoken = result["text"].ne("").to_numpy()
         result, merged, first = result[spoken].reset_index(drop=True), merged[spoken], first[spoken]
-    # The pre-roll counts from the speech itself, of which a segment already has its own padding.
     margin = segment_padding * _MS
-    before = np.maximum(0, initial_segment_padding_ms * _MS - (onsets[first] - merged.starts))
+    before = pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
     leading = np.where(_new_file(merged.codes), before, margin)
     codes = merged.codes
     starts, ends = widen_spans(merged.starts, merged.ends, leading, margin, latest[codes], codes)

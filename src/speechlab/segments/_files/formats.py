@@ -5,18 +5,20 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._files import user_path
 from speechlab.errors import SegmentFileError
 from speechlab.segments._files import annotators, nist, subtitles, tables
 from speechlab.segments._files.source import Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
@@ -37,7 +39,8 @@ class Format:
         write: Makes the file's content of a segment frame; None for Parquet, which is written by groups of rows.
         own: Whether it keeps columns of the user's own.
         extra: The extra of speechlab that brings the library it needs.
-        joins: Whether what is written of the pieces of a table is, end to end, what is written of the whole.
+        joins: Whether what is written of the pieces of a table is, one after the other, what is written of the whole.
+        end: What closes the file.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Format:
     own: frozenset[str] | None = frozenset()
     extra: str | None = None
     joins: bool = False
+    end: Callable[[Sink], str] | None = None
 
     @property
     def many(self) -> bool:
@@ -95,7 +99,7 @@ _FORMATS = (
     Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _holds("file text speaker channel"),
            tables.read_lhotse, tables.write_lhotse, joins=True),
     Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _holds("file text speaker"),
-           tables.read_seglst, tables.write_seglst),
+           tables.read_seglst, tables.write_seglst, joins=True, end=tables.end_seglst),
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
            tables.read_csv, tables.write_csv, own=None, joins=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
@@ -180,7 +184,7 @@ def read(
         MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be read.
     """
-    place = Path(path)
+    place = user_path(path)
     data = place.read_bytes()
     name = place.name
     if name.lower().endswith(".gz"):
@@ -212,7 +216,7 @@ def write(
 
     Args:
         table: A segment frame; or an iterable of them, the pieces of one that need not be in memory at once. Formats
-            of many recordings are then written piece by piece, except SegLST.
+            of many recordings are then written piece by piece.
         path: The file; an existing one is replaced. With ``.gz`` at its end it is compressed.
         format: By default that of the ending. Of JSON Lines it has to be said: ``"nemo"`` or ``"lhotse"``.
 
@@ -228,8 +232,9 @@ def write(
     """
     import pandas as pd
 
-    place = Path(path)
+    place = user_path(path)
     form = _format(format, _unpacked(place), "write")
+    _check_given(table, place)
     pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
     sink = Sink(str(place))
     done = _Tally(form)
@@ -245,6 +250,13 @@ def write(
     finally:
         unfinished.unlink(missing_ok=True)
     return Written(place, form.name, done.rows, form.precision_s, tuple(done.dropped), tuple(sink.notes))
+
+
+def _check_given(table: object, place: Path) -> None:
+    if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
+        kind = type(table).__name__
+        message = f"{place}: a segment frame or an iterable of its pieces is meant, not {kind}"
+        raise SegmentFileError(message, path=str(place))
 
 
 def _unpacked(place: Path) -> Path:
@@ -295,6 +307,8 @@ def _write(pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, d
         out.write(content.encode("utf-8") if isinstance(content, str) else content)
         done.add(piece)
         sink.before += len(piece)
+    if form.end is not None:
+        out.write(form.end(sink).encode("utf-8"))
 
 
 def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:

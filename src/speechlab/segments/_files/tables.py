@@ -39,6 +39,9 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
                 continue
             if not names:
                 names = cells
+                if not {"start", "end"} <= set(names):
+                    found = ", ".join(names)
+                    source.fault(f"the columns start and end are meant; there are: {found}", line)
                 continue
             if len(cells) != len(names):
                 source.fault(f"there are {len(cells)} cells; the first line names {len(names)} columns", line)
@@ -46,8 +49,6 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
             lines.append(line)
     except csv.Error as error:
         source.fault(f"this is no CSV: {error}", before + 1)
-    if not rows and names and not {"start", "end"} <= set(names):
-        source.fault(f"the columns start and end are meant; there are: {', '.join(names)}", 1)
     return source.table(rows, lines)
 
 
@@ -264,7 +265,12 @@ def read_seglst(source: SourceFile) -> pd.DataFrame:
         source.fault(error.message, column=error.column, rows=error.rows)
 
 
-def write_seglst(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
-    """Write SegLST."""
-    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in to_seglst(table))
-    return f"[\n{rows}\n]\n"
+def write_seglst(table: pd.DataFrame, sink: Sink) -> str:
+    """Write SegLST, all but its end."""
+    rows = [json.dumps(row, ensure_ascii=False) for row in to_seglst(table)]
+    return "".join(f"{',' if number else '['}\n{row}" for number, row in enumerate(rows, sink.before))
+
+
+def end_seglst(sink: Sink) -> str:
+    """Write its end."""
+    return "\n]\n" if sink.before else "[]\n"

@@ -170,9 +170,14 @@ def _few(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Sort a segment frame: files as they come first, then by start and end; equal rows keep their order."""
+    """Sort a segment frame: files as they come first, then by start and end; equal rows keep their order.
+
+    Raises:
+        SegmentError: The table is no segment frame.
+    """
     import pandas as pd
 
+    table = frame(table)
     codes = pd.factorize(table["file"])[0]
     order = np.lexsort((ticks_of(table["end"]), ticks_of(table["start"]), codes))
     return table.iloc[order].reset_index(drop=True)

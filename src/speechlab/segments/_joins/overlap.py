@@ -28,8 +28,8 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
     0     0      0        0.5
     1     1      0        0.5
 
-    Times count to the microsecond. Segments are half open: what only touches shares nothing, nor does what has no
-    length. Rows without a time or a file belong to no pair. Both tables may be in any order.
+    Times count to the microsecond, and may be negative. Segments are half open: what only touches shares nothing, nor
+    does what has no length. Rows without a time or a file belong to no pair. Both tables may be in any order.
 
     Args:
         a: A table with the columns ``start`` and ``end``.
@@ -109,6 +109,8 @@ def lay_out(
         by: Columns that have to be equal.
         instant: Microseconds that segments without length get on the line.
     """
+    check_table(a, "a")
+    check_table(b, "b")
     columns = _common(a, b, by)
     codes, count = common_codes([a, b], columns)
     one = _side(a, "a", codes[0])
@@ -123,6 +125,24 @@ def lay_out(
     first, second = wide
     keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
     return LaidTables(one, other, keys, count)
+
+
+def check_table(table: object, which: str) -> None:
+    """Refuse what is no table, or has two columns of one name.
+
+    Raises:
+        SegmentError: Says so.
+    """
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        kind = type(table).__name__
+        raise SegmentError(f"{which} is a {kind}; a table with the columns 'start' and 'end' is meant")
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise SegmentError(
+            f"table {which} has the column {twice[0]!r} twice; rename one", column=str(twice[0])
+        )
 
 
 def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
@@ -165,7 +185,8 @@ def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
     if name not in table.columns:
         raise SegmentError(f"table {which} has no column {name!r}", column=name)
     column = table[name]
-    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+    kind = pd.api.types
+    if not kind.is_numeric_dtype(column) or kind.is_bool_dtype(column) or kind.is_complex_dtype(column):
         if len(column):
             message = f"column {name!r} of table {which} holds {column.dtype}, not seconds"
             raise SegmentError(message, column=name)

@@ -1,0 +1,206 @@
+"""Long recordings in pieces: read block by block, and cut where they are quietest."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from io import BytesIO
+from mmap import ACCESS_READ, mmap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab._files import user_path
+from speechlab.audio._clip import AudioClip
+from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav
+from speechlab.audio._codec.sniff import sniff
+from speechlab.audio._resample import StreamResampler
+from speechlab.audio._samples import mix_to_mono, to_pcm16
+from speechlab.contract import AudioFormat
+from speechlab.errors import AudioDecodeError, AudioError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+PIECE_RATE_HZ = 16_000
+"""Recognisers hear no more; a recording of a lower rate keeps its own."""
+_BLOCK = 1 << 16
+_HONEST = {"WAV", "WAVEX", "FLAC", "OGG"}
+_ENDLESS = 1 << 40
+"""Frames that no recording has: the mark of a length that is not known."""
+_WINDOW_S = 0.02
+_QUIET_WINDOWS = 15
+
+
+class SoundPiece(NamedTuple):
+    """A part of a recording.
+
+    Attributes:
+        start_s: Where it begins in the recording, in seconds.
+        flac: Its sound as a FLAC file: mono, 16 bits, at most 16 kHz.
+    """
+
+    start_s: float
+    flac: bytes
+
+
+def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
+    """Return the length of a recording in seconds, by its header where that can be believed.
+
+    MP3, whose headers estimate, and what a writer to a pipe left open are decoded.
+
+    Args:
+        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
+
+    Raises:
+        AudioDecodeError: It cannot be read, or is cut short where its container tells.
+    """
+    if isinstance(source, AudioClip):
+        return source.duration_s
+    with _opened(source) as (file, name):
+        if file is not None and file.format in _HONEST and 0 < file.frames < _ENDLESS:
+            return float(file.frames / file.samplerate)
+    return _decoded(source, name).duration_s
+
+
+def cut_at_silences(
+    source: AudioClip | bytes | str | os.PathLike[str], piece_s: float
+) -> Iterator[SoundPiece]:
+    """Cut a recording into pieces, each where it is quietest in the last third of what a piece may hold.
+
+    Files are read block by block: what is in memory is one piece, whatever the length of the recording. One that
+    libsndfile does not read is decoded as a whole.
+
+    Args:
+        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
+        piece_s: The longest piece, in seconds.
+
+    Raises:
+        AudioDecodeError: It cannot be read, or is cut short; of FLAC, that may come after the pieces that are there.
+    """
+    import soundfile
+
+    if isinstance(source, AudioClip):
+        yield from _pieces(_clip_blocks(source), source.sample_rate, piece_s)
+        return
+    with _opened(source) as (file, name):
+        if file is not None:
+            try:
+                yield from _pieces(_file_blocks(file, name), file.samplerate, piece_s)
+            except (soundfile.LibsndfileError, OSError) as error:
+                raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
+            return
+    clip = _decoded(source, name)
+    yield from _pieces(_clip_blocks(clip), clip.sample_rate, piece_s)
+
+
+@contextmanager
+def _opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
+    """A file whose container says that it is whole, for reading in blocks, or None; and its name for messages."""
+    import soundfile
+
+    name = "the recording" if isinstance(source, bytes) else os.fspath(source)
+    try:
+        if isinstance(source, bytes):
+            _check_whole(source)
+        else:
+            with user_path(source).open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
+                _check_whole(data)
+        file = soundfile.SoundFile(
+            BytesIO(source) if isinstance(source, bytes) else os.fspath(user_path(source))
+        )
+    except FileNotFoundError as error:
+        raise AudioDecodeError(f"there is no file {name}") from error
+    except IsADirectoryError as error:
+        raise AudioDecodeError(f"{name} is a folder, and must be a recording") from error
+    except soundfile.LibsndfileError:
+        yield None, name
+    except (AudioError, OSError, ValueError) as error:  # a file of no bytes cannot be mapped
+        raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+    else:
+        with file:
+            yield file, name
+
+
+def _check_whole(data: bytes | mmap) -> None:
+    """Refuse what is no recording, or is cut short where its container tells."""
+    match sniff(data[:12]):
+        case AudioFormat.WAV:
+            check_wav(data)
+        case AudioFormat.OGG:
+            check_ogg(data)
+        case AudioFormat.MP3:
+            check_mp3(data)
+
+
+def _decoded(source: bytes | str | os.PathLike[str], name: str) -> AudioClip:
+    try:
+        return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
+    except (AudioError, OSError) as error:
+        raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+
+
+def _clip_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
+    for start in range(0, clip.frames, _BLOCK):
+        yield mix_to_mono(clip.samples[start : start + _BLOCK])
+
+
+def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
+    count, frames = max(1, _BLOCK // file.channels), 0
+    # never the whole by its header: a forged length asks for as much memory as it likes
+    while len(block := file.read(count, dtype="float32", always_2d=True)):
+        frames += len(block)
+        yield mix_to_mono(block)
+    if file.format == "FLAC" and frames < file.frames < _ENDLESS:
+        raise AudioDecodeError(f"{name} is cut short: {frames} of {file.frames} frames are there")
+
+
+def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:
+    target = min(rate, PIECE_RATE_HZ)
+    longest = max(1, int(piece_s * target))
+    # One buffer for all pieces: memory taken and given back for each would fall to pieces itself.
+    kept = np.empty(min(longest, 2 * _BLOCK) + _BLOCK, dtype=np.int16)
+    count = start = 0
+    for block in _resampled(blocks, rate, target):
+        if count + len(block) > len(kept):
+            kept = np.concatenate([kept[:count], np.empty(count + len(block), dtype=np.int16)])
+        kept[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
+        count += len(block)
+        while count > longest:  # only what is followed by more is cut
+            end = quietest(kept[:longest], target)
+            yield SoundPiece(start / target, _flac(kept[:end], target))
+            kept[: count - end] = kept[end:count].copy()
+            count, start = count - end, start + end
+    if count:
+        yield SoundPiece(start / target, _flac(kept[:count], target))
+
+
+def _resampled(
+    blocks: Iterator[NDArray[np.float32]], rate: int, target: int
+) -> Iterator[NDArray[np.float32]]:
+    resampler = StreamResampler(rate, target)
+    for block in blocks:
+        yield resampler.write(block)
+    yield resampler.flush()
+
+
+def _flac(samples: NDArray[np.int16], rate: int) -> bytes:
+    import soundfile
+
+    buffer = BytesIO()
+    soundfile.write(buffer, samples, rate, format="FLAC", subtype="PCM_16")
+    return buffer.getvalue()
+
+
+def quietest(samples: NDArray[np.int16], rate: int) -> int:
+    """Return where to cut: the middle of the quietest 0.3 seconds in the last third."""
+    width = max(1, int(_WINDOW_S * rate))
+    first = len(samples) * 2 // 3
+    windows = (len(samples) - first) // width
+    if windows < _QUIET_WINDOWS:
+        return len(samples)
+    block = samples[first : first + windows * width].reshape(windows, width)
+    power = np.convolve(np.square(block.astype(np.float32)).mean(axis=1), np.ones(_QUIET_WINDOWS), "valid")
+    return first + (int(power.argmin()) + _QUIET_WINDOWS // 2) * width

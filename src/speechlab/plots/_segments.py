@@ -1,0 +1,283 @@
+"""Segments over time: tiers below the waveform and the spectrogram of their recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.patches import Rectangle
+
+from speechlab._arguments import is_number, refused
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError, SegmentError
+from speechlab.plots._figure import BAR, INK, LINE, SHADE, SMALL_PT, fonts, new_figure
+from speechlab.segments import crop, frame, in_order
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import RendererAgg
+    from numpy.typing import NDArray
+
+    from speechlab.plots._figure import PaperFigure
+
+_POINTS = 2_000
+"""Across the figure; more would be drawn on each other."""
+_WINDOW_S = 0.025
+_RANGE_DB = 70.0
+_HIGHEST_HZ = 8_000
+_LANE_INCHES = 0.34
+_LINES = 2
+_MARGIN_PX, _LEAST_PX = 4, 6
+
+
+def segments(
+    tiers: pd.DataFrame | Mapping[str, pd.DataFrame],
+    audio: AudioClip | bytes | str | os.PathLike[str] | None = None,
+    *,
+    start: float = 0.0,
+    end: float | None = None,
+    spectrogram: bool = True,
+    language: str | None = None,
+    width: float = 8.0,
+) -> PaperFigure:
+    """Draw segments over time, below the sound that they are of.
+
+    Each table is a tier of bars with their texts; segments that overlap stand below each other. The first tier also
+    shades the waveform, so that what it leaves out can be seen. Instants are lines.
+
+    >>> from speechlab import plots, segments
+    >>> said = segments.frame([(0.5, 2.0, "Hello."), (2.4, 3.0, "Yes.")], file="talk.wav")
+    >>> figure = plots.segments({"reference": said, "found": segments.shift(said, 0.1)})
+    >>> figure.savefig("talk.pdf")  # doctest: +SKIP
+
+    Args:
+        tiers: A segment frame of one recording; or several, by the names that stand beside them.
+        audio: The recording: a clip, a path or bytes; None draws the tiers alone.
+        start: Where the figure begins, in seconds.
+        end: Where it ends, in seconds; None for the end of the recording, or of the last segment.
+        spectrogram: Whether there is one, with the waveform.
+        language: ISO 639-1 code of the texts, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from what is drawn.
+
+    Returns:
+        A matplotlib ``Figure`` that pyplot knows nothing of: ``figure.savefig("talk.pdf")``; ``figure.axes`` are the
+        waveform, the spectrogram and the tiers, as far as they are there. It shows itself in a notebook.
+
+    Raises:
+        SegmentError: A tier is no segment frame, or has several recordings.
+        AudioError: The recording is none that can be decoded.
+        OSError: Its file cannot be read.
+        InvalidRequestError: There is nothing to draw, or a number is not usable.
+    """
+    named = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
+    checked = {str(name): _of_one(table, str(name)) for name, table in named.items()}
+    clip = None if audio is None else _clip(audio)
+    begin, stop = _stretch(start, end, clip, checked)
+    if not is_number(width) or not 2 <= width <= 50:
+        raise refused("width", width, "a number of inches from 2 to 50")
+    shown = {name: _lanes(_within(table, begin, stop)) for name, table in checked.items()}
+    panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
+    lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in shown.values())
+    heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if shown else [])]
+    figure = new_figure(width, sum(heights) + 0.55)
+    each: list[Axes] = list(
+        figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    )
+    if clip:
+        first = next(iter(shown.values()), None)
+        _draw_waveform(each[0], clip, begin, stop, first)
+        if spectrogram:
+            _draw_spectrogram(each[1], clip, begin, stop)
+    each[-1].set_xlim(begin, stop)
+    each[-1].set_xlabel("time (s)", fontsize=SMALL_PT)
+    for axes in each:
+        axes.tick_params(labelsize=SMALL_PT)
+    if shown:
+        texts = "".join([*shown, *(text for table in shown.values() for text in table["text"])])
+        _draw_tiers(each[-1], shown, fonts(texts, language))
+    return figure
+
+
+def _of_one(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    checked = frame(table)
+    files = checked["file"].unique().tolist()
+    if len(files) > 1:
+        message = (
+            f"the tier {name!r} has {len(files)} recordings, such as {files[0]!r} and {files[1]!r}; choose one: "
+            f"table[table['file'] == {files[0]!r}]"
+        )
+        raise SegmentError(message, column="file")
+    return checked
+
+
+def _clip(audio: AudioClip | bytes | str | os.PathLike[str]) -> AudioClip:
+    if isinstance(audio, AudioClip):
+        return audio
+    return AudioClip.from_bytes(audio) if isinstance(audio, bytes) else AudioClip.from_file(audio)
+
+
+def _stretch(
+    start: float, end: float | None, clip: AudioClip | None, tiers: Mapping[str, pd.DataFrame]
+) -> tuple[float, float]:
+    if not is_number(start) or not 0 <= start < float("inf"):
+        raise refused("start", start, "a number of seconds, at least 0")
+    if end is None:
+        latest = [float(table["end"].max()) for table in tiers.values() if len(table)]
+        end = clip.duration_s if clip else max(latest, default=0.0)
+    if not is_number(end) or not start < end < float("inf"):
+        message = f"there is nothing to draw from {start!r} to {end!r} seconds; give a recording, segments, or an end"
+        raise InvalidRequestError(message, parameter="end")
+    return float(start), float(end)
+
+
+def _within(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
+    """The segments of a stretch, sorted, and cut at its edges."""
+    if not len(table):
+        return table
+    extent = frame([(begin, stop)], file=table["file"].iloc[0])
+    return in_order(crop(table, extent))
+
+
+def _lanes(table: pd.DataFrame) -> pd.DataFrame:
+    """Give each segment the first lane that is free at its start."""
+    free: list[float] = []
+    lanes = []
+    for begin, stop in zip(table["start"].tolist(), table["end"].tolist(), strict=True):
+        lane = next((number for number, at in enumerate(free) if at <= begin), len(free))
+        free[lane : lane + 1] = [max(stop, begin + 1e-6)]
+        lanes.append(lane)
+    return table.assign(lane=np.array(lanes, dtype=np.int64))
+
+
+def _draw_waveform(
+    axes: Axes, clip: AudioClip, begin: float, stop: float, first: pd.DataFrame | None
+) -> None:
+    part = clip.crop(min(begin, clip.duration_s), min(stop, clip.duration_s))
+    if part.frames:
+        low, high = part.peaks(min(_POINTS, part.frames)).T
+        at = begin + (np.arange(len(low)) + 0.5) * part.duration_s / len(low)
+        axes.fill_between(at, low, high, color=LINE, linewidth=0.4)
+    if first is not None:
+        for left, right in zip(first["start"].tolist(), first["end"].tolist(), strict=True):
+            axes.axvspan(left, right, color=SHADE, zorder=0, linewidth=0)
+    top = max(0.02, 1.05 * float(np.abs(part.samples).max(initial=0)))
+    axes.set_ylim(-top, top)
+    axes.set_ylabel("amplitude", fontsize=SMALL_PT)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_spectrogram(axes: Axes, clip: AudioClip, begin: float, stop: float) -> None:
+    part = clip.crop(min(begin, clip.duration_s), min(stop, clip.duration_s)).to_mono()
+    highest = min(_HIGHEST_HZ, clip.sample_rate / 2)
+    levels = _levels(part.samples, part.sample_rate, highest)
+    if levels.size:
+        axes.imshow(
+            levels.T,
+            origin="lower",
+            aspect="auto",
+            cmap="gray_r",
+            extent=(begin, begin + part.duration_s, 0, highest / 1000),
+            vmin=levels.max() - _RANGE_DB,
+            vmax=levels.max(),
+            interpolation="bilinear",
+        )
+    axes.set_ylim(0, highest / 1000)
+    axes.set_ylabel("frequency (kHz)", fontsize=SMALL_PT)
+
+
+def _levels(samples: NDArray[np.float32], rate: int, highest: float) -> NDArray[np.float32]:
+    """Levels in dB: a row for each moment, a column for each frequency."""
+    size = max(16, int(_WINDOW_S * rate))
+    if len(samples) < size:
+        return np.zeros((0, 0), dtype=np.float32)
+    count = min(_POINTS, (len(samples) - size) * 4 // size + 1)
+    starts = np.linspace(0, len(samples) - size, count).astype(np.int64)
+    window = np.hanning(size).astype(np.float32)
+    bins = int(highest / rate * size) + 1
+    rows = [np.abs(np.fft.rfft(samples[at : at + size] * window)[:bins]) for at in starts]
+    levels: NDArray[np.float32] = (20 * np.log10(np.maximum(np.array(rows), 1e-6))).astype(np.float32)
+    return levels
+
+
+def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[str]) -> None:
+    height, places, labels = 0, [], []
+    bars: list[tuple[Any, ...]] = []
+    for name, table in tiers.items():
+        lanes = int(table["lane"].max()) + 1 if len(table) else 1
+        columns = (table[column].tolist() for column in ("start", "end", "text", "lane"))
+        for left, right, text, lane in zip(*columns, strict=True):
+            bars.append((left, right, text, -(height + lane) - 0.5))
+        places.append(-height - lanes / 2)
+        labels.append(name)
+        height += lanes
+        axes.axhline(-height, color=SHADE, linewidth=0.8)
+    axes.set_ylim(-height, 0)
+    axes.set_yticks(places, labels, fontfamily=families)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    for left, right, _, middle in bars:
+        box = Rectangle((left, middle - 0.4), right - left, 0.8, facecolor=BAR, edgecolor=INK, linewidth=0.7)
+        axes.add_patch(box)
+    _write_texts(axes, bars, families)
+
+
+def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -> None:
+    """Write texts into their bars, on two lines at most, and shortened where they do not fit."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # only then the axes know their width
+    renderer: RendererAgg = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    corners = np.array([(one[at], 0.0) for one in bars for at in (0, 1)]).reshape(-1, 2)
+    places = axes.transData.transform(corners)[:, 0]
+    for (left, right, text, middle), begin, stop in zip(bars, places[::2], places[1::2], strict=True):
+        room = float(stop - begin) - _MARGIN_PX
+        if room < _LEAST_PX or not text.strip():
+            continue
+        written = axes.text(
+            (left + right) / 2, middle, "", ha="center", va="center", fontsize=SMALL_PT - 1,
+            fontfamily=families, linespacing=1.0, color=INK, parse_math=False,
+        )  # fmt: skip
+        written.set_in_layout(False)
+
+        def fits(part: str, written: Any = written, room: float = room) -> bool:
+            written.set_text(part)
+            return bool(written.get_window_extent(renderer).width <= room)
+
+        written.set_text(_fitted(" ".join(text.split()), fits))
+
+
+def _fitted(text: str, fits: Any) -> str:
+    """Break a text into lines that fit, the last of which may be shortened; nothing where not even a letter fits."""
+    lines: list[str] = []
+    rest = text
+    while rest and len(lines) < _LINES:
+        if fits(rest):
+            lines.append(rest)
+            return "\n".join(lines)
+        length = _longest(rest, fits, "" if len(lines) + 1 < _LINES else "…")
+        if length == 0:
+            break
+        if len(lines) + 1 == _LINES:
+            lines.append(rest[:length].rstrip() + "…")
+            break
+        space = rest.rfind(" ", 0, length + 1)
+        at = space if space > 0 else length
+        lines.append(rest[:at].rstrip())
+        rest = rest[at:].lstrip()
+    return "\n".join(lines)
+
+
+def _longest(text: str, fits: Any, end: str) -> int:
+    """How many letters fit, with what stands behind them."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(text[:middle] + end):
+            low = middle
+        else:
+            high = middle - 1
+    return low
