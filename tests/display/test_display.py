@@ -57,14 +57,6 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_the_public_names_are_pinned():
-    assert display.__all__ == sorted(display.__all__)
-    assert set(display.__all__) == {
-        "Html", "audio_figure", "data_url", "details", "diff", "document", "element", "escape", "join",
-        "notebook_output", "percent", "table",
-    }  # fmt: skip
-
-
 @given(st.text())
 def test_any_text_comes_out_as_it_went_in_and_as_text(text):
     reader = Reader(element("span", text, lang=text))

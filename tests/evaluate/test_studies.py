@@ -61,7 +61,7 @@ def test_the_summary_pools_errors_over_utterances(report):
     row = summary.loc["hibari: heart"]
     assert row["error_rate"] == pytest.approx(expected)
     assert row["error_rate_low"] <= row["error_rate"] <= row["error_rate_high"]
-    assert (row["n"], row["n_scored"]) == (3, 2)
+    assert (row["utterances"], row["utterances_scored"]) == (3, 2)
 
 
 def test_the_page_holds_sound_and_no_markup_from_texts(report):
@@ -163,7 +163,7 @@ def test_translations(lab, store):
     )
     report = evaluate.translation(lab, frame, store=store, progress=False)
     assert report.table["chrf"].between(0, 100).all()
-    assert report.summary["n"].tolist() == [1, 1]
+    assert report.summary["utterances"].tolist() == [1, 1]
     assert "nrefs:1" in report.summary["signature"].iloc[0]
     assert "<table" in report.to_html()
 
@@ -238,7 +238,7 @@ def test_rows_that_nobody_speaks_are_kept_with_the_reason(lab, store):
     assert "none of the voices" in rows.loc["你好。", "error"]
     assert "no language" in rows.loc["Hello.", "error"]
     assert rows.loc["Good evening.", "wer"] == 0
-    assert report.summary["n"].tolist() == [1]
+    assert report.summary["utterances"].tolist() == [1]
     assert "3 failed or were skipped" in report.to_html()
     assert "Good evening." in report.to_html()
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import evaluate, segments
-from speechlab.audio import concatenate
+from speechlab import batch, evaluate, segments
+from speechlab.audio import AudioClip, concatenate
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
+from support.ears import Ears, ears
+
+__all__ = ["ears"]  # a fixture
 
 SAID = ("Good morning, everybody.", "The weather is fine.", "See you tomorrow.")
 
@@ -67,9 +74,85 @@ def test_what_is_no_grid(grid, parameter):
 
 def test_what_else_is_refused():
     twice = pd.DataFrame({"audio": ["a.wav", "a.wav"]})
-    with pytest.raises(InvalidRequestError, match="stands twice"):
-        evaluate.vad_sweep(None, twice, {})
     with pytest.raises(InvalidRequestError, match="belongs into the grid"):
         evaluate.vad_sweep(None, twice, {}, speech_pad_ms=3)
     with pytest.raises(InvalidRequestError, match="said"):
         evaluate.vad_sweep(None, twice.iloc[:1], {}, reference="said")
+
+
+def test_rows_with_the_same_path_count_as_often_and_labels_do_not(ears, tmp_path):
+    path = tmp_path / "a.wav"
+    AudioClip(np.full(64_000, 0.1, np.float32), 16_000).save(path)
+    given = {
+        "progress": False,
+        "store": tmp_path / "store",
+        "reference": segments.frame([(1, 2)], file=str(path)),
+    }
+    with Client(base_url=ears) as lab:
+        once = evaluate.vad_sweep(lab, pd.DataFrame({"audio": [path]}), {}, **given).iloc[0]
+        twice = evaluate.vad_sweep(lab, pd.DataFrame({"audio": [path, str(path)]}), {}, **given).iloc[0]
+        assert Ears.asked == 1
+        clips = pd.DataFrame({"audio": [AudioClip.from_file(path)] * 2}, index=["a", "a"])
+        with pytest.raises(InvalidRequestError, match="'a' stands twice"):
+            evaluate.vad_sweep(lab, clips, {}, **given)
+    assert (twice["recordings"], twice["segments"]) == (2, 2 * once["segments"])
+    assert twice["covered_s"] == 2 * once["covered_s"] > 0
+    assert twice["false_alarm_s"] == pytest.approx(2 * once["false_alarm_s"])
+    assert twice["iou"] == pytest.approx(once["iou"])
+
+
+def test_a_reply_that_cannot_be_right_is_a_row_that_failed(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    Ears.backwards = {2}
+    frame = pd.DataFrame({"audio": clips})
+    with Client(base_url=ears) as lab, pytest.warns(UserWarning, match="no segments of 1 rows"):
+        table = evaluate.vad_sweep(lab, frame, {}, progress=False, store=tmp_path / "store", concurrency=1)
+    assert table[["recordings", "failed", "segments"]].iloc[0].tolist() == [2, 1, 2]
+
+
+def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    Ears.backwards = {2}
+    with Client(base_url=ears) as lab:
+        given = {"voice": None, "store": tmp_path / "store", "progress": False, "concurrency": 1}
+        report = evaluate.recognition(lab, frame, vad="segments", **given)
+    assert report.segments["position"].tolist() == [0, 2]
+    assert report.table["hypothesis"].tolist() == ["word"] * 3
+    assert report.table["status"].tolist() == ["ok"] * 3
+    assert [error is not None and "cannot be right" in str(error) for error in report.table["error"]] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_study_tells_of_failed_rows_once_and_says_where_they_are(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    Ears.failing = {2}
+    how = {"progress": False, "concurrency": 1, "store": tmp_path / "store"}
+    with Client(base_url=ears, max_retries=0) as lab, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = evaluate.recognition(lab, frame, voice=None, vad="segments", **how)
+        Ears.failing = {Ears.asked + 1}
+        evaluate.vad_sweep(lab, frame, {}, **how)
+    first, second = (str(one.message) for one in told)
+    reason = "1 of 3 rows failed: 1 like 'HTTP 400: no'. "
+    assert first == f"{reason}report.failed() has them"
+    assert second.startswith(f"{reason}A recording counts once for each min_silence_gap; the column 'failed'")
+    assert {one.filename for one in told} == {__file__}
+    assert len(report.failed()) == 1
+
+
+def test_rows_that_were_not_asked_have_failed(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    how = {"progress": False, "concurrency": 1, "store": tmp_path / "store", "voice": None}
+    with Client(base_url=ears) as lab, pytest.warns(UserWarning, match="the batch stopped") as told:
+        report = evaluate.recognition(lab, frame, budget=batch.Budget(calls=1), **how)
+    assert report.table["status"].tolist() == ["ok", "error", "error"]
+    assert "not asked: the budget of 1 calls is used up" in report.table["error"].tolist()[2]
+    said = [str(one.message) for one in told]
+    assert said[0] == "the batch stopped: the budget of 1 calls is used up"
+    assert said[1].startswith("2 of 3 rows failed: 2 like 'not asked: ")

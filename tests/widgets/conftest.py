@@ -138,7 +138,7 @@ def show_table(shown):
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{table._css}</style>"
             f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
         )
-        names = "columns count revision reference max_rating editable chosen"
+        names = "columns count revision reference max_rating editable chosen sound title"
         page.evaluate(
             f"""async (state) => {{
               window.leaked = [];

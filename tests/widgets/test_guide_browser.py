@@ -13,7 +13,7 @@ from PIL import Image
 from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
-from speechlab.widgets import AudioTable, BatchPreview, Player
+from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player
 
 pytestmark = pytest.mark.browser
 
@@ -79,6 +79,26 @@ def test_a_picture_of_the_table(shown, show_table, table, save_picture, width, n
     page = show_table(table, "margin:0")
     settled(page)
     if name == "table-dark":
+        page.get_by_role("button", name="Filter").click()
+    save_picture(page, ".speechlab-table", name)
+
+
+@pytest.mark.parametrize(
+    ("shown", "width", "name"),
+    [("light", 1180, "errors-light"), ("dark", 1180, "errors-dark"), ("dark", 380, "errors-narrow-dark")],
+    indirect=["shown"],
+)
+def test_a_picture_of_the_errors(shown, show_table, save_picture, width, name):
+    frame = datasets.zh_speech()
+    small = frame["text"].tolist()
+    for one, other in ERRORS.items():
+        small = [text.replace(one, other, 1) for text in small]
+    large = frame["text"].str.replace("的", "地", n=1).str.replace("今天", "明天")
+    errors = ErrorBrowser(frame.assign(small=small, large=large), hypothesis=["small", "large"])
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_table(errors, "margin:0")
+    settled(page)
+    if name == "errors-light":
         page.get_by_role("button", name="Filter").click()
     save_picture(page, ".speechlab-table", name)
 

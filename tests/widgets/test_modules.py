@@ -18,7 +18,7 @@ FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|DOMParser|setHTML"
     r"|\beval\b|new Function|\bfetch\(|XMLHttpRequest|WebSocket|importScripts|https?://"
 )
-WIDGETS = [widgets.AudioTable, widgets.BatchPreview, widgets.Player]
+WIDGETS = [widgets.AudioTable, widgets.BatchPreview, widgets.ErrorBrowser, widgets.Player]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)

@@ -23,10 +23,6 @@ def clip():
     return AudioClip(0.5 * np.sin(np.arange(24_000) / 20), 24_000, "tone")
 
 
-def test_the_public_names_are_pinned():
-    assert widgets.__all__ == ["AudioTable", "BatchPreview", "Player", "show"]
-
-
 def test_the_sound_travels_exactly_unless_mp3_is_asked_for(clip):
     assert np.abs(decode(Player(clip).audio).samples - clip.samples).max() <= 1 / 65536
     lossy = Player(clip, format="mp3")

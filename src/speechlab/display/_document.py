@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from speechlab.display._html import Html, element
 
 # Nothing is fetched and nothing runs, whatever might have got into the text.
@@ -42,6 +40,8 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
 
 
 def _style_sheet() -> Html:
+    from importlib.resources import files
+
     text = files("speechlab.display").joinpath("_report.css").read_text(encoding="utf-8")
     # Our own file, and inside <style> nothing is unescaped: as text its quotes would arrive as entities.
     return Html(f"\n{text}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import require_columns
-from speechlab.audio import AudioClip
+from speechlab.audio import recording_length_s
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
@@ -53,9 +53,7 @@ def code_or_none(language: object) -> str | None:
 
 def recording_seconds(recording: object) -> float:
     """Return the length of a recording; one that cannot be read becomes an error row later, not here."""
-    if isinstance(recording, AudioClip):
-        return recording.duration_s
     try:
-        return AudioClip.from_file(recording).duration_s  # type: ignore[arg-type]
+        return recording_length_s(recording)  # type: ignore[arg-type]
     except (SpeechLabError, OSError, TypeError, ValueError):
         return float("nan")

@@ -28,11 +28,11 @@ def summary_table(summary: pd.DataFrame) -> Html:
             [
                 element("strong", _unbroken(str(row["voice_name"]))),
                 row["language"],
-                str(row["n"]),
+                str(row["utterances"]),
                 element("strong", percent(row["error_rate"])),
                 element("small", _unbroken(f"{low} to {high}") if low != "–" else "–"),
                 _UNITS.get(str(row["unit"]), str(row["unit"])),
-                percent(row["reading_cer"]),
+                percent(row.get("reading_cer")),
                 _factor(row["tts_rtf"]),
                 _factor(row["asr_rtf"]),
             ]
@@ -51,7 +51,7 @@ def summary_table(summary: pd.DataFrame) -> Html:
     caption = (
         "Error rates by voice. RTF: seconds of work for one second of audio (median); below 1 is fast enough."
     )
-    if (summary["n_scored"] < _FEW).any():
+    if (summary["utterances_scored"] < _FEW).any():
         caption += f" Intervals from fewer than {_FEW} clips are rough."
     return table(heads, rows, caption=caption, right=(2, 3, 4, 6, 7, 8))
 

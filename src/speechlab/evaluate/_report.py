@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._files import whole_file
+from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import pandas as pd
 
@@ -53,7 +53,7 @@ class Report(ABC):
         Raises:
             StoreError: A file cannot be written.
         """
-        return self._write(Path(folder), self.to_html())
+        return self._write(user_path(folder), self.to_html())
 
     def _write(self, path: Path, html: str) -> Path:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from speechlab.evaluate._arguments import (
     need_columns,
     recording_seconds,
 )
+from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech import SpeechReport
 from speechlab.evaluate._voices import cross
 from speechlab.metrics import score
@@ -51,6 +53,8 @@ RESULTS = frozenset(
     }
 )
 """Columns that a study makes, and that its input may not have."""
+
+_SEE = "report.failed() has them"
 
 
 def round_trip(
@@ -95,15 +99,16 @@ def round_trip(
     keep_free(frame, RESULTS)
     pairs = cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
-    spoken = batch.synthesize(
-        pairs[~mute],
-        lab,
-        text=text,
-        prefix="tts_",
-        store=store,
-        concurrency=concurrency,
-        progress=_stage(progress, "synthesize"),
-    )
+    with batch.failures_told_elsewhere():
+        spoken = batch.synthesize(
+            pairs[~mute],
+            lab,
+            text=text,
+            prefix="tts_",
+            store=store,
+            concurrency=concurrency,
+            progress=_stage(progress, "synthesize"),
+        )
     spoken = spoken.assign(
         audio=spoken["tts_audio"],
         duration_s=spoken["tts_duration_s"],
@@ -121,7 +126,9 @@ def round_trip(
         **options,
     )
     timed = _timed(heard, store)
-    return _report(title, heard, pairs[mute], list(frame.columns), text, language, timed)
+    report = _report(title, heard, pairs[mute], list(frame.columns), text, language, timed)
+    tell_failed(_errors(report), len(report.table), _SEE)
+    return report
 
 
 def recognition(
@@ -191,26 +198,35 @@ def recognition(
     )
     skipped = heard[~known].assign(why=NO_LANGUAGE)
     timed = _timed(recognised, store)
-    return _report(title, recognised, skipped, list(frame.columns), text, language, timed)
+    report = _report(title, recognised, skipped, list(frame.columns), text, language, timed)
+    tell_failed(_errors(report), len(report.table), _SEE)
+    return report
+
+
+def _errors(report: SpeechReport) -> pd.Series[str]:
+    return report.table.loc[report.table["status"] == "error", "error"]
 
 
 def _recognised(
     lab: Client, spoken: pd.DataFrame, language: str, *, identify: bool, **how: Any
 ) -> pd.DataFrame:
     codes = spoken[language].map(code_or_none)
-    heard = batch.transcribe(
-        spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
-        lab,
-        audio="audio",
-        language=None if identify else "language",
-        prefix="asr_",
-        **how,
-    )
+    with batch.failures_told_elsewhere():
+        heard = batch.transcribe(
+            spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
+            lab,
+            audio="audio",
+            language=None if identify else "language",
+            prefix="asr_",
+            **how,
+        )
     return heard.assign(**{language: spoken[language]})
 
 
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
-    return batch.segments(heard, store, prefix="asr_", audio="audio")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
+        return batch.segments(heard, store, prefix="asr_", audio="audio")
 
 
 def _report(
@@ -226,11 +242,19 @@ def _report(
     import pandas as pd
 
     tidy = _tidy(heard, given).assign(**{_PLACES: range(len(heard))})
+    if faults := timed.attrs.get(batch.FAULTS_ATTRIBUTE):
+        errors = tidy["error"].tolist()
+        tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
     rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
     places = places[places.index.notna()]  # without rows that nobody could hear
     timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
-    scored = score(rows.assign(**{_CODES: rows[language].map(code_or_none)}), text, "hypothesis", _CODES)
+    scored = score(
+        rows.assign(**{_CODES: rows[language].map(code_or_none)}),
+        reference=text,
+        hypothesis="hypothesis",
+        language=_CODES,
+    )
     return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language, segments=timed)
 
 
@@ -242,8 +266,9 @@ def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
 
 def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     """Give the columns of the batches the names of one study."""
-    unspoken = table["tts_status"] == "error"
-    failed = unspoken | (table["asr_status"] == "error")
+    known = ["ok", "cached"]
+    unspoken = ~table["tts_status"].isin(known)  # an error, or a batch that stopped before its turn came
+    failed = unspoken | ~table["asr_status"].isin(known)
     both = table["tts_status"].isin(["cached"]) & (table["asr_status"] == "cached")
     status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
     table = table.assign(

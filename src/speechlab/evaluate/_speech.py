@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.errors import StoreError
 from speechlab.evaluate._html import clip_rows, summary_table
@@ -37,7 +39,8 @@ class SpeechReport(Report):
             (path), ``duration_s``, ``sample_rate`` (Hz); ``hypothesis``, ``hypothesis_language``, ``confidence``;
             the columns of :func:`speechlab.metrics.score`; ``tts_rtf`` and ``asr_rtf`` (the service's seconds per
             second of audio); ``status`` (ok, cached, error, or skipped
-            where no voice speaks the language), ``error``.
+            where no voice speaks the language), ``error`` (also of a row whose text came and whose segments have
+            times that cannot be right).
         summary: One row for each voice and language: corpus error rates with a 95 % interval by utterance, the
             seconds of audio and median real-time factors.
         text: Column of ``table`` with what was to be said.
@@ -52,6 +55,18 @@ class SpeechReport(Report):
     text: str = "text"
     language: str = "language"
     segments: pd.DataFrame = field(default_factory=lambda: frame([]))
+
+    def errors(self, other: SpeechReport | None = None, **options: Any) -> Any:
+        """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
+
+        Args:
+            other: Another system's report of the same rows, which are shown beside these.
+            **options: As for the browser, such as ``names=("small", "large")``.
+        """
+        # By name: the widgets stand a floor above this room, and load when errors are shown.
+        browser = import_module("speechlab.widgets").ErrorBrowser
+        table = None if other is None else other.table
+        return browser(self.table, table, reference=self.text, language=self.language, **options)
 
     @classmethod
     def of(
@@ -98,7 +113,10 @@ class SpeechReport(Report):
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers and counts."""
-        normalizers = ", ".join(sorted(self.table["normalizer"].dropna().astype(str).unique()))
+        signatures = self.table["signature"].dropna().astype(str).unique()
+        normalizers = ", ".join(
+            sorted({part[5:] for one in signatures for part in one.split("|") if part[:5] == "norm:"})
+        )
         return {
             "speechlab": package_version(),
             "rows": f"{len(self.table)}, of which {len(self.failed())} failed or were skipped",
@@ -120,7 +138,7 @@ class SpeechReport(Report):
         """
         import pandas as pd
 
-        path = Path(folder)
+        path = user_path(folder)
         try:
             (path / "audio").mkdir(parents=True, exist_ok=True)
             rows = self.table.to_dict("records")
@@ -144,10 +162,10 @@ class SpeechReport(Report):
     @staticmethod
     def _copy(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | None:
         source = row["audio"]
-        if not isinstance(source, str | PathLike) or not Path(source).is_file():
+        if not isinstance(source, str | PathLike) or not user_path(source).is_file():
             return None
         # the number keeps files apart whose other names are the same
         label = _UNSAFE.sub("-", f"{number:03d}-{row.get('id', Path(source).stem[:24])}-{row['voice_name']}")
         target = folder / "audio" / (label.strip("-") + Path(source).suffix)
-        shutil.copyfile(source, target)
+        shutil.copyfile(user_path(source), target)
         return target.relative_to(folder).as_posix()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from speechlab._arguments import no_column, refused
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import need_columns, recording_seconds
+from speechlab.evaluate._failed import tell_failed
 from speechlab.segments import coverage, from_speech, score
 from speechlab.segments import frame as segment_frame
 
@@ -51,7 +53,7 @@ def vad_sweep(
 
     Args:
         lab: The client.
-        frame: One row for each recording.
+        frame: One row for each recording; one that stands in several rows counts as often.
         grid: Values to try, by the name of the parameter: ``min_silence_gap``, ``segment_padding``,
             ``initial_segment_padding_ms``, ``speech_pad_ms``, ``min_segment_duration``. The others have the
             contract's defaults.
@@ -67,15 +69,16 @@ def vad_sweep(
         **options: Other parameters of ``Client.transcribe``.
 
     Returns:
-        One row for each combination: its five parameters; ``recordings`` and ``failed`` (which count nowhere else);
+        One row for each combination: its five parameters; ``recordings`` and ``failed`` (rows without a reply
+        that can be right, which count nowhere else);
         ``segments``, ``covered_s``, ``share`` (of the recordings' time), ``mean_s`` and ``longest_s``. With a
         reference also ``detection_error_rate``, ``miss_s``, ``false_alarm_s``, ``precision``, ``recall``, ``f1``,
         ``iou``, ``lenient_error_rate`` (with collar), ``boundary_f1`` (both edges within the collar), ``splits`` and
         ``joins``.
 
     Raises:
-        InvalidRequestError: A column is missing, a parameter or a value of the grid is not allowed, or a recording
-            stands twice in the table.
+        InvalidRequestError: A column is missing, a parameter or a value of the grid is not allowed, or two rows with
+            bytes or clips have one label.
         SegmentError: The reference is no segment frame.
         AuthenticationError: The service refuses the API key.
     """
@@ -87,28 +90,33 @@ def vad_sweep(
     if taken := sorted({"vad", *_RULES} & set(options)):
         message = f"{taken[0]} belongs into the grid" if taken[0] != "vad" else "a sweep is of vad='segments'"
         raise InvalidRequestError(message, parameter=taken[0])
-    names = _names(frame[audio])
-    wanted = _reference(frame, reference, names)
+    files, names = _names(frame[audio])
+    wanted = _reference(frame, reference, files, names)
     gaps = list(dict.fromkeys(one[_HEARD] for one in combinations))
     asked = pd.concat([frame.assign(**{_HEARD: gap}) for gap in gaps], ignore_index=True)
-    heard = batch.transcribe(
-        asked,
-        lab,
-        audio=audio,
-        language=language,
-        vad="segments",
-        min_silence_gap=batch.Column(_HEARD),
-        prefix=_PREFIX,
-        store=store,
-        concurrency=concurrency,
-        progress=progress,
-        **{**options, **dict.fromkeys(_DERIVED, 0)},
-    )
+    with batch.failures_told_elsewhere():
+        heard = batch.transcribe(
+            asked,
+            lab,
+            audio=audio,
+            language=language,
+            vad="segments",
+            min_silence_gap=batch.Column(_HEARD),
+            prefix=_PREFIX,
+            store=store,
+            concurrency=concurrency,
+            progress=progress,
+            **{**options, **dict.fromkeys(_DERIVED, 0)},
+        )
+    errors = heard.loc[heard[f"{_PREFIX}status"] == "error", f"{_PREFIX}error"]
+    see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
+    tell_failed(errors, len(heard), see)
     speech = batch.segments(heard, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()
     bad = ~heard[f"{_PREFIX}status"].isin(["ok", "cached"])
-    failed = {names[place % len(names)] for place in np.flatnonzero(bad)}
+    wrong = [*np.flatnonzero(bad), *speech.attrs.get(batch.FAULTS_ATTRIBUTE, ())]
+    failed = {names[place % len(names)] for place in wrong}
     kept = [name for name in names if name not in failed]
     speech = speech[speech["file"].isin(kept)]
     latest = speech.groupby("file")["end"].max()
@@ -147,32 +155,42 @@ def _combinations(grid: object) -> list[dict[str, Any]]:
     return combinations
 
 
-def _names(cells: pd.Series[Any]) -> list[str]:
-    """Names of the recordings: their paths; of bytes and clips, the labels of their rows."""
-    names = [
+def _names(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
+    """What references call the recordings, paths or else labels of rows; and names of which none stands twice."""
+    files = [
         os.fspath(cell) if isinstance(cell, str | os.PathLike) else str(label)
         for label, cell in zip(cells.index, cells, strict=True)
     ]
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    seen: Counter[str] = Counter()
+    names, taken = [], set(files)
+    for file, cell in zip(files, cells, strict=True):
+        seen[file] += 1
+        if seen[file] > 1 and not isinstance(cell, str | os.PathLike):
             message = (
-                f"the recording {name!r} stands twice in the table; its segments would lie on each other"
+                f"the label {file!r} stands twice, and names recordings without a path; give each row its own"
             )
             raise InvalidRequestError(message, parameter="frame")
-        seen.add(name)
-    return names
+        name, number = file, seen[file]
+        while number > 1 and (name := f"{file} ({number})") in taken:
+            number += 1
+        taken.add(name)
+        names.append(name)
+    return files, names
 
 
-def _reference(frame: pd.DataFrame, reference: object, names: list[str]) -> pd.DataFrame | None:
+def _reference(
+    frame: pd.DataFrame, reference: object, files: list[str], names: list[str]
+) -> pd.DataFrame | None:
     if reference is None:
         return None
-    if not isinstance(reference, str):
-        return segment_frame(reference)
-    if reference not in frame.columns:
-        raise InvalidRequestError(no_column(list(frame.columns), reference), parameter="reference")
     import pandas as pd
 
+    if not isinstance(reference, str):
+        rows = pd.DataFrame({"file": files, "_name": names})
+        merged = segment_frame(reference).merge(rows, on="file")
+        return segment_frame(merged.assign(file=merged["_name"]).drop(columns="_name"))
+    if reference not in frame.columns:
+        raise InvalidRequestError(no_column(list(frame.columns), reference), parameter="reference")
     parts = [
         segment_frame(cell).assign(file=name) for name, cell in zip(names, frame[reference], strict=True)
     ]

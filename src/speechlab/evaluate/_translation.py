@@ -9,6 +9,7 @@ from speechlab import batch
 from speechlab._platform import package_version
 from speechlab.display import Html, element, table
 from speechlab.evaluate._arguments import need_columns
+from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._report import Report
 from speechlab.metrics import translation_score
 
@@ -30,7 +31,7 @@ class TranslationReport(Report):
         title: Title of the page.
         table: One row for each text: the input's columns, ``translation``, ``chrf`` (0 to 100), token counts,
             ``model``, ``status``, ``error``.
-        summary: One row for each direction: ``n``, corpus ``chrf`` and ``signature``.
+        summary: One row for each direction: ``utterances``, corpus ``chrf`` and ``signature``.
     """
 
     title: str
@@ -45,7 +46,7 @@ class TranslationReport(Report):
         scores = [
             [
                 f"{row[source_lang]} → {row[target_lang]}",
-                str(row["n"]),
+                str(row["utterances"]),
                 element("strong", f"{row['chrf']:.1f}"),
             ]
             for row in self.summary.to_dict("records")
@@ -108,20 +109,25 @@ def translation(
         AuthenticationError: The service refuses the API key.
     """
     need_columns(frame, text, reference, source_lang, target_lang)
-    done = batch.translate(
-        frame,
-        lab,
-        text=text,
-        source_lang=batch.Column(source_lang),
-        target_lang=batch.Column(target_lang),
-        store=store,
-        concurrency=concurrency,
-        progress=progress,
-        **options,
-    )
+    with batch.failures_told_elsewhere():
+        done = batch.translate(
+            frame,
+            lab,
+            text=text,
+            source_lang=batch.Column(source_lang),
+            target_lang=batch.Column(target_lang),
+            store=store,
+            concurrency=concurrency,
+            progress=progress,
+            **options,
+        )
+    wrong = done[done["status"] == "error"]
+    tell_failed(wrong["error"], len(done), "The report's table has them, with status 'error'")
     answered = done["translation"].notna()
     scores = [
-        translation_score([row[reference]], [row["translation"]], language=row[target_lang]).chrf
+        translation_score(
+            [row[reference]], [row["translation"]], language=row[target_lang], metrics=["chrf"]
+        ).chrf
         if known
         else float("nan")
         for row, known in zip(done.to_dict("records"), answered, strict=True)
@@ -141,9 +147,9 @@ def _summarize(done: pd.DataFrame, reference: str, source_lang: str, target_lang
     rows = []
     for (source, target), part in done.groupby([source_lang, target_lang], observed=True):
         result = translation_score(
-            part[reference].tolist(), part["translation"].tolist(), language=str(target)
+            part[reference].tolist(), part["translation"].tolist(), language=str(target), metrics=["chrf"]
         )
         speed = part["processing_s"].median()
-        rows.append((source, target, len(part), result.chrf, speed, result.signature))
-    columns = [source_lang, target_lang, "n", "chrf", "processing_s", "signature"]
+        rows.append((source, target, len(part), result.chrf, speed, result.signatures["chrf"]))
+    columns = [source_lang, target_lang, "utterances", "chrf", "processing_s", "signature"]
     return pd.DataFrame(rows, columns=columns)

@@ -9,11 +9,12 @@ Used by people in notebooks; nothing else of speechlab depends on it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.widgets._errors.browser import ErrorBrowser
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._table.table import AudioTable, show
 
-__all__ = ["AudioTable", "BatchPreview", "Player", "show"]
+__all__ = ["AudioTable", "BatchPreview", "ErrorBrowser", "Player", "show"]
 
 
 _name_after(__name__, globals(), __all__)

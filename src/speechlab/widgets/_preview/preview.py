@@ -178,6 +178,8 @@ def _summary(counts: Counts, *, running: bool) -> str:
     if counts.invalid:
         parts.append(f"{counts.invalid:,} invalid row{'' if counts.invalid == 1 else 's'}")
     rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
+    if running and counts.waiting:
+        return " · ".join([*parts, counts.waiting])
     if rate:
         parts.append(f"{rate:.1f} calls/s")
     if not running:

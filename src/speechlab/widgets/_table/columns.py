@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from speechlab._arguments import column_names, is_missing, is_number, plain_number, require_columns
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-Kind: TypeAlias = Literal["text", "label", "category", "number"]
+Kind: TypeAlias = Literal["text", "label", "category", "list", "number"]
 
 _AUDIO_FILE = re.compile(r"\.(wav|wave|mp3|ogg|oga|opus|flac)$", re.IGNORECASE)
 _HYPOTHESIS = re.compile(r"(hyp|transcript|recogni[sz]ed|heard|asr)", re.IGNORECASE)
@@ -35,6 +37,7 @@ _MAX_CATEGORIES = 24
 _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
 _MAX_CHARACTERS = 5_000
+_MAX_LISTED = 100
 # Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
 _GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
 _LOOKED_AT = 50
@@ -73,7 +76,7 @@ class Layout:
     """Columns of a table, sorted by what they are for.
 
     Attributes:
-        audio: Name of the column of sound.
+        audio: Name of the column of sound, or None for a table without sound.
         columns: The others, in order.
         reference: Title of the text column that others are compared with; empty for none.
         language: Name of the column with the language of each row, or None.
@@ -99,7 +102,9 @@ def layout_of(
     reference: Any = None,
     hypotheses: Any = None,
     language: Any = None,
+    categories: Iterable[Any] = (),
     aside: Iterable[str] = (),
+    silent: bool = False,
 ) -> Layout:
     """Look at a table.
 
@@ -111,33 +116,43 @@ def layout_of(
             hypotheses.
         hypotheses: Name or names of the columns that are compared; None to choose by name.
         language: Name of a column with languages, or the language of all rows; None for a column ``language``.
+        categories: Names of columns whose texts are categories, however many there are.
         aside: Names of columns that are shown otherwise.
+        silent: Whether a table may be without sound.
 
     Raises:
         InvalidRequestError: A column is missing, or no column holds sound.
     """
     require_columns(frame, *dict.fromkeys(frame.columns))  # each of them is there once
-    sound = _audio_column(frame, audio)
+    sound = _audio_column(frame, audio, silent=silent)
     wanted = None if columns is None else column_names(columns, "columns")
     compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
     require_columns(frame, *(wanted or ()), *texts)
     spoken, lang = _language(frame, language)
-    rest = [name for name in frame.columns if name != sound and name not in set(aside)]
+    rest = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
     if wanted is not None:
         rest = [*(name for name in wanted if name in rest), *(name for name in rest if name not in wanted)]
-    made = [_column(frame[name], name, wanted, compared, text=name in texts) for name in rest]
+    known: dict[Any, Kind] = dict.fromkeys(categories, "category")
+    known.update(dict.fromkeys(texts, "text"))
+    made = [_column(frame[name], name, wanted, compared, known.get(name)) for name in rest]
     return Layout(sound, tuple(made), _reference(made, reference), spoken, lang)
 
 
 def _column(
-    series: pd.Series[Any], name: Any, wanted: list[Any] | None, compared: list[Any] | None, *, text: bool
+    series: pd.Series[Any],
+    name: Any,
+    wanted: list[Any] | None,
+    compared: list[Any] | None,
+    known: Kind | None,
 ) -> ShownColumn:
     title = str(name)
     kind, decimals = _kind(series)
     # a few sentences that many voices say are texts all the same
-    if kind != "number" and (text or title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
-        kind = "text"
+    if known is None and (title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
+        known = "text"
+    if known is not None and kind not in {"number", "list"}:
+        kind = known
     chosen = not _FOLDED.match(title) and not series.isna().all()
     named = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
     return ShownColumn(
@@ -161,7 +176,9 @@ def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
 
 
 def cell_value(value: Any, kind: Kind) -> Any:
-    """Return a cell as plain JSON: text, a number, or None."""
+    """Return a cell as plain JSON: text, a number, a list of texts, or None."""
+    if kind == "list" and _is_list(value):
+        return [cell_value(str(one), "text") for one in list(value)[:_MAX_LISTED]]
     if is_missing(value):
         return None
     if kind == "number":
@@ -172,7 +189,7 @@ def cell_value(value: Any, kind: Kind) -> Any:
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
 
 
-def _audio_column(frame: pd.DataFrame, given: Any) -> Any:
+def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     if given is not None:
         require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
         return given
@@ -180,6 +197,8 @@ def _audio_column(frame: pd.DataFrame, given: Any) -> Any:
     for name in [*named, *frame.columns]:
         if _holds_sound(frame[name]):
             return name
+    if silent:
+        return None
     have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
     message = f"no column holds sound (clips, paths or bytes); name it as in audio='path'. Columns: {have}"
     raise InvalidRequestError(message, parameter="audio")
@@ -206,7 +225,9 @@ def _is_sound(value: Any) -> bool:
 
 
 def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
-    values = [value for value in series if not is_missing(value)]
+    values = [value for value in series if _is_list(value) or not is_missing(value)]
+    if values and all(_is_list(value) for value in values):
+        return "list", 0
     if values and all(is_number(value) for value in values):
         numbers = [plain_number(value) for value in values]
         return "number", _decimals(numbers)
@@ -220,6 +241,11 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
         return "category", 0
     name = bool(kinds) and all(len(text) <= _MAX_LABEL_CHARACTERS and not _GAP.search(text) for text in kinds)
     return ("label" if name else "text"), 0
+
+
+def _is_list(value: object) -> bool:
+    """Whether a cell holds texts, each of which is filtered by; Parquet gives lists back as arrays."""
+    return isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, str) for one in value)
 
 
 def _decimals(numbers: list[float]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _PAGE = """<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script_hash}'; \
 style-src 'sha256-{style_hash}'; media-src blob:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<title>Sounds</title><style>{style}</style></head>
+<title>{title}</title><style>{style}</style></head>
 <body><noscript>This page needs JavaScript, which it holds itself.</noscript><main id="table"></main>
 <script type="application/json" id="data">{data}</script>
 <script type="module">{script}</script>
@@ -55,7 +56,10 @@ def page_of(rows: Rows, described: dict[str, Any], module: str, style: str) -> s
     # "<" cannot end the element that holds the data, and the two separators cannot end a line of it
     data = orjson.dumps({"state": described, "max_rating": rows.max_rating, **_held(rows)}).decode()
     data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return _PAGE.format(script=script, script_hash=_hash(script), style=css, style_hash=_hash(css), data=data)
+    title = html.escape(str(described["title"]))
+    return _PAGE.format(
+        title=title, script=script, script_hash=_hash(script), style=css, style_hash=_hash(css), data=data
+    )
 
 
 def _held(rows: Rows) -> dict[str, Any]:

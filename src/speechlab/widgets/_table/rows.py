@@ -32,7 +32,8 @@ class Rows:
         self.frame = frame
         self.layout = layout
         self.max_rating = max_rating
-        self.sounds = Sounds(frame[layout.audio].tolist())
+        silent = layout.audio is None
+        self.sounds = Sounds([None] * len(frame) if silent else frame[layout.audio].tolist())
         self._langs = [] if layout.language is None else frame[layout.language].tolist()
         self.noted: dict[str, list[Any]] = {
             name: [self.checked(name, value) for value in frame[name].tolist()]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from speechlab._arguments import is_missing
+from speechlab._files import user_path
 from speechlab.audio import AudioClip, DecodeLimits, sniff, sound_preview
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.errors import AudioError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _MAX_EXACT_BYTES = 8_000_000
 """Sound up to this size travels as it is; what is larger, as a preview."""
@@ -135,7 +136,7 @@ def reason(error: Exception) -> str:
 def _path(cell: Any) -> Path:
     if not isinstance(cell, str | os.PathLike):
         raise AudioError(f"a {type(cell).__name__} is no sound; give a clip, a path or bytes")
-    return Path(cell)
+    return user_path(cell)
 
 
 def _exact(cell: Any) -> Sound | None:

@@ -27,7 +27,7 @@ _SOFT = "opacity:.74"
 _NAME = "opacity:.74;font-size:.88em"
 
 
-def static_table(rows: Rows, count: int) -> Html:
+def static_table(rows: Rows, count: int, title: str) -> Html:
     """Return the first rows, with sound as long as it takes no more than half a megabyte.
 
     A row is a line that breaks where there is no room, since a table in a narrow cell would be cut off.
@@ -35,11 +35,15 @@ def static_table(rows: Rows, count: int) -> Html:
     Args:
         rows: The table.
         count: How many rows.
+        title: What stands above them.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = _MAX_BYTES
     lines = []
     for row in range(min(count, len(rows))):
+        if rows.layout.audio is None:
+            lines.append(element("div", _texts(rows, row, shown), style=_ROW))
+            continue
         sound, taken = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
         room -= taken
         lines.append(
@@ -48,9 +52,9 @@ def static_table(rows: Rows, count: int) -> Html:
     facts = [f"{len(rows):,} rows"]
     if len(lines) < len(rows):
         facts.append(f"the first {len(lines)} of them here" if lines else "none of them here")
-    if lines:
+    if lines and rows.layout.audio is not None:
         facts.append("lossy previews (Opus)")
-    head = element("div", element("strong", "Sounds"), element("span", " · ", " · ".join(facts), style=_SOFT))
+    head = element("div", element("strong", title), element("span", " · ", " · ".join(facts), style=_SOFT))
     return element("div", head, *lines, style="font-size:13px;line-height:1.45;max-width:1100px")
 
 
@@ -85,6 +89,9 @@ def _cell(rows: Rows, row: int, column: ShownColumn) -> object:
         return None
     if column.kind == "number":
         return f"{value:.{column.decimals}f}"
+    if column.kind == "list":
+        each = [element("span", one, dir="auto", style="unicode-bidi:isolate") for one in value]
+        return join(", ", each) if each else None
     lang = column.lang or rows.lang_of(row)
     said = rows.text(row, rows.layout.reference) if column.compared else None
     if said is not None and column.title != rows.layout.reference:

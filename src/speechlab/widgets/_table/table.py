@@ -11,7 +11,7 @@ import orjson
 import traitlets
 
 from speechlab._arguments import is_frame, is_whole_number
-from speechlab._files import whole_file
+from speechlab._files import user_path, whole_file
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
@@ -24,7 +24,7 @@ from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
@@ -76,6 +76,11 @@ class AudioTable(LiveWidget):
         InvalidRequestError: What is given does not fit, such as a table without sound.
     """
 
+    _silent = False
+    """Whether a table without sound is one too."""
+    _categories: Sequence[Any] = ()
+    """Names of columns that are categories, whatever they hold."""
+
     _esm = module_source(_BROWSER / "table.js")
     _css = style_sheet(_BROWSER / "table.css")
 
@@ -86,6 +91,8 @@ class AudioTable(LiveWidget):
     max_rating = traitlets.Int(5).tag(sync=True)
     editable = traitlets.Bool(default_value=True).tag(sync=True)
     chosen = traitlets.Int(-1).tag(sync=True)
+    sound = traitlets.Bool(default_value=True).tag(sync=True)
+    title = traitlets.Unicode("Sounds").tag(sync=True)
 
     def __init__(
         self,
@@ -106,7 +113,9 @@ class AudioTable(LiveWidget):
             if not is_whole_number(value) or value not in allowed:
                 message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
                 raise InvalidRequestError(message, parameter=name)
-        self._chosen_by = {
+        self._chosen_by: dict[str, Any] = {
+            "silent": self._silent,
+            "categories": self._categories,
             "audio": audio,
             "columns": None if columns is None else list(columns),
             "reference": reference,
@@ -121,11 +130,11 @@ class AudioTable(LiveWidget):
 
     def __repr__(self) -> str:
         marked = sum(self._rows.noted["mark"])
-        return f"AudioTable({len(self._rows):,} rows, {marked:,} marked)"
+        return f"{type(self).__name__}({len(self._rows):,} rows, {marked:,} marked)"
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return static_table(self._rows, self._static)
+        return static_table(self._rows, self._static, self.title)
 
     # -- what people chose and noted
 
@@ -200,7 +209,7 @@ class AudioTable(LiveWidget):
             InvalidRequestError: The table is larger than a page can hold.
             OSError: The file cannot be written.
         """
-        file = Path(path)
+        file = user_path(path)
         page = page_of(self._rows, self._described(), self._esm, self._css)
         with whole_file(file) as draft:
             draft.write_text(page, encoding="utf-8")
@@ -220,7 +229,13 @@ class AudioTable(LiveWidget):
     def _described(self) -> dict[str, Any]:
         layout = self._rows.layout
         described = [column.described() for column in layout.columns]
-        return {"columns": described, "count": len(self._rows), "reference": layout.reference}
+        return {
+            "columns": described,
+            "count": len(self._rows),
+            "reference": layout.reference,
+            "sound": layout.audio is not None,
+            "title": self.title,
+        }
 
     def _label(self, row: int) -> Any:
         index = self._rows.frame.index

@@ -1,7 +1,7 @@
 // The rows as the browser has them: cells by column, what was noted, and which rows are seen in which order.
 
 /**
- * @typedef {{name: string, kind: "text" | "label" | "category" | "number", shown: boolean, lang: string, compared: boolean,
+ * @typedef {{name: string, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
  *   decimals: number}} Column
  * @typedef {{search: string, marked: boolean, sort: {name: string, down: boolean} | null,
  *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View
@@ -15,6 +15,12 @@ export function tell(model, message) {
   } catch {
     return false;
   }
+}
+
+/** What a cell is filtered by: its category, or each text of its list; "" for none. @param {any} cell @returns {string[]} */
+function keysOf(cell) {
+  if (!Array.isArray(cell)) return [cell ?? ""];
+  return cell.length ? cell : [""];
 }
 
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
@@ -92,13 +98,16 @@ export class TableData {
   text(row, column) {
     const value = this.cell(row, column.name);
     if (value === null) return "";
+    if (Array.isArray(value)) return value.join(", ");
     return column.kind === "number" ? value.toFixed(column.decimals) : String(value);
   }
 
   /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */
   categories(name) {
     const counts = new Map();
-    for (const value of this.cells.get(name) ?? []) counts.set(value ?? "", (counts.get(value ?? "") ?? 0) + 1);
+    for (const cell of this.cells.get(name) ?? []) {
+      for (const key of new Set(keysOf(cell))) counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
     return [...counts].sort((one, other) => other[1] - one[1] || collator.compare(one[0], other[0]));
   }
 
@@ -123,7 +132,7 @@ export class TableData {
     const rows = [];
     for (let row = 0; row < this.loaded; row += 1) {
       if (view.marked && !this.noted.mark[row]) continue;
-      if (!categories.every(({ cells, chosen }) => chosen.has(cells[row] ?? ""))) continue;
+      if (!categories.every(({ cells, chosen }) => keysOf(cells[row]).some((key) => chosen.has(key)))) continue;
       if (!ranges.every(({ cells, range }) => cells[row] !== null && cells[row] >= range[0] && cells[row] <= range[1])) continue;
       if (words.length && !words.every((word) => this.haystack?.[row].includes(word))) continue;
       rows.push(row);
@@ -146,6 +155,7 @@ export class TableData {
       const [here, there] = [cells[one] ?? null, cells[other] ?? null];
       // what is missing stands last, whichever way
       if (here === null || there === null) return Number(here === null) - Number(there === null) || one - other;
+      if (Array.isArray(here)) return sign * (here.length - there.length || collator.compare(here.join("\n"), there.join("\n"))) || one - other;
       const by = typeof here === "string" ? collator.compare(here, there) : here - there;
       return sign * by || one - other;
     });

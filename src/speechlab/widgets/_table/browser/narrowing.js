@@ -22,6 +22,8 @@ export class Narrowing {
   constructor(data, table) {
     this.data = data;
     this.table = table;
+    /** What is searched for among the categories of a column. @type {Map<string, string>} */
+    this.found = new Map();
     /** @type {import("./data.js").View} */
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
   }
@@ -78,6 +80,7 @@ export class Narrowing {
   reset() {
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
     this.search.value = "";
+    this.found.clear();
     this.marks?.setAttribute("aria-pressed", "false");
     this.fill();
   }
@@ -119,11 +122,11 @@ export class Narrowing {
   fillFilter(panel) {
     panel.replaceChildren();
     for (const column of this.data.columns) {
-      if (column.kind === "category") this.fillCategories(panel, column.name);
+      if (column.kind === "category" || column.kind === "list") this.fillCategories(panel, column.name);
       // of the many numbers that a scored table has, those that are looked at
       if (column.kind === "number" && (column.shown || this.view.ranges.has(column.name))) this.fillRange(panel, column);
     }
-    if (!panel.children.length) make(panel, "p", "sl-none", "No column that is seen has categories or numbers.");
+    if (!panel.children.length) make(panel, "p", "sl-none", "No column that is seen has categories, lists or numbers.");
   }
 
   /** @param {HTMLElement} panel @param {string} name */
@@ -132,8 +135,35 @@ export class Narrowing {
     if (counts.length < 2) return;
     const group = make(panel, "fieldset", "sl-facet");
     make(group, "legend", "", name);
-    for (const [value, count] of counts.slice(0, MAX_CATEGORIES)) {
-      const label = make(group, "label", "sl-choice");
+    if (counts.length > MAX_CATEGORIES) {
+      const find = make(group, "input", "sl-find");
+      find.type = "search";
+      find.placeholder = `Find one of ${counts.length.toLocaleString("en")}`;
+      find.setAttribute("aria-label", `Find in ${name}`);
+      find.value = this.found.get(name) ?? "";
+      find.addEventListener("input", () => {
+        this.found.set(name, find.value);
+        this.list(list, name, counts);
+      });
+    }
+    const list = make(group, "div");
+    this.list(list, name, counts);
+  }
+
+  /**
+   * Lists the categories that are chosen, then the most frequent of those that were searched for.
+   * @param {HTMLElement} list @param {string} name @param {[string, number][]} counts
+   */
+  list(list, name, counts) {
+    list.replaceChildren();
+    const chosen = this.view.categories.get(name);
+    const find = (this.found.get(name) ?? "").toLowerCase();
+    const fits = counts.filter(([value]) => !chosen?.has(value) && value.toLowerCase().includes(find));
+    const first = counts.filter(([value]) => chosen?.has(value));
+    // where all have room, none changes its place when it is chosen
+    const shown = counts.length > MAX_CATEGORIES ? [...first, ...fits.slice(0, MAX_CATEGORIES)] : counts;
+    for (const [value, count] of shown) {
+      const label = make(list, "label", "sl-choice");
       const box = make(label, "input");
       box.type = "checkbox";
       box.checked = this.view.categories.get(name)?.has(value) ?? false;
@@ -148,7 +178,9 @@ export class Narrowing {
         this.table.changed();
       });
     }
-    if (counts.length > MAX_CATEGORIES) make(group, "span", "sl-none", `and ${counts.length - MAX_CATEGORIES} more: search for them`);
+    const more = first.length + fits.length - shown.length;
+    if (more > 0 && counts.length > MAX_CATEGORIES) make(list, "span", "sl-none", `and ${more.toLocaleString("en")} more`);
+    if (!shown.length) make(list, "span", "sl-none", "none fits");
   }
 
   /** @param {HTMLElement} panel @param {import("./data.js").Column} column */

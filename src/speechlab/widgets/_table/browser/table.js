@@ -4,6 +4,7 @@
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { TableData, tell } from "./data.js";
+import { addHelp, addJudgement, leastWidth, SOUND_KEYS, showContent } from "./cells.js";
 import { Listening, waveform } from "./listening.js";
 import { Narrowing } from "./narrowing.js";
 import { VirtualRows } from "./rows.js";
@@ -11,12 +12,6 @@ import { VirtualRows } from "./rows.js";
 const THUMB_BINS = 100;
 const NOTE_MS = 500;
 const REST_MS = 80;
-const KEYS = [
-  ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
-  ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
-  ["Home End", "first and last row"],
-];
-
 let tables = 0;
 
 class AudioTableView {
@@ -36,6 +31,7 @@ class AudioTableView {
     this.model = model;
     this.id = `sl-table-${(tables += 1)}`;
     this.editable = model.get("editable");
+    this.sound = model.get("sound");
     this.data = new TableData(model);
     this.reference = model.get("reference");
     /** Position of the row that has the focus. */
@@ -61,7 +57,8 @@ class AudioTableView {
   /** @param {HTMLElement} el */
   build(el) {
     this.root = makeRoot(el, "speechlab-table");
-    this.root.setAttribute("aria-label", "Table of sounds");
+    this.root.setAttribute("aria-label", `Table: ${this.model.get("title")}`);
+    this.root.classList.toggle("sl-silent", !this.sound);
     this.listening = new Listening(this.model, {
       title: (row) => this.title(row),
       neighbour: (row, step) => this.neighbour(row, step),
@@ -81,7 +78,7 @@ class AudioTableView {
     this.grid.id = this.id;
     this.grid.tabIndex = 0;
     this.grid.setAttribute("role", "grid");
-    this.grid.setAttribute("aria-label", "Sounds");
+    this.grid.setAttribute("aria-label", this.model.get("title"));
     const head = make(this.grid, "div", "sl-headgroup");
     head.setAttribute("role", "rowgroup");
     this.header = make(head, "div", "sl-header");
@@ -95,19 +92,12 @@ class AudioTableView {
       // who rests on a sound is about to hear it; who only passes by is not
       clearTimeout(this.restTimer);
       const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
-      if (!node?.dataset.row) return;
+      if (!node?.dataset.row || !this.sound) return;
       const row = Number(node.dataset.row);
       this.restTimer = window.setTimeout(() => this.listening.prepare(row), REST_MS);
     });
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
-    const help = make(this.root, "details", "sl-keys");
-    make(help, "summary", "", "Keys");
-    const list = make(help, "ul");
-    for (const [key, act] of this.editable ? KEYS : KEYS.filter(([name]) => !/^(m|n|1)/.test(name))) {
-      const line = make(list, "li");
-      make(line, "kbd", "", key);
-      make(line, "span", "", act);
-    }
+    addHelp(this.root, this.editable, this.sound);
     this.sized = new ResizeObserver(() => this.fit());
     this.sized.observe(this.root);
   }
@@ -187,6 +177,8 @@ class AudioTableView {
   another() {
     this.data.reset();
     this.reference = this.model.get("reference");
+    this.sound = this.model.get("sound");
+    this.root.classList.toggle("sl-silent", !this.sound);
     this.outlines.clear();
     this.troubles.clear();
     this.differences.clear();
@@ -223,7 +215,7 @@ class AudioTableView {
         const key = `${kind}:${row}`;
         return !this.askedFor.has(key) && this.askedFor.add(key);
       });
-      const outlines = fresh("outline");
+      const outlines = this.sound ? fresh("outline") : [];
       if (outlines.length) tell(this.model, { type: "outlines", rows: outlines, bins: THUMB_BINS, revision });
       const columns = this.data.compared(this.reference);
       const differences = columns.length ? fresh(`differences:${columns}`) : [];
@@ -272,7 +264,8 @@ class AudioTableView {
     this.rows.paint();
     this.describeActive();
     this.showStatus();
-    this.narrowing.fill();
+    // what can be chosen depends on the rows that are there, not on those that are seen
+    if (more) this.narrowing.fill();
   }
 
   showStatus() {
@@ -293,7 +286,7 @@ class AudioTableView {
     this.rows.reveal(position);
     this.describeActive();
     const row = this.rowAt(position);
-    if (row >= 0) this.listening.choose(row);
+    if (row >= 0 && this.sound) this.listening.choose(row);
     this.showPlaying();
     if (this.model.get("chosen") === row) return;
     this.model.set("chosen", row);
@@ -344,7 +337,7 @@ class AudioTableView {
       make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
       button.addEventListener("click", () => this.sortBy(sort));
     };
-    const sound = head("Sound", "sound", "");
+    const sound = head(this.sound ? "Sound" : "", "sound", "");
     if (this.editable) {
       sorter(make(sound, "span"), "Mark", "noted:mark");
       if (this.model.get("max_rating")) sorter(make(sound, "span"), "Rating", "noted:rating");
@@ -362,8 +355,8 @@ class AudioTableView {
     const room = this.grid.clientWidth;
     if (!room) return;
     const max = this.model.get("max_rating");
-    const sound = this.editable ? Math.max(150, 22 * max + 34) : 150;
-    const columns = this.shownColumns.map((column) => this.widthOf(column));
+    const sound = this.editable ? Math.max(this.sound ? 150 : 0, 22 * max + 34) : this.sound ? 150 : 0;
+    const columns = this.shownColumns.map((column) => leastWidth(this.data, column));
     const widths = [sound, ...columns, ...(this.editable ? [110] : [])];
     const least = widths.reduce((sum, width) => sum + width + 12, 4);
     // columns, where they all have room; else what is short in a line below the texts; else the texts below each other
@@ -379,17 +372,6 @@ class AudioTableView {
     this.root.classList.toggle("sl-cards", form !== "columns");
     this.root.classList.toggle("sl-narrow", form === "narrow");
     this.rows.remeasure();
-  }
-
-  /** Least width in pixels, by the longest of the first cells and of the name. @param {import("./data.js").Column} column */
-  widthOf(column) {
-    if (column.kind === "text") return 170;
-    // a long name breaks behind its underscores
-    const parts = column.name.length <= 12 ? [column.name] : column.name.split("_").map((part) => `${part}_`);
-    const head = Math.max(...parts.map((part) => part.length)) * 8.6;
-    let longest = 0;
-    for (let row = 0; row < Math.min(this.data.loaded, 200); row += 1) longest = Math.max(longest, this.data.text(row, column).length);
-    return Math.ceil(Math.min(Math.max(7.6 * longest, head, 34) + 6, 150));
   }
 
   /** @param {string} name */
@@ -416,11 +398,13 @@ class AudioTableView {
     node.setAttribute("role", "row");
     node.setAttribute("aria-rowindex", String(position + 2));
     const sound = this.addCell(node, "sound", "");
-    const play = make(sound, "button", "sl-tool sl-play");
-    play.setAttribute("aria-label", `Play row ${row + 1}`);
-    make(play, "span", "sl-icon").setAttribute("aria-hidden", "true");
-    this.showThumb(make(sound, "span", "sl-thumb"), row, this.troubles.get(row) ?? "");
-    if (this.editable) this.addJudgement(sound, row);
+    if (this.sound) {
+      const play = make(sound, "button", "sl-tool sl-play");
+      play.setAttribute("aria-label", `Play row ${row + 1}`);
+      make(play, "span", "sl-icon").setAttribute("aria-hidden", "true");
+      this.showThumb(make(sound, "span", "sl-thumb"), row, this.troubles.get(row) ?? "");
+    }
+    if (this.editable) addJudgement(sound, row, this.model.get("max_rating"));
     for (const column of this.shownColumns) {
       this.fillCell(this.addCell(node, column.kind, column.name), row, column);
     }
@@ -441,42 +425,8 @@ class AudioTableView {
 
   /** @param {HTMLElement} cell @param {number} row @param {import("./data.js").Column} column */
   fillCell(cell, row, column) {
-    cell.replaceChildren();
-    const text = this.data.text(row, column);
     const compared = column.compared && this.reference && column.name !== this.reference;
-    const pieces = compared ? this.differences.get(`${row}:${column.name}`) : null;
-    if (!text && !pieces) {
-      cell.classList.add("sl-missing");
-      make(cell, "span", "", "–");
-      return;
-    }
-    const words = make(cell, "span", "sl-words");
-    words.dir = "auto";
-    const lang = column.lang || (column.kind === "text" ? this.data.langs[row] : "");
-    if (lang) words.lang = lang;
-    if (!pieces) {
-      words.textContent = text;
-      return;
-    }
-    pieces.forEach(([kind, piece, name], index) => {
-      // a hair of space between what was said and what was heard for it
-      if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
-      const part = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
-      if (name) part.title = name;
-    });
-  }
-
-  /** @param {Element} sound @param {number} row */
-  addJudgement(sound, row) {
-    const line = make(sound, "span", "sl-judge");
-    const mark = make(line, "button", "sl-star");
-    mark.setAttribute("aria-label", `Mark row ${row + 1}`);
-    const max = this.model.get("max_rating");
-    if (!max) return;
-    const group = make(line, "span", "sl-rates");
-    group.setAttribute("role", "group");
-    group.setAttribute("aria-label", `Rating of row ${row + 1}`);
-    for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
+    showContent(cell, this.data, row, column, compared ? (this.differences.get(`${row}:${column.name}`) ?? null) : null);
   }
 
   /** @param {Element} node @param {number} row */
@@ -608,6 +558,7 @@ class AudioTableView {
       if (go) this.listening.play(this.rowAt(this.active));
     };
     const { listening } = this;
+    if (!this.sound && SOUND_KEYS.test(key)) return undefined;
     if (/^\d$/.test(key)) return () => this.rate(row, Number(key));
     return {
       ArrowDown: step(1), j: step(1), ArrowUp: step(-1), k: step(-1), PageDown: step(page), PageUp: step(-page),

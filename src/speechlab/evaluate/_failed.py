@@ -1,0 +1,30 @@
+"""The warning about rows that failed, in the words of a study: its batches leave it to the study."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TOLD = 3
+"""Reasons that are told."""
+_LONGEST = 200
+
+
+def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
+    """Warn of rows that failed, with the commonest reasons; say nothing if none did. Called by the study itself.
+
+    Args:
+        errors: What is wrong, for each row that failed.
+        rows: How many rows there are in all.
+        see: Where the user finds them.
+    """
+    if not len(errors):
+        return
+    counts = errors.astype("str").value_counts()
+    told = [f"{count:,} like {str(error)[:_LONGEST]!r}" for error, count in counts.head(_TOLD).items()]
+    more = int(counts.iloc[_TOLD:].sum())
+    reasons = "; ".join([*told, *([f"{more:,} for other reasons"] if more else [])])
+    warnings.warn(f"{len(errors):,} of {rows:,} rows failed: {reasons}. {see}", stacklevel=3)

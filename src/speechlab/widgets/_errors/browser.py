@@ -1,0 +1,115 @@
+"""The table of errors as a widget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._errors.systems import errors_of_one, errors_of_two
+from speechlab.widgets._table.table import AudioTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from speechlab.widgets._errors.systems import ErrorTable
+
+
+class ErrorBrowser(AudioTable):
+    """The errors of a scored table, of one system or of two beside each other: an :class:`AudioTable`.
+
+    ::
+
+        scored = sl.metrics.score(frame)
+        sl.widgets.ErrorBrowser(scored)  # the worst rows first
+        sl.widgets.ErrorBrowser(scored, other)  # the rows first in which two systems differ most
+        sl.widgets.ErrorBrowser(frame, hypothesis=["small", "large"])  # the same, of two columns
+
+    Under *Filter* stand the classes of errors (``substitution``, ``deletion``, ``insertion``; in Japanese and Chinese
+    also ``notation``, ``homophone``, ``tone``, ``recognition``), the confusions (``精 → 制``, ``∅`` where nothing
+    stands on one side), languages, voices, and error rates. Rows without a score stand last and say why. A table
+    without sound is shown without a player.
+
+    :attr:`frame` has the columns ``error_classes`` and ``confusions`` (lists of texts). Of two systems, columns in
+    which they differ have the system's name at their end, and there are ``fewer_errors`` (name of the system with
+    fewer errors in the row, or ``neither``) and ``error_difference`` (errors of the second minus those of the
+    first). The sound is that of the first.
+
+    Args:
+        scored: What :func:`speechlab.metrics.score` or a study's ``table`` holds; or a table that is scored first.
+        other: The same rows of another system, by their index.
+        names: What the two systems are called; None for ``a`` and ``b``, or for the names of two columns.
+        reference: Column with what was said.
+        hypothesis: Column with what was recognised; or two columns of one table, which are scored.
+        language: Column with the language of each row; or, if there is no such column, the language of all rows.
+        audio: Name of the column with the sound; None to find it.
+        columns: Names of the columns that are seen at first, in order; None to choose.
+        max_rating: The best rating, 2 to 10; 0 for no ratings.
+        static_rows: How many rows stand in the saved notebook, 0 to 50.
+
+    Raises:
+        InvalidRequestError: What is given does not fit, such as two tables that have other rows, or were scored in
+            different ways.
+    """
+
+    _silent = True
+    title = traitlets.Unicode("Errors").tag(sync=True)
+
+    def __init__(
+        self,
+        scored: pd.DataFrame,
+        other: pd.DataFrame | None = None,
+        *,
+        names: Iterable[str] | None = None,
+        reference: Any = "text",
+        hypothesis: Any = "hypothesis",
+        language: Any = "language",
+        audio: Any = None,
+        columns: Iterable[Any] | None = None,
+        max_rating: int = 5,
+        static_rows: int = 8,
+    ) -> None:
+        table = _table_of(scored, other, names, reference, hypothesis, language)
+        self._categories = table.categories
+        if audio is not None and audio not in table.frame.columns and table.names:
+            audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
+        super().__init__(
+            table.frame,
+            audio=audio,
+            columns=table.shown if columns is None else columns,
+            reference=table.reference,
+            hypotheses=table.hypotheses,
+            language=language if language in table.frame.columns or language != "language" else None,
+            max_rating=max_rating,
+            static_rows=static_rows,
+        )
+
+
+def _table_of(
+    scored: Any, other: Any, names: Iterable[str] | None, reference: Any, hypothesis: Any, language: Any
+) -> ErrorTable:
+    columns = list(hypothesis) if isinstance(hypothesis, list | tuple) else [hypothesis]
+    if len(columns) > 2 or not columns:
+        message = f"hypothesis names {len(columns)} columns; give one, or two for two systems"
+        raise InvalidRequestError(message, parameter="hypothesis")
+    if other is None and len(columns) == 1:
+        if names is not None:
+            raise InvalidRequestError("names are for two systems, and there is one", parameter="names")
+        return errors_of_one(scored, reference, columns[0], language)
+    usual: list[Any] = columns if other is None else ["a", "b"]
+    called: tuple[Any, ...] = tuple(map(str, usual)) if names is None else tuple(names)
+    if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
+        message = f"names={called!r:.60} do not tell two systems apart; give two texts that differ"
+        raise InvalidRequestError(message, parameter="names")
+    first, second = called
+    tables = (scored, scored if other is None else other)
+    if other is None and hasattr(scored, "columns") and "signature" in scored.columns:
+        # scores that are there belong to one hypothesis
+        message = (
+            "two columns of one table are scored here; give a table without scores, or two scored tables"
+        )
+        raise InvalidRequestError(message, parameter="hypothesis")
+    return errors_of_two(tables, (first, second), reference, (columns[0], columns[-1]), language)

@@ -1,0 +1,246 @@
+"""Scored tables as tables of errors: the classes and confusions of each row, and two systems beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speechlab._arguments import is_frame, require_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import edits, score
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+_OPERATIONS = {"substitutions": "substitution", "deletions": "deletion", "insertions": "insertion"}
+_CLASSES = ("notation", "homophone", "tone", "recognition")
+_COUNTS = ("hits", *_OPERATIONS)
+_NEEDED = ("unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized", *_COUNTS)
+_NOTHING = "∅"
+"""What stands against a token that is missing or was made up."""
+_NOT_SCORED = "not scored"
+_RATED = ("error_rate", "errors", "error_classes", "confusions")
+"""Columns that each of two systems has for itself, whether they differ or not."""
+
+
+class ErrorTable(NamedTuple):
+    """A table of errors, the worst rows first.
+
+    Attributes:
+        frame: The table.
+        reference: Column with what was said.
+        hypotheses: Columns with what was recognised.
+        shown: Columns that are seen at first.
+        categories: Columns whose texts are categories.
+        names: What the two systems are called; none for one system.
+    """
+
+    frame: pd.DataFrame
+    reference: Any
+    hypotheses: tuple[Any, ...]
+    shown: list[Any]
+    categories: list[Any]
+    names: tuple[str, ...] = ()
+
+
+def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> ErrorTable:
+    """Return the errors of a system.
+
+    Args:
+        scored: A scored table, or one that is scored first.
+        reference: Column with what was said; where a scored table lacks it, its normalised reference stands for it.
+        hypothesis: Column with what was recognised; likewise.
+        language: Column with the language of each row, or the language of all.
+
+    Raises:
+        InvalidRequestError: A column is missing.
+    """
+    frame = with_errors(scored, reference, hypothesis, language)
+    said = reference if reference in frame.columns else "reference_normalized"
+    heard = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
+    ordered = frame.sort_values(["error_rate", "errors"], ascending=False, na_position="last", kind="stable")
+    groups = _groups(frame, language)
+    shown = [said, heard, "error_rate", "errors", "error_classes", *_faults(frame), *groups]
+    return ErrorTable(_lists_first(ordered), said, (heard,), shown, groups)
+
+
+def errors_of_two(
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    names: tuple[str, str],
+    reference: Any,
+    hypotheses: tuple[Any, Any],
+    language: Any,
+) -> ErrorTable:
+    """Return the errors of two systems, the rows first in which they differ most.
+
+    Args:
+        tables: A table for each system, with the same rows by their index; scored, or to be scored.
+        names: What the systems are called.
+        reference: Column with what was said.
+        hypotheses: Column with what each of them recognised.
+        language: Column with the language of each row, or the language of all.
+
+    Raises:
+        InvalidRequestError: A column is missing, or the tables do not belong together.
+    """
+    first = with_errors(tables[0], reference, hypotheses[0], language)
+    second = with_errors(tables[1], reference, hypotheses[1], language)
+    _check_rows(first, second)
+    second = second.reindex(first.index)
+    _check_scores(first, second)
+    said = reference if reference in first.columns else "reference_normalized"
+    heard = tuple(
+        name if name in table.columns else "hypothesis_normalized"
+        for name, table in zip(hypotheses, (first, second), strict=True)
+    )
+    own = {*_RATED, *(heard if heard[0] == heard[1] else ())}
+    frame = _joined(first, second, names, said, own)
+    seen = tuple(
+        name if name in frame.columns else f"{name}_{system}"
+        for name, system in zip(heard, names, strict=True)
+    )
+    rates = [f"error_rate_{name}" for name in names]
+    groups = _groups(frame, language)
+    shown = [said, *seen, "fewer_errors", "error_difference", *rates, *_faults(frame), *groups]
+    ordered = frame.iloc[_by_difference(first, second)]
+    return ErrorTable(_lists_first(ordered), said, seen, shown, groups, names)
+
+
+def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
+    """Return a scored table with the columns ``error_classes`` and ``confusions``: a list in each row."""
+    import pandas as pd
+
+    if not is_frame(table):
+        message = f"a {type(table).__name__} is no scored table; give what speechlab.metrics.score returns"
+        raise InvalidRequestError(message, parameter="scored")
+    if not {"errors", "signature"} <= set(table.columns):
+        table = score(table, reference=reference, hypothesis=hypothesis, language=language)
+    hint = "Give what speechlab.metrics.score returns"
+    require_columns(table, "error_rate", "errors", *_NEEDED, argument="scored", hint=hint)
+    # by position, since an index may hold a label twice; without the texts as written, which are not needed
+    bare = table[["errors", *_NEEDED]].reset_index(drop=True)
+    confusions: list[list[str]] = [[] for _ in range(len(bare))]
+    found = edits(bare)
+    for row, one, other in zip(found["utterance"], found["reference"], found["hypothesis"], strict=True):
+        pair = f"{_NOTHING if pd.isna(one) else one} → {_NOTHING if pd.isna(other) else other}"
+        if pair not in confusions[row]:
+            confusions[row].append(pair)
+    lists: dict[str, Any] = {"error_classes": _classes(bare, table), "confusions": confusions}
+    return table.assign(**lists)
+
+
+def _joined(
+    first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], said: Any, own: set[Any]
+) -> pd.DataFrame:
+    """Two tables as one: columns that differ once for each system, those of ``own`` always, the others once."""
+    import pandas as pd
+
+    columns: dict[Any, Any] = {}
+    for name in dict.fromkeys([*first.columns, *second.columns]):
+        one, other = first.get(name), second.get(name)
+        both = one is not None and other is not None
+        if name in own or (both and name != said and not _alike(one, other)):
+            columns |= {f"{name}_{names[0]}": one, f"{name}_{names[1]}": other}
+        else:
+            columns[name] = other if one is None else one
+    more = (second["errors"] - first["errors"]).astype("Int64")
+    differences: list[Any] = more.tolist()
+    fewer = [
+        None if pd.isna(by) else names[0] if by > 0 else names[1] if by < 0 else "neither"
+        for by in differences
+    ]
+    columns["fewer_errors"] = pd.Categorical(fewer, categories=[*names, "neither"])
+    columns["error_difference"] = more
+    return pd.DataFrame(columns, index=first.index)
+
+
+def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
+    """Positions of the rows: by how many errors they differ, then whether their texts do, then the higher rate."""
+    import pandas as pd
+
+    rates = pd.concat([first["error_rate"], second["error_rate"]], axis=1)
+    keys = pd.DataFrame(
+        {
+            "errors": (second["errors"] - first["errors"]).abs().astype("Float64"),
+            "texts": (first["hypothesis_normalized"] != second["hypothesis_normalized"]).astype("Float64"),
+            "rate": rates.max(axis=1).astype("Float64"),
+            "place": range(len(first)),
+        }
+    ).reset_index(drop=True)
+    ascending = [False, False, False, True]
+    return keys.sort_values(list(keys.columns), ascending=ascending)["place"].to_numpy()
+
+
+def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its lists before the many columns of scores, since filters stand in the order of columns."""
+    lists = [name for name in frame.columns if str(name).startswith(("error_classes", "confusions"))]
+    rest = [name for name in frame.columns if name not in lists]
+    place = rest.index("unit") if "unit" in rest else len(rest)
+    return frame[[*rest[:place], *lists, *rest[place:]]]
+
+
+def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
+    """What went wrong in each row: its operations, and its classes of differences where the language has some."""
+    named = [(name, _OPERATIONS[name]) for name in _OPERATIONS]
+    named += [(f"{kind}_differences", kind) for kind in _CLASSES if f"{kind}_differences" in table.columns]
+    classes: list[list[str]] = [[] if done else [_NOT_SCORED] for done in bare["errors"].notna()]
+    for column, word in named:
+        for row, there in enumerate(table[column].fillna(0).to_numpy() > 0):
+            if there:
+                classes[row].append(word)
+    return classes
+
+
+def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
+    """Columns of categories to filter by, those that there are."""
+    return [name for name in dict.fromkeys([language, "language", "voice"]) if name in frame.columns]
+
+
+def _faults(frame: pd.DataFrame) -> list[Any]:
+    """The column that says why rows have no score, where there are such rows."""
+    return ["score_error"] if "score_error" in frame.columns and frame["score_error"].notna().any() else []
+
+
+def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    try:
+        return bool(one.equals(other)) or not _plain([*one.head(20), *other.head(20)])
+    except (TypeError, ValueError):  # cells that cannot be compared
+        return True
+
+
+def _plain(cells: Sequence[Any]) -> bool:
+    import pandas as pd
+
+    return all(pd.api.types.is_scalar(cell) for cell in cells)
+
+
+def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    for table, argument in ((first, "scored"), (second, "other")):
+        if not table.index.is_unique:
+            label = table.index[table.index.duplicated()][0]
+            message = f"two rows of {argument} are called {label!r}; give each row an index label of its own"
+            raise InvalidRequestError(message, parameter=argument)
+    for here, there, argument in ((first, second, "other"), (second, first, "scored")):
+        missing = here.index.difference(there.index, sort=False)
+        if len(missing):
+            message = (
+                f"{argument} lacks {len(missing):,} of the rows, such as {missing[0]!r}; give two tables with the "
+                "same index, as in scored.loc[scored.index.intersection(other.index)]"
+            )
+            raise InvalidRequestError(message, parameter=argument)
+
+
+def _check_scores(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    for column, what in (
+        ("signature", "were scored in different ways"),
+        ("reference_normalized", "have other references"),
+    ):
+        one, other = first[column].astype("string"), second[column].astype("string")
+        differs = ((one != other) & one.notna() & other.notna()).fillna(value=False).to_numpy(dtype=bool)
+        if differs.any():
+            label = first.index[differs][0]
+            message = (
+                f"the two tables {what}, as in row {label!r}: {one[label]!r:.200} and {other[label]!r:.200}"
+            )
+            raise InvalidRequestError(message, parameter="other")

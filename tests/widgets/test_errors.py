@@ -1,0 +1,201 @@
+"""The table of errors as Python sees it: one system, two systems, classes, confusions, order, and what is refused."""
+
+from __future__ import annotations
+
+import orjson
+import pandas as pd
+import pytest
+
+from speechlab import metrics
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate import SpeechReport
+from speechlab.widgets import AudioTable, ErrorBrowser
+
+SAID = ["good morning", "this is a test", "明日の精度", None, "all is well"]
+SMALL = ["good mourning", "this was test", "明日の制度", "x", "all is well"]
+LARGE = ["good morning", "that was some tests", "明日の制度", "y", "all is well"]
+
+
+@pytest.fixture
+def frame():
+    said = {"text": SAID, "language": ["en", "en", "ja", "en", "xx-1"], "voice": list("abcde")}
+    return pd.DataFrame(said, index=[f"utt-{one}" for one in range(5)])
+
+
+@pytest.fixture
+def small(frame):
+    return metrics.score(frame.assign(hypothesis=SMALL))
+
+
+@pytest.fixture
+def large(frame):
+    return metrics.score(frame.assign(hypothesis=LARGE))
+
+
+def shown(table):
+    return [column["name"] for column in table.columns if column["shown"]]
+
+
+def kinds(table):
+    return {column["name"]: column["kind"] for column in table.columns}
+
+
+def test_the_worst_rows_stand_first_and_those_without_a_score_last(small):
+    table = ErrorBrowser(small)
+    assert repr(table) == "ErrorBrowser(5 rows, 0 marked)"
+    assert table.frame.index.tolist() == ["utt-1", "utt-0", "utt-2", "utt-3", "utt-4"]
+    assert shown(table) == [
+        "text",
+        "hypothesis",
+        "error_rate",
+        "errors",
+        "error_classes",
+        "score_error",
+        "language",
+        "voice",
+    ]
+    assert (kinds(table)["voice"], kinds(table)["confusions"]) == ("category", "list")
+
+
+def test_each_row_has_its_classes_and_confusions(small):
+    found = ErrorBrowser(small).frame
+    assert found.loc["utt-1", "error_classes"] == ["substitution", "deletion"]
+    assert found.loc["utt-1", "confusions"] == ["is → was", "a → ∅"]
+    assert found.loc["utt-2", "error_classes"] == ["substitution", "homophone"]
+    assert found.loc["utt-2", "confusions"] == ["精 → 制"]
+    assert found.loc["utt-4", "error_classes"] == ["not scored"]
+    assert found.loc["utt-4", "confusions"] == []
+
+
+def test_confusions_are_those_that_metrics_counts(small):
+    found = ErrorBrowser(small).frame["confusions"].explode().dropna().value_counts()
+    counted = metrics.confusions(small)
+    pairs = counted["reference"].fillna("∅") + " → " + counted["hypothesis"].fillna("∅")
+    assert dict(found) == dict(zip(pairs, counted["utterances"], strict=True))
+
+
+def test_lists_travel_as_lists_and_labels_may_repeat(small):
+    repeated = pd.concat([small, small])
+    table = ErrorBrowser(repeated)
+    assert table.frame["confusions"].map(len).tolist() == [2, 2, 1, 1, 1, 1, 0, 0, 0, 0]
+    sent = []
+    table.send = lambda content, buffers=(): sent.append(buffers)
+    table._asked(table, {"type": "rows", "start": 0, "revision": 0}, [])
+    assert orjson.loads(sent[0][0])["c:confusions"][0] == ["is → was", "a → ∅"]
+
+
+@pytest.mark.parametrize("way", ["two scored tables", "two columns"])
+def test_two_systems_stand_beside_each_other_where_they_differ_first(frame, small, large, way):
+    if way == "two columns":
+        table = ErrorBrowser(frame.assign(small=SMALL, large=LARGE), hypothesis=["small", "large"])
+        hypotheses = ["small", "large"]
+    else:
+        # in whatever order the rows stand
+        table = ErrorBrowser(small, large.iloc[::-1], names=["small", "large"])
+        hypotheses = ["hypothesis_small", "hypothesis_large"]
+    found = table.frame
+    assert found.index.tolist()[:3] == ["utt-1", "utt-0", "utt-2"]
+    assert found["error_difference"].tolist()[:3] == [2, -1, 0]
+    assert found["fewer_errors"].tolist()[:3] == ["small", "large", "neither"]
+    assert found[["fewer_errors", "error_difference"]].iloc[3:].isna().all(axis=None)
+    assert shown(table)[:7] == [
+        "text",
+        *hypotheses,
+        "fewer_errors",
+        "error_difference",
+        "error_rate_small",
+        "error_rate_large",
+    ]
+    assert [column["name"] for column in table.columns if column["compared"]] == hypotheses
+    assert found.loc["utt-0", "confusions_small"] == ["morning → mourning"]
+    assert found.loc["utt-0", "confusions_large"] == []
+    assert kinds(table)["fewer_errors"] == "category"
+
+
+@pytest.mark.parametrize("audio", [None, "audio"])
+def test_of_two_systems_with_other_sounds_the_first_is_heard(small, large, audio):
+    table = ErrorBrowser(small.assign(audio="one.wav"), large.assign(audio="other.wav"), audio=audio)
+    assert table.sound
+    assert set(table.frame["audio_a"]) == {"one.wav"}
+    assert "audio_a" not in kinds(table)  # it is the sound, and no text
+    assert kinds(table)["audio_b"] == "category"
+
+
+def test_reports_of_studies_show_their_errors(small, large):
+    facts = {"voice_name": "v", "gender": "f", "duration_s": 1.0, "tts_rtf": 0.1, "asr_rtf": 0.1}
+    one, other = (
+        SpeechReport.of("t", table.assign(**facts).rename(columns={"text": "said"}), text="said")
+        for table in (small, large)
+    )
+    assert one.errors().reference == "said"
+    both = one.errors(other, names=["small", "large"])
+    assert both.reference == "said"
+    assert both.frame["fewer_errors"].tolist()[:2] == ["small", "large"]
+    assert "asr_rtf" in both.frame
+
+
+def test_two_systems_that_agree_are_still_two(small):
+    table = ErrorBrowser(small, small)
+    assert table.frame["hypothesis_a"].tolist() == table.frame["hypothesis_b"].tolist()
+    assert set(table.frame["fewer_errors"].dropna()) == {"neither"}
+    assert {"error_rate_a", "error_rate_b", "voice"} <= set(table.frame.columns)
+
+
+def test_what_people_note_goes_with_the_errors(small):
+    table = ErrorBrowser(small)
+    table.marked = ["utt-1"]
+    noted = table.frame
+    table.frame = noted[noted["errors"] > 0]
+    assert (len(table.frame), table.marked, table.sound, table.title) == (3, ["utt-1"], False, "Errors")
+
+
+def test_a_table_without_errors_and_one_without_rows_are_tables(frame, small):
+    right = metrics.score(frame.iloc[:1].assign(hypothesis=SAID[:1]))
+    assert ErrorBrowser(right).frame["confusions"].tolist() == [[]]
+    assert len(ErrorBrowser(small.iloc[:0]).frame) == 0
+    assert len(ErrorBrowser(small.iloc[:0], small.iloc[:0]).frame) == 0
+
+
+def test_scores_without_their_texts_show_what_was_compared(small):
+    table = ErrorBrowser(small.drop(columns=["text", "hypothesis"]))
+    assert shown(table)[:2] == ["reference_normalized", "hypothesis_normalized"]
+    assert table.reference == "reference_normalized"
+
+
+def test_the_saved_notebook_has_the_errors_as_text(small):
+    hostile = "<img src=x onerror=alert(1)> $5 and $6"
+    scored = metrics.score(small.assign(hypothesis=hostile))
+    html = str(ErrorBrowser(scored).static_html())
+    assert "<img" not in html
+    assert "Errors" in html
+    assert "substitution" in html
+    assert "<audio" not in html
+
+
+def test_a_table_of_sound_filters_lists_too():
+    listed = pd.DataFrame({"audio": ["a.wav"] * 3, "tags": [["noisy", "far"], [], ("near",)]})
+    assert kinds(AudioTable(listed)) == {"tags": "list"}
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda a, b: ErrorBrowser(a, b.iloc[1:]), "other lacks 1 of the rows, such as 'utt-0'"),
+        (lambda a, b: ErrorBrowser(a.iloc[1:], b), "scored lacks 1 of the rows, such as 'utt-0'"),
+        (lambda a, b: ErrorBrowser(pd.concat([a, a]), b), "two rows of scored are called 'utt-0'"),
+        (lambda a, b: ErrorBrowser(a, b, names=["x", "x"]), "do not tell two systems apart"),
+        (lambda a, _: ErrorBrowser(a, names=["x", "y"]), "there is one"),
+        (lambda a, _: ErrorBrowser(a, hypothesis=["hypothesis", "text"]), "a table without scores"),
+        (lambda a, _: ErrorBrowser(a, hypothesis=list("abc")), "hypothesis names 3 columns"),
+        (lambda _a, _b: ErrorBrowser([1]), "is no scored table"),
+        (lambda a, _: ErrorBrowser(a[["voice"]]), "'text'"),
+        (lambda a, b: ErrorBrowser(a, metrics.score(b, unit="char")), "scored in different ways, as in row"),
+        (
+            lambda a, b: ErrorBrowser(a, b.assign(reference_normalized="z")),
+            "have other references, as in row",
+        ),
+    ],
+)
+def test_what_does_not_belong_together_is_named(small, large, act, said):
+    with pytest.raises(InvalidRequestError, match=said):
+        act(small, large)

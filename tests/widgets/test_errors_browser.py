@@ -1,0 +1,168 @@
+"""The table of errors in a real browser: filters of lists, two systems, no sound, hostile texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.widgets import ErrorBrowser
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp </script>"
+SAID = ["good morning", "this is a test", "明日の精度", "a long day"]
+SMALL = ["good mourning", "this was test", "明日の制度", HOSTILE]
+LARGE = ["good morning", "this is test", "明日の精度は", "a long day"]
+
+
+def clip():
+    t = np.arange(6_400) / 16_000
+    return AudioClip((0.4 * np.sin(2 * np.pi * 300 * t)).astype(np.float32), 16_000)
+
+
+def made(count=24, *, sound=True, two=True):
+    rows = range(count)
+    frame = pd.DataFrame(
+        {
+            "text": [SAID[one % 4] for one in rows],
+            "small": [SMALL[one % 4] for one in rows],
+            "large": [LARGE[one % 4] for one in rows],
+            "language": ["ja" if one % 4 == 2 else "en" for one in rows],
+            "voice": [f"voice-{one}" for one in rows],
+        }
+    )
+    if sound:
+        frame.insert(0, "audio", [clip()] * count)
+    return ErrorBrowser(frame, hypothesis=["small", "large"] if two else "small")
+
+
+def status(page):
+    return page.get_by_role("status").inner_text()
+
+
+def test_rows_are_filtered_by_class_and_by_confusion(show_table):
+    page = show_table(made(two=False))
+    page.get_by_role("button", name="Filter").click()
+    confusions = page.get_by_role("group", name="confusions")
+    confusions.get_by_label("精 → 制").check()
+    assert status(page) == "6 of 24 rows"
+    confusions.get_by_label("morning → mourning").check()  # any of them
+    assert status(page) == "12 of 24 rows"
+    page.get_by_role("group", name="error_classes").get_by_label("homophone").check()  # and this
+    assert status(page) == "6 of 24 rows"
+    assert page.locator(".sl-row .sl-tag").first.inner_text() == "substitution"
+
+
+def test_many_categories_are_found_by_typing_and_the_keyboard_stays_where_it_is(show_table):
+    page = show_table(made())
+    page.get_by_role("button", name="Filter").click()
+    voices = page.get_by_role("group", name="voice")
+    assert voices.get_by_role("checkbox").count() == 16
+    assert voices.get_by_text("and 8 more").is_visible()
+    voices.get_by_role("searchbox", name="Find in voice").fill("VOICE-23")
+    only = voices.get_by_role("checkbox")
+    assert only.count() == 1
+    only.focus()
+    page.keyboard.press("Space")
+    assert status(page) == "1 of 24 rows"
+    assert page.evaluate("document.activeElement.type") == "checkbox"
+    voices.get_by_role("searchbox").fill("none such")
+    assert only.is_checked()  # what is chosen stays to be taken back
+    only.uncheck()
+    assert status(page) == "24 rows"
+    assert page.evaluate("leaked") == []
+
+
+def test_a_range_is_dragged_from_the_middle(show_table):
+    page = show_table(made())
+    page.get_by_role("button", name="Filter").click()
+    box = page.get_by_role("group", name="error_rate_small").locator(".sl-histogram").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20, steps=4)
+    page.mouse.move(box["x"] + box["width"] + 5, box["y"] + 20, steps=4)
+    page.mouse.up()
+    low = float(page.get_by_label("Least error_rate_small").input_value())
+    assert low > float(page.get_by_label("Least error_rate_large").input_value())
+    assert status(page) == "6 of 24 rows"
+
+
+def test_two_systems_are_compared_sorted_and_filtered(show_table):
+    page = show_table(made())
+    page.wait_for_selector(".sl-row del")
+    first = page.locator(".sl-row").first
+    assert first.locator("[data-label=fewer_errors]").inner_text() == "large"
+    sort = page.get_by_role("columnheader", name="error_difference").get_by_role("button")
+    sort.click()
+    sort.click()
+    second = page.locator(".sl-row").first
+    assert second.locator("[data-label=error_difference]").inner_text() == "0"
+    assert second.locator("[data-label=small] ins").inner_text() == "制"
+    assert second.locator("[data-label=large] ins").inner_text() == "は"
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("group", name="fewer_errors").get_by_label("neither").check()
+    assert status(page) == "6 of 24 rows"
+
+
+def test_hostile_texts_stay_texts_in_rows_and_filters(show_table):
+    page = show_table(made(two=False))
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("group", name="Columns").get_by_label("confusions", exact=True).first.check()
+    page.wait_for_selector(".sl-row del")
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.fired") is None
+    assert page.locator("#cell img, #cell script").count() == 0
+    tag = page.locator(".sl-tag").first
+    assert tag.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
+
+
+def test_a_table_without_sound_has_no_player_and_its_other_keys(show_table):
+    table = made(sound=False)
+    page = show_table(table)
+    assert page.get_by_role("button", name="Play", exact=False).count() == 0
+    page.locator(".sl-grid").focus()
+    for key in ("j", " ", "a", "m", "3"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(50)
+    assert table.marked == [table.frame.index[1]]
+    assert table.frame["rating"].iloc[1] == 3
+    assert page.locator(".sl-error, .sl-failed").count() == 0
+    assert page.evaluate("sent.filter(one => one.type === 'sound').length") == 0
+
+
+def test_the_saved_page_filters_lists(shown, tmp_path):
+    page = shown.show(made(two=False).save(tmp_path / "page.html").read_text("utf-8"))
+    page.locator(".sl-row del").first.wait_for()
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_label("精 → 制").check()
+    assert status(page) == "6 of 24 rows"
+    assert page.title() == "Errors"
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize(
+    ("shown", "width"), [("light", 1300), ("dark", 1300), ("dark", 380)], indirect=["shown"]
+)
+@pytest.mark.parametrize("sound", [True, False])
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_table, shown, width, sound):
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_table(made(sound=sound), "margin:0")
+    page.wait_for_selector(".sl-row del")
+    page.locator(".sl-row").nth(1).click()
+    page.get_by_role("button", name="Filter").click()
+    wide = page.evaluate(
+        """(width) => [...document.querySelectorAll(".sl-row *, .sl-tools *, .sl-panel *")].filter((node) =>
+          node.getBoundingClientRect().right > width + 0.5 && !node.closest("svg")).length""",
+        width,
+    )
+    assert wide == 0
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
