@@ -34,7 +34,7 @@ def live_service():
     from speechlab.service import ServiceConfig, running
     from support.clients import KEY
 
-    with running(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service:
+    with running(ServiceConfig(port=0, api_keys=(KEY,), operator_keys=(KEY,)), process=True) as service:
         yield service
 
 

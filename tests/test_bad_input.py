@@ -105,7 +105,9 @@ def test_a_wrong_key(live_service):
             with pytest.raises(sl.AuthenticationError) as caught:
                 stranger.voices()
             assert (caught.value.status, caught.value.code) == (401, 104)
-            assert caught.value.message.startswith("Authentication error: Invalid token; give a valid key")
+            assert caught.value.message == "Authentication error: Invalid token"
+            assert caught.value.advice.startswith("give a valid key")
+            assert caught.value.request_id == caught.value.headers["x-request-id"]
             assert key not in str(caught.value)
 
 

@@ -28,7 +28,8 @@ assert spoken["status"].tolist() == ["ok", "ok", "error"]
 lab.close()
 """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code + checks],
+        # the table has an empty cell, and the batch says so
+        [sys.executable, "-W", "error", "-W", "ignore:1 of 3 rows failed", "-c", code + checks],
         check=False,
         capture_output=True,
         text=True,

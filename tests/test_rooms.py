@@ -35,8 +35,10 @@ HEAVY = (
 )
 
 
-def loaded_after(statement: str) -> set[str]:
-    code = f"import sys\n{statement}\nprint(*sorted(name for name in sys.modules if '.' not in name))"
+def loaded_after(statement: str, *, dots: bool = False) -> set[str]:
+    code = (
+        f"import sys\n{statement}\nprint(*sorted(name for name in sys.modules if {dots} or '.' not in name))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
@@ -45,6 +47,31 @@ def loaded_after(statement: str) -> set[str]:
 
 def test_a_bare_import_loads_nothing_heavy():
     assert not loaded_after("import speechlab") & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", ["Client", "AsyncClient", "connect"])
+def test_the_client_loads_neither_tables_nor_the_room_for_them(name):
+    loaded = loaded_after(f"import speechlab as sl; sl.{name}", dots=True)
+    assert "speechlab.client" in loaded
+    assert not loaded & {"pandas", "pyarrow", "matplotlib", "ipywidgets", "soundfile", "speechlab.batch"}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "import speechlab as sl; sl.Client; import pandas",
+        "import pandas; import speechlab as sl; sl.connect",
+        "import speechlab as sl; sl.Client; sl.AsyncClient; sl.batch; import pandas",
+        "import speechlab as sl; sl.datasets; from pandas import DataFrame; import pandas",
+    ],
+)
+def test_tables_know_speech_whichever_is_loaded_first(order):
+    checks = [
+        "type(pandas.DataFrame({'a': [1]}).speech) is sl.batch.SpeechAccessor",
+        "importlib.resources.files('pandas').joinpath('__init__.py').is_file()",
+        "not [one for one in sys.meta_path if type(one).__module__.startswith('speechlab')]",
+    ]
+    loaded_after(f"{order}; import importlib.resources\nassert {' and '.join(checks)}")
 
 
 @pytest.mark.parametrize(

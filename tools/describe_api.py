@@ -87,15 +87,17 @@ def openapi() -> dict[str, Any]:
             "/readyz": {
                 "get": _operation(
                     "readyz",
-                    "Ready: an engine answers",
-                    {"200": _json({"type": "object"}), "503": _error("Not ready, and why.")},
+                    "Ready: an engine answers; operators are told more",
+                    {"200": _json({"type": "object"}), "503": _error("Not ready.")},
+                    security=[],
                 )
             },
             "/metrics": {
                 "get": _operation(
                     "metrics",
                     "Counters in Prometheus' text form",
-                    {"200": {"description": "Metrics.", "content": {"text/plain": {"schema": _STRING}}}},
+                    {"200": {"description": "Metrics.", "content": {"text/plain": {"schema": _STRING}}}}
+                    | {"403": _error("The key is no operator's.")},
                 )
             },
         },

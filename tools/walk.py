@@ -75,7 +75,7 @@ def main() -> None:
 
     house = Path(sl.__file__).parent
     with sl.service.running() as service:
-        lab = sl.Client(service.base_url, service.ws_base_url, service.api_key)
+        lab = sl.Client(service.base_url, ws_base_url=service.ws_base_url, api_key=service.api_key)
         voice = lab.voices().find(language="en")[0]
 
         def stream() -> None:
