@@ -63,12 +63,15 @@ def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -
     first = np.searchsorted(np.maximum.accumulate(b_end), starts, "right")
     last = np.searchsorted(b_start, ends, "left")
     counts = np.maximum(last - first, 0)
-    if int(counts.sum()) > _CANDIDATES * (len(a_start) + len(b_start)):
-        left, right = _pairs_by_first(starts, last, b_start, b_end)
-        left, right = _sorted(left if a_order is None else a_order[left], right)
+    many = int(counts.sum()) > _CANDIDATES * (len(a_start) + len(b_start))
+    if many:  # only those that start within the other one, both starts together included
+        first = np.searchsorted(b_start, starts, "left")
+        counts = last - first
+    if a_order is not None:  # back to the order of the rows, so that the pairs come in it
+        first[a_order], counts[a_order] = first.copy(), counts.copy()
+    if many:
+        left, right = _and_earlier(first, counts, _earlier(starts, a_order, b_start, b_end))
     else:
-        if a_order is not None:  # back to the order of the rows, so that the pairs come in it
-            first[a_order], counts[a_order] = first.copy(), counts.copy()
         left, right = _expand(first, counts)
         real = b_end[right] > a_start[left]
         if not real.all():
@@ -76,18 +79,22 @@ def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -
     return left, (right if b_order is None else b_order[right])
 
 
-def _pairs_by_first(
-    a_start: Numbers, last: Numbers, b_start: Numbers, b_end: Numbers
+def _earlier(
+    starts: Numbers, a_order: Numbers | None, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """All pairs of two sorted sets, in no order; last is the place after each a's last candidate."""
-    # b starts within a, both starts together included ...
-    first = np.searchsorted(b_start, a_start, "left")
-    left, right = _expand(first, last - first)
-    # ... or a starts within b, after its start.
-    first = np.searchsorted(a_start, b_start, "right")
-    counts = np.maximum(np.searchsorted(a_start, b_end, "left") - first, 0)
-    more_right, more_left = _expand(first, counts)
-    return np.concatenate([left, more_left]), np.concatenate([right, more_right])
+    """All pairs of which b's starts first, by a's position, then b's place; starts rise, and so does b_start."""
+    first = np.searchsorted(starts, b_start, "right")
+    right, left = _expand(first, np.maximum(np.searchsorted(starts, b_end, "left") - first, 0))
+    return _sorted(left if a_order is None else a_order[left], right)
+
+
+def _and_earlier(first: Numbers, counts: Numbers, earlier: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+    """Each row beside its places from its first on, and beside its earlier ones before them."""
+    rows, places = earlier
+    before = np.bincount(rows, minlength=len(counts))
+    left, right = _expand(first - before, counts + before)
+    right[np.arange(len(rows)) + (np.cumsum(counts) - counts)[rows]] = places
+    return left, right
 
 
 def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
