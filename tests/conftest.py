@@ -13,6 +13,31 @@ pytest.register_assert_rewrite("support")
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
 
+LONGEST = (
+    "cli/test_cli.py",
+    "notebooks/test_notebooks.py",
+    "batch/test_command.py",
+    "conform/test_mutations.py",
+    "test_readme.py",
+    "segments/test_files.py",
+    "engines/test_synthesisers.py",
+    "segments/test_rules.py",
+    "evaluate/test_sweep.py",
+    "conform/test_conform.py",
+    "engines/test_whisper.py",
+    "batch/run/test_dask.py",
+    "widgets/test_lab_browser.py",
+    "segments/test_changes.py",
+    "cli/test_terminal.py",
+    "batch/run/test_kill.py",
+)
+"""Files that take a minute or so: first, so that no worker is left with one of them when the others are done."""
+
+
+def pytest_collection_modifyitems(items):
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0].removeprefix("tests/"), len(place)))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory):
