@@ -88,7 +88,9 @@ def _earlier(
     return _sorted(left if a_order is None else a_order[left], right)
 
 
-def _and_earlier(first: Numbers, counts: Numbers, earlier: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+def _and_earlier(
+    first: Numbers, counts: Numbers, earlier: tuple[Numbers, Numbers]
+) -> tuple[Numbers, Numbers]:
     """Each row beside its places from its first on, and beside its earlier ones before them."""
     rows, places = earlier
     before = np.bincount(rows, minlength=len(counts))
