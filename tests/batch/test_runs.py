@@ -156,6 +156,42 @@ def test_an_interrupt_keeps_everything(reverser, translator, store):
     assert sum(translator.calls.values()) == done
 
 
+def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, store):
+    translator.delay_s = 0.4
+    ended = threading.Event()
+
+    def interrupt():
+        while not translator.under_way and not ended.is_set():
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt, match="was interrupted: "):
+        batch.translate(texts(100), reverser, **quiet(store))
+    ended.set()
+    assert 0 < sum(translator.calls.values()) == kept(store) < 100
+    assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
+
+
+def test_an_interrupt_does_not_wait_for_ever(reverser, translator, store):
+    translator.delay_s = 3.0
+
+    def interrupt():
+        while not translator.under_way:
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt, match="0 of 100 calls had ended"):
+        batch.translate(texts(100), reverser, **quiet(store))
+    run = batch.load(batch.runs(store)["run"].iloc[-1], store)
+    assert (run.status, run.manifest["statuses"]) == ("interrupted", {"cancelled": 100})
+
+
 def test_a_cancelled_task_lets_go_of_its_store(translator, tmp_path):
     translator.delay_s = 0.02
 

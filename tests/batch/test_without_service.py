@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
 
 from speechlab import batch
-from speechlab.client import Client
-from speechlab.errors import APIConnectionError, InvalidRequestError, PermissionDeniedError
+from speechlab.client import AsyncClient, Client
+from speechlab.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    InvalidRequestError,
+    PermissionDeniedError,
+    ServerError,
+)
 from support.batches import EN_JA, quiet, texts
 from support.translator import Translator, Wire, reply
 
@@ -19,9 +26,12 @@ class Service:
     def __init__(self, service, catalogue=200, name="reverser/1"):
         self.translator, self.catalogue, self.name = service, catalogue, name
         self.asked = 0
+        self.failing = 0
 
     async def answer(self, head, body):
         self.asked += 1
+        if self.asked <= self.failing:
+            return reply(500, {"code": 1, "name": "ErrStarting", "message": "not yet"})
         if not self.catalogue:
             return None
         if b"GET /tts/voices" in head:
@@ -92,6 +102,54 @@ def test_results_of_another_service_are_not_kept_under_the_name_of_the_one_that_
         assert sum(service.translator.calls.values()) == 3
         table = batch.translate(texts(4), lab, **quiet(store))
         assert table["status"].tolist() == ["ok"] * 4
+
+
+class Told:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self):
+        self.waits, self.began = [], []
+
+    def begin(self, operation):
+        self.began.append(operation)
+
+    def update(self, outcomes, counts):
+        if counts.waiting:
+            self.waits.append(counts.waiting)
+
+    def end(self):
+        pass
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, store, awaited):
+    service.failing, told = (1, Told()) if awaited else (3, Told())
+    given = {**EN_JA, "store": store, "progress": told}
+    if awaited:
+
+        async def run():
+            async with AsyncClient(base_url=service.base_url) as lab:
+                return await batch.atranslate(texts(3), lab, **given)
+
+        table = asyncio.run(run())
+    else:
+        with Client(base_url=service.base_url) as lab:
+            table = batch.translate(texts(3), lab, **given)
+    assert table["status"].tolist() == ["ok"] * 3
+    assert told.waits[0].startswith("waiting for the service to come back")
+    assert set(told.began) == {"translate"}
+
+
+def test_a_batch_that_cannot_be_planned_gives_up_when_it_is_told_to(service, store):
+    service.failing = 1000
+    with Client(base_url=service.base_url) as lab:
+        for work in (batch.translate, batch.plan_translation):
+            with pytest.raises(
+                (ServerError, APITimeoutError), match=r"gave the service up.*give_up_after_s"
+            ) as caught:
+                work(texts(3), lab, **quiet(store, give_up_after_s=0))
+            assert caught.value.service_lost
+    assert service.asked <= 2
 
 
 def test_a_run_that_goes_on_waits_for_its_service_and_gives_it_up_with_a_warning(service, store):

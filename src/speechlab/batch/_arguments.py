@@ -16,7 +16,7 @@ from speechlab.batch._plan.parameters import (
     types_of,
 )
 from speechlab.batch._run.budget import Budget
-from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
+from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions, WaitingOptions
 from speechlab.batch._run.progress import Watcher
 from speechlab.errors import InvalidRequestError
 
@@ -81,15 +81,15 @@ _OPTIONS = {
 """What is not None if it is not given, or is checked before anything is asked."""
 
 
-class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, total=False):
+class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, WaitingOptions, total=False):
     """Arguments of :func:`speechlab.batch.plan_synthesis`."""
 
 
-class TranscriptionPlanOptions(TranscriptionParameters, KeepingOptions, total=False):
+class TranscriptionPlanOptions(TranscriptionParameters, KeepingOptions, WaitingOptions, total=False):
     """Arguments of :func:`speechlab.batch.plan_transcription`."""
 
 
-class TranslationPlanOptions(TranslationParameters, KeepingOptions, total=False):
+class TranslationPlanOptions(TranslationParameters, KeepingOptions, WaitingOptions, total=False):
     """Arguments of :func:`speechlab.batch.plan_translation`."""
 
 

@@ -7,6 +7,7 @@ its thread, or on its loop.
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import wait
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -17,8 +18,9 @@ from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.options import RunOptions
-from speechlab.batch._run.progress import Display, reading
+from speechlab.batch._run.options import RunOptions, WaitingOptions
+from speechlab.batch._run.progress import Display, Tally, reading
+from speechlab.batch._run.window import GRACE_S, LAST_S
 from speechlab.batch._table.assemble import as_asked, join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.client import (
@@ -30,17 +32,17 @@ from speechlab.client import (
     remember_service,
     replaying_from,
 )
-from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
+    from concurrent.futures import Future
 
     import pandas as pd
 
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.rows import RowStep
     from speechlab.batch._plan.source import Table
-    from speechlab.batch._run.progress import Progress
     from speechlab.client import VoiceCatalogue
 
 P = ParamSpec("P")
@@ -49,7 +51,7 @@ _LOOK_S = 0.05
 """How often a blocked thread looks at the client's loop, and shows progress."""
 _SHOW_S = 0.1
 _END_S = 10.0
-"""How long an interrupted run may take to end."""
+"""How long an interrupted run may take to end, once no calls are waited for."""
 
 
 class Blocking:
@@ -68,12 +70,15 @@ class Blocking:
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
 
-    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
         future = begin(self._lab, question)
         try:
+            while wait([future], _LOOK_S).not_done:
+                display.show()
             return future.result()
         finally:
             future.cancel()
+            display.close()
 
     async def compute(self, function: Callable[[], T]) -> T:
         return function()
@@ -89,8 +94,7 @@ class Blocking:
             # an interrupt, or the user's function of progress failed: let nothing go on unseen
             interrupted = isinstance(error, KeyboardInterrupt)
             reason = "someone interrupted it" if interrupted else "showing progress failed"
-            execution.stop.set(reason, "interrupted")
-            if wait([future], _END_S).done and interrupted:
+            if _end(future, execution, display, reason) and interrupted:
                 future.result()  # what kept the run from ending well is told in place of the interrupt
             with suppress(Exception):
                 display.close()
@@ -114,8 +118,16 @@ class Awaiting:
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
 
-    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-        return await question(self._lab)
+    async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
+        task = asyncio.ensure_future(question(self._lab))
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=_SHOW_S)
+                display.show()
+            return await task
+        finally:
+            task.cancel()
+            display.close()
 
     async def compute(self, function: Callable[[], T]) -> T:
         return await asyncio.to_thread(function)
@@ -176,8 +188,9 @@ async def run_awaiting(
 
 async def plan_table(waiting: Waiting, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
     """Plan an operation over a table."""
-    parameters, keeping = sort_options(kind.operation, given, kind.parameters, KeepingOptions)
-    return await _plan(waiting, kind, table, parameters, keeping)
+    lists = kind.parameters, KeepingOptions, WaitingOptions
+    parameters, keeping, patience = sort_options(kind.operation, given, *lists)
+    return await _plan(waiting, kind, table, parameters, keeping, patience)
 
 
 async def run_plan(waiting: Waiting, plan: Plan, given: Mapping[str, Any]) -> Run:
@@ -195,7 +208,7 @@ async def make_table(
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, RunOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
-    plan = await _plan(waiting, kind, table, parameters, keeping, options["progress"])
+    plan = await _plan(waiting, kind, table, parameters, keeping, options)
     execution = Execution(plan, options, keep=True)
     await waiting.perform(execution)
     execution.finish()
@@ -211,18 +224,32 @@ async def _plan(
     table: Table,
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
-    progress: Progress = True,
+    patience: WaitingOptions,
 ) -> Plan:
     source = open_source(table, kind.works_on)
     if source.series and parameters[kind.works_on] == kind.works_on:
         parameters = {**parameters, kind.works_on: source.columns[0]}
 
+    progress, tally = patience["progress"], Tally()
+
     async def ask(lab: AsyncClient) -> tuple[str, VoiceCatalogue | None]:
         lab, store = replaying_from(lab, keeping["store"]), keeping["store"]
-        with opened(store) if is_there(store) else nullcontext() as known:
-            return await ask_service(lab, known, voices=kind.wants_voices)
+        patient, group = grouped(lab, concurrency=1, give_up_after_s=patience["give_up_after_s"])
+        tally.paused = group.paused
+        try:
+            with opened(store) if is_there(store) else nullcontext() as known:
+                return await ask_service(lab, patient, known, voices=kind.wants_voices)
+        except SpeechLabError as error:
+            if error.service_lost:
+                given_up = (
+                    "the batch gave the service up before it began; give_up_after_s says how long it waits"
+                )
+                error.advice = f"{error.advice}; {given_up}" if error.advice else given_up
+            raise
+        finally:
+            group.end()
 
-    service, voices = await waiting.ask(ask)
+    service, voices = await waiting.ask(ask, Display(tally, progress, kind.operation))
 
     def compute() -> Plan:
         step = kind(parameters, source.columns, service=service, voices=voices)
@@ -263,6 +290,26 @@ async def _perform(execution: Execution, lab: AsyncClient) -> None:
             await execution.run(store, lambda call: step.send(call, lab), ready, group)
         finally:
             group.end()
+
+
+def _end(future: Future[None], execution: Execution, display: Display, reason: str) -> bool:
+    """Let a run end whose caller was interrupted, and tell whether it has.
+
+    Calls under way are paid for, and are waited for and kept. Further interrupts shorten the wait, and lose nothing
+    that has come.
+    """
+    until = time.monotonic() + GRACE_S
+    execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))
+    while not future.done() and time.monotonic() < until + _END_S:
+        try:
+            execution.stop.set(reason, "interrupted")
+            wait([future], _LOOK_S)
+            with suppress(Exception):
+                display.show()
+        except KeyboardInterrupt:
+            until = min(until, time.monotonic() + LAST_S)
+            execution.stop.hurry()
+    return future.done()
 
 
 def _display(execution: Execution) -> Display:

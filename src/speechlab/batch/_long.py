@@ -17,7 +17,7 @@ from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._plan.recordings import is_path
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
-from speechlab.batch._run.options import RunOptions
+from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.storable import stand_in
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
@@ -145,7 +145,8 @@ async def _transcribe(
         return _joined([], rows)
     with opened(given.get("store")) as store:
         given |= {"store": store, "audio": _SOUND, "columns": "all"}
-        plan = await plan_table(waiting, TranscriptionStep, tables, given)
+        patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
+        plan = await plan_table(waiting, TranscriptionStep, tables, given | patience)
         with failures_told_elsewhere():  # of the pieces; the warning about recordings has their reasons
             done = await run_plan(waiting, plan, how)
 

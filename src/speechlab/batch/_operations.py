@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @explicit(SynthesisPlanOptions)
 async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    """Plan to speak each row's text, without doing it; see :func:`synthesize` for the arguments."""
+    """Plan to speak each row's text, without doing it; see :func:`synthesize` and :func:`run` for the arguments."""
     return await run_awaiting(plan_table, lab, SynthesisStep, source, options)
 
 
@@ -42,7 +42,7 @@ def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOp
 async def aplan_transcription(
     source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
 ) -> Plan:
-    """Plan to transcribe each row's recording, without doing it; see :func:`transcribe` for the arguments."""
+    """Plan to transcribe each row's recording, without doing it; see :func:`transcribe` and :func:`run`."""
     return await run_awaiting(plan_table, lab, TranscriptionStep, source, options)
 
 
@@ -55,7 +55,7 @@ def plan_transcription(source: Table, lab: Client, **options: Unpack[Transcripti
 async def aplan_translation(
     source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
 ) -> Plan:
-    """Plan to translate each row's text, without doing it; see :func:`translate` for the arguments."""
+    """Plan to translate each row's text, without doing it; see :func:`translate` and :func:`run`."""
     return await run_awaiting(plan_table, lab, TranslationStep, source, options)
 
 

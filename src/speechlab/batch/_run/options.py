@@ -12,15 +12,20 @@ DEFAULT_CONCURRENCY = 16
 """Most attempts under way at once; the client's scheduler begins with fewer, and may stay below."""
 
 
-class RunOptions(TypedDict, total=False):
+class WaitingOptions(TypedDict, total=False):
+    """How long a service is waited for that is not there or says "later", and how it is shown."""
+
+    progress: Progress
+    give_up_after_s: float | None
+
+
+class RunOptions(WaitingOptions, total=False):
     """Options of a run; none of them can change a result."""
 
     concurrency: int
-    progress: Progress
     on_error: Literal["row", "raise"]
     retry_failed: bool
     max_error_share: float | None
     budget: Budget | None
     executor: Any
     rate: float | None
-    give_up_after_s: float | None

@@ -160,17 +160,20 @@ class Display:
         self._watched = False
 
     def show(self) -> None:
-        """Update what is shown."""
-        if not self._tally.started or self._progress is False:
+        """Update what is shown: nothing before a run has begun, or waits for its service."""
+        begun = self._tally.started or self._watched or self._bar is not None
+        if self._progress is False or not (begun or self._tally.waiting()):
             return
         if isinstance(self._progress, Watcher):
             self._watch(self._progress)
         elif callable(self._progress):
+            if not self._tally.started:
+                return
             total, done = self._tally.total, self._tally.done
             while self._told < done:
                 self._told += 1
                 self._progress(self._told, total)
-        elif self._tally.total:
+        elif self._tally.total or not self._tally.started:
             self._draw()
 
     def _watch(self, watcher: Watcher) -> None:
@@ -202,6 +205,8 @@ class Display:
             # a rate and a time left mean nothing now, and leave their room to what is waited for
             shown = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
             self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{shown}" if waiting else None
+            if not self._tally.started:  # the service is asked who it is
+                self._bar.bar_format = f"{{desc}}: {waiting or 'waited for the service, {elapsed}'}"
             self._bar.refresh()
 
     def close(self) -> None:

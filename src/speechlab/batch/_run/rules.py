@@ -33,6 +33,7 @@ class Stop:
         reason: Why, or None as long as nobody has requested it.
         status: How the run's record says it.
         gently: Whether calls that were admitted are still made.
+        hurried: Whether it was interrupted again, so that calls under way have little time left.
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,7 @@ class Stop:
         self.reason: str | None = None
         self.status = "stopped"
         self.gently = True
+        self.hurried = False
 
     def __bool__(self) -> bool:
         return self.reason is not None
@@ -56,8 +58,16 @@ class Stop:
         for listener in listeners:
             listener()
 
+    def hurry(self) -> None:
+        """Give calls under way little more time; tells those again that listen."""
+        with self._lock:
+            self.hurried = True
+            listeners = [*self._listeners]
+        for listener in listeners:
+            listener()
+
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function once it is requested other than gently, in the thread that does so."""
+        """Call a function whenever it is requested other than gently, in the thread that does so."""
         with self._lock:
             self._listeners.append(listener)
             late = self.reason is not None and not self.gently

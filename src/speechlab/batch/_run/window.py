@@ -25,8 +25,10 @@ Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 _LARGE = 200_000
 _BEGUN = 4
 """Calls begun for each that may be under way; those beyond wait to be sent again."""
-_GRACE_S = 1.0
+GRACE_S = 5.0
 """How long calls under way, which are paid for, may go on after an interrupt."""
+LAST_S = 1.0
+"""How long they may go on after a second one."""
 
 
 class Writer:
@@ -120,8 +122,8 @@ class Window:
     async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
 
-        Whatever stops it, calls under way are waited for and kept, because they are paid for; after an interrupt for
-        a second.
+        Whatever stops it, calls under way are waited for and kept, because they are paid for: after an interrupt for
+        five seconds, and after a second one for one more.
 
         Raises:
             AuthenticationError: The key is refused; nothing more is sent.
@@ -164,11 +166,18 @@ class Window:
             task.add_done_callback(self._tasks.discard)
 
     async def _interrupted(self, stopped: asyncio.Event) -> None:
+        stop = self._rules.stop
         await stopped.wait()
-        if self._rules.stop.status == "interrupted":
-            await asyncio.sleep(_GRACE_S)
-            for task in self._tasks:
-                task.cancel()
+        if stop.status != "interrupted":
+            return
+        stopped.clear()
+        if not stop.hurried:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), GRACE_S)
+        if stop.hurried:
+            await asyncio.sleep(LAST_S)
+        for task in self._tasks:
+            task.cancel()
 
     async def _work(self) -> None:
         while not self._rules.stop and self._room() >= 0:

@@ -268,9 +268,8 @@ def _perform(
         "translation": batch.plan_translation,
     }
     with connect() as lab, _names_of_options():
-        plan = plans[operation](
-            source, lab, **given, repeat=repeat, store=out, prefix=prefix, columns=columns
-        )
+        given |= {"repeat": repeat, "store": out, "prefix": prefix, "columns": columns}
+        plan = plans[operation](source, lab, **given, give_up_after_s=options["give_up_after_s"])
         if dry_run:
             print_summary(plan.summary(prices))
             return

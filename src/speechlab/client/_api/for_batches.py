@@ -119,12 +119,13 @@ async def by_attempts(
 
 
 async def ask_service(
-    lab: AsyncClient, store: Store | None, *, voices: bool
+    lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
-    """Ask who a client's service is; where it does not answer, take what a store remembers of it.
+    """Ask who a client's service is; where it does not answer, take what a store remembers of it, or wait.
 
     Args:
         lab: The client.
+        patient: The copy of it that waits for the service, as :func:`grouped` gives it.
         store: Where results of its service may have been kept.
         voices: Whether its voices are needed as well.
 
@@ -138,17 +139,18 @@ async def ask_service(
     known = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
         known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, plain_url(lab.base_url))
-    if known is None or (voices and known[1] is None):
-        catalogue = await lab.voices() if voices else None
-        return await lab.identity(), catalogue
-    once = lab.with_options(max_retries=0)
+    if voices and known is not None and known[1] is None:
+        known = None
+    asking = patient if known is None else lab.with_options(max_retries=0)
     try:
-        catalogue = await once.voices() if voices else None
-        service = await once.identity()
+        catalogue = await asking.voices() if voices else None
+        service = await asking.identity()
     except (APIConnectionError, RateLimitError, ServerError):
+        if known is None:
+            raise
         service, body = known
         return service, VoiceCatalogue(VoiceList.parse(body).voices, service) if voices else None
-    lab._catalogue, lab._unlisted = once._catalogue, once._unlisted  # noqa: SLF001 - of the same room
+    lab._catalogue, lab._unlisted = asking._catalogue, asking._unlisted  # noqa: SLF001 - of the same room
     return service, catalogue
 
 

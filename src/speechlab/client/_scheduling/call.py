@@ -70,7 +70,7 @@ class ScheduledCall(WaitingCall):
         Returns:
             Seconds until it may be sent at the earliest, or None if it is not sent again.
         """
-        place.end(failure.ended)
+        place.end(failure.ended(spared=self._retries.spared))
         delay_s = self._delay_s(failure, place)
         if delay_s is not None and self.group is not None:
             self._repeats = True

@@ -63,17 +63,20 @@ class Failure:
         """True if the service says "later", which is no fault of the call."""
         return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
 
-    @property
-    def ended(self) -> Ended:
-        """What it tells about the service."""
+    def ended(self, *, spared: bool = False) -> Ended:
+        """What it tells about the service.
+
+        Args:
+            spared: Whether no request can be the reason, so that it is the service that fails.
+        """
         reason = str(self.error)
         if self.later:
             return Ended(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
-        if self.status in {502, 503, 504}:
+        if self.status in {502, 503, 504} or (spared and self.status == 500):
             return Ended(End.FAILED, retry_after_s=self.retry_after_s, reason=reason)
         if self.status is not None:
             return Ended(End.ANSWERED)
-        if self.final or (self.timed_out and self.sent):
+        if self.final or (self.timed_out and self.sent and not spared):
             return Ended(End.UNKNOWN)
         return Ended(End.FAILED, reason=reason)
 
@@ -106,6 +109,8 @@ class Retries:
     def __init__(self, patience: Patience, *, free: bool) -> None:
         self._patience = patience
         self._free = free
+        self.spared = free and patience.spared
+        """Whether failures are never the call's own: a batch asks for the catalogue until the service is given up."""
         self._made = 0
         self._failures = 0
         self._errors_500 = 0
@@ -148,8 +153,9 @@ class Retries:
             self._metered += failure.sent and not self._free
         elif failure.status not in RETRYABLE_STATUS:
             return False
-        self._errors_500 += failure.status == 500
-        self._failures += others or not patience.spared or failure.status == 500
+        own = failure.status == 500 and not self.spared
+        self._errors_500 += own
+        self._failures += others or not patience.spared or own
         return (
             self._errors_500 <= _MAX_500_RETRIES
             and self._metered <= _MAX_METERED_RETRIES
