@@ -31,6 +31,7 @@ from speechlab.client import (
     grouped,
     remember_service,
     replaying_from,
+    result_of,
 )
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
@@ -75,7 +76,7 @@ class Blocking:
         try:
             while wait([future], _LOOK_S).not_done:
                 display.show()
-            return future.result()
+            return result_of(future)
         finally:
             future.cancel()
             display.close()
@@ -89,13 +90,13 @@ class Blocking:
         try:
             while wait([future], _LOOK_S).not_done:
                 display.show()
-            future.result()
+            result_of(future)
         except BaseException as error:
             # an interrupt, or the user's function of progress failed: let nothing go on unseen
             interrupted = isinstance(error, KeyboardInterrupt)
             reason = "someone interrupted it" if interrupted else "showing progress failed"
             if _end(future, execution, display, reason) and interrupted:
-                future.result()  # what kept the run from ending well is told in place of the interrupt
+                result_of(future)  # what kept the run from ending well is told in place of the interrupt
             with suppress(Exception):
                 display.close()
             if interrupted:

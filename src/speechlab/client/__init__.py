@@ -19,6 +19,7 @@ from speechlab.client._api.for_batches import (
     grouped,
     remember_service,
     replaying_from,
+    result_of,
     without_scheduler,
 )
 from speechlab.client._api.perform import RawReply
@@ -106,6 +107,7 @@ __all__ = [
     "remember_key",
     "remember_service",
     "replaying_from",
+    "result_of",
     "without_scheduler",
 ]
 

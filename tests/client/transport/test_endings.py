@@ -55,6 +55,23 @@ while any(c.raddr for c in psutil.Process().net_connections("tcp")) and time.mon
     time.sleep(0.01)
 print(*[c.status for c in psutil.Process().net_connections("tcp") if c.raddr])
 """,
+    "daemon threads in a call and in a batch": """
+import tempfile, threading
+from speechlab import batch
+began = threading.Semaphore(0)
+lab = Client(**options(), on_event=lambda event: event.kind == "request" and began.release())
+def call():
+    try:
+        text(lab)
+    finally:
+        text(lab)
+def run():
+    given = dict(store=tempfile.mkdtemp(), source_lang="en", target_lang="ja", progress=False)
+    batch.translate([dict(text="b")], lab, **given)
+for work in call, run:
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(3): began.acquire()
+""",
     "a fork": """
 lab = Client(**options())
 print(text(lab).text)
@@ -92,6 +109,7 @@ PRINTED = {
     "a client of a loop that ended": ["Hello"],
     "a client that outlives its loop": ["Hello", "Hello"],
     "a client that is let go": ["Hello", ""],
+    "daemon threads in a call and in a batch": [],
     "a fork": ["Hello", "Hello", "Hello", "0 Hello"],
     "a fork while a loop runs": ["Hello", "Hello", "0 Hello"],
 }
@@ -99,9 +117,11 @@ PRINTED = {
 
 def run(server, http, wire, code):
     def answer(request):
+        if request.path == "/tts/voices":
+            return [http.reply(body={"voices": [http.VOICE]})]
         if request.path == "/tts":
             return [*http.chunked(bytes(1000), end=False), 60.0]
-        return [http.reply(body=TRANSLATED)]
+        return [60.0, http.reply(body=TRANSLATED)] if "daemon" in code else [http.reply(body=TRANSLATED)]
 
     server.script(answer)
     program = PROGRAM.format(url=server.base_url, wire=wire, voice=http.VOICE_ID, code=code)
@@ -119,7 +139,7 @@ def test_what_is_not_closed_ends_in_silence(server, http, wire, ending):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_stream_of_a_loop_that_ended(server, http, kept):
+def test_a_stream_of_a_loop_that_ended(server, http, wire, kept):
     code = STREAM_OF_A_LOOP if kept else STREAM_OF_A_LOOP.replace("    global pieces\n", "")
-    done = run(server, http, "aiohttp", code)
+    done = run(server, http, wire, code)
     assert (done.stdout, done.stderr) == ("1000\n", "")

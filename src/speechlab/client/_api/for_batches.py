@@ -51,6 +51,15 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
 
 
+def result_of(future: Future[T]) -> T:
+    """Wait for the result of what :func:`begin` started.
+
+    Raises:
+        SystemExit: The program is over, in a thread that it does not wait for.
+    """
+    return _portal.result_of(future)
+
+
 def grouped(
     client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
 ) -> tuple[AsyncClient, CallGroup]:

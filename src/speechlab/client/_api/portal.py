@@ -70,8 +70,13 @@ _parents: list[_Portal | None] = []
 """Loops of the processes that this one was forked from; kept, because letting go of them would touch them."""
 
 
+_over = False
+"""Whether the program has ended, and only threads that it does not wait for still run."""
+
+
 def _the_portal() -> _Portal:
     global _portal  # noqa: PLW0603
+    _end_with_program()
     with _lock:
         if _portal is None:
             _portal = _Portal()
@@ -95,6 +100,21 @@ def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs:
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
+def result_of(future: Future[T]) -> T:
+    """Wait for the result of what :func:`begin` started; a thread that the program does not wait for ends with it."""
+    try:
+        return future.result()
+    except BaseException:
+        _end_with_program()
+        raise
+
+
+def _end_with_program() -> None:
+    """End a thread that is left when the program is over: there is no loop any more, and no one to tell."""
+    if _over and threading.current_thread() is not threading.main_thread():
+        raise SystemExit from None
+
+
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result.
 
@@ -108,7 +128,7 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: A
     call = function(*args, **kwargs)
     future = asyncio.run_coroutine_threadsafe(call, loop)
     try:
-        return future.result()
+        return result_of(future)
     except BaseException:
         if future.cancel():
             _wait_for_end(call)
@@ -128,7 +148,8 @@ def _wait_for_end(call: Coroutine[Any, Any, Any]) -> None:
 
 @atexit.register
 def _stop() -> None:
-    global _portal
+    global _over, _portal  # noqa: PLW0603
+    _over = True
     with _lock:
         portal, _portal = _portal, None
     if portal is not None:
@@ -138,7 +159,8 @@ def _stop() -> None:
 @after_fork
 def _forget_after_fork() -> None:
     # The thread of the loop did not come along.
-    global _lock, _portal  # noqa: PLW0603
+    global _lock, _over, _portal  # noqa: PLW0603
+    _over = False
     _lock = threading.Lock()
     _parents.append(_portal)
     _portal = None

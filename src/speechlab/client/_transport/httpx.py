@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from contextlib import suppress
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.http import (
@@ -24,7 +28,7 @@ from speechlab.contract import join_url
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 
     import httpx2
 
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.http import Sent
 
+T = TypeVar("T")
 _URLS = 100
 
 
@@ -43,6 +48,32 @@ async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIte
         async for piece in content:
             yield piece
     sent.done = True
+
+
+@coroutine
+def _collecting(generators: list[AsyncGenerator[Any, Any]], waiting: Awaitable[T]) -> Generator[Any, Any, T]:
+    """Await something, and collect the asynchronous generators that begin meanwhile, the outermost first.
+
+    The library's are nested. An event loop that ends closes all that it knows at once, an inner one before the one
+    around it is through with it, which fails and is printed. So it does not get to know them; whoever collects them
+    closes them, one after the other.
+    """
+    steps: Any = waiting.__await__()
+    step: Callable[[], Any] = partial(steps.send, None)
+    while True:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(generators.append, hooks.finalizer)
+        try:
+            waits_for = step()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+        try:
+            step = partial(steps.send, (yield waits_for))
+        except BaseException as error:  # noqa: BLE001 - handed on to what is awaited
+            step = partial(steps.throw, error)
 
 
 class HttpxReply(Reply):
@@ -57,10 +88,13 @@ class HttpxReply(Reply):
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives."""
         body = self._response.aiter_bytes()
+        generators: list[AsyncGenerator[Any, Any]] = []
+        first = True
         failure: WireError | None = None
         while failure is None:
             try:
-                piece = await anext(body, None)
+                piece = await (_collecting(generators, anext(body, None)) if first else anext(body, None))
+                first = False
             except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
                 failure = self._wire.translated(error, sent=True, cut=True)
             except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
@@ -69,7 +103,13 @@ class HttpxReply(Reply):
                 if piece is None:
                     self.ended = True
                     return
-                yield piece
+                try:
+                    yield piece
+                except GeneratorExit:
+                    for generator in generators:
+                        with suppress(Exception):  # a connection that breaks while it is closed is closed
+                            await generator.aclose()
+                    raise
         raise failure
 
     async def close(self) -> None:
