@@ -7,8 +7,18 @@ widgets; numbers are made in the rooms below. Used by people in notebooks, and b
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.plots._measures import confusions, distributions, error_by_measure
+from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._segments import segments
 
-__all__ = ["segments"]
+__all__ = [
+    "confusions",
+    "differences",
+    "distributions",
+    "error_by_measure",
+    "error_rates",
+    "segments",
+    "translation_scores",
+]
 
 _name_after(__name__, globals(), __all__)

@@ -5,16 +5,60 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
+from speechlab._arguments import is_number, refused, require_columns
+from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
 """Colours that keep their order of lightness in grey."""
 SMALL_PT = 8.0
+
+
+class Style(NamedTuple):
+    """How a series is drawn; each differs from the others without its colour.
+
+    Attributes:
+        color: Of Okabe and Ito's palette, which the colour-blind can tell apart.
+        marker: Shape of its points.
+        dash: Of its line.
+    """
+
+    color: str
+    marker: str
+    dash: str
+
+
+STYLES = (
+    Style("#0072B2", "o", "-"),
+    Style("#D55E00", "s", "--"),
+    Style("#009E73", "^", "-."),
+    Style("#000000", "D", ":"),
+    Style("#CC79A7", "v", "-"),
+    Style("#E69F00", "P", "--"),
+    Style("#56B4E9", "X", "-."),
+)
+"""Source: M. Okabe, K. Ito, Color Universal Design (2008)."""
+UNITS = {
+    "word": "word error rate",
+    "char": "character error rate",
+    "reading": "reading error rate",
+    "pinyin": "pinyin error rate",
+    "toneless": "toneless error rate",
+}
 _LATIN = ("DejaVu Sans",)
 """It comes with matplotlib."""
 _WIDE = {
@@ -74,3 +118,79 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
 @cache
 def _installed() -> frozenset[str]:
     return frozenset(font.name for font in fontManager.ttflist)
+
+
+def check_width(width: object) -> float:
+    """Return the width of a figure, in inches.
+
+    Raises:
+        InvalidRequestError: It is none.
+    """
+    if not is_number(width) or not 2 <= width <= 50:
+        raise refused("width", width, "a number of inches from 2 to 50")
+    return float(width)
+
+
+def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
+    """Return a table that has these columns, and at least one row.
+
+    Args:
+        table: What was given.
+        columns: What it must have.
+        argument: What the caller calls it.
+        hint: What to give, for the errors.
+
+    Raises:
+        InvalidRequestError: It is no such table.
+    """
+    require_columns(table, *columns, argument=argument, hint=hint)
+    if not len(table):  # type: ignore[arg-type]
+        raise InvalidRequestError(
+            f"{argument} has no rows, so there is nothing to draw. {hint}", parameter=argument
+        )
+    return table  # type: ignore[return-value]
+
+
+def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
+    """Return a column of numbers, NaN where one is missing.
+
+    Raises:
+        InvalidRequestError: It holds something else.
+    """
+    try:
+        found: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        kind = table[column].dtype
+        message = f"the column {column!r} holds {kind}, and must hold numbers; name another column"
+        raise InvalidRequestError(message, parameter=str(column)) from None
+    return found
+
+
+def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
+    """Return a name for each row: its cells in some columns."""
+    cells = table[list(columns)].astype(object)
+    rows = cells.where(cells.notna(), "–").itertuples(index=False)
+    return [", ".join(str(cell) for cell in row if str(cell)) for row in rows]
+
+
+def draw_scale(axes: Axes, label: str) -> None:
+    """Write the label of a scale of numbers from left to right, with lines to read it by."""
+    axes.set_xlabel(label, fontsize=SMALL_PT)
+    axes.tick_params(labelsize=SMALL_PT)
+    axes.grid(axis="x", color=SHADE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]) -> None:
+    """Write the names of rows to their left, the first on top, and notes to their right."""
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), names, fontfamily=families)
+    axes.tick_params(axis="y", length=0)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    for place, note in enumerate(notes):
+        axes.annotate(
+            note, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL_PT,
+            color=INK, annotation_clip=False, parse_math=False,
+        )  # fmt: skip

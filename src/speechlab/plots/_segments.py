@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from speechlab._arguments import is_number, refused
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, SegmentError
-from speechlab.plots._figure import BAR, INK, LINE, SHADE, SMALL_PT, fonts, new_figure
+from speechlab.plots._figure import BAR, INK, LINE, SHADE, SMALL_PT, check_width, fonts, new_figure
 from speechlab.segments import crop, frame, in_order
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def segments(
     checked = {str(name): _of_one(table, str(name)) for name, table in named.items()}
     clip = None if audio is None else _clip(audio)
     begin, stop = _stretch(start, end, clip, checked)
-    if not is_number(width) or not 2 <= width <= 50:
-        raise refused("width", width, "a number of inches from 2 to 50")
+    check_width(width)
     shown = {name: _lanes(_within(table, begin, stop)) for name, table in checked.items()}
     panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
     lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in shown.values())

@@ -1,0 +1,336 @@
+"""Measures of rows: error rates against them, how they are spread, and tokens taken for others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter
+
+from speechlab._arguments import column_names, is_number, is_whole_number, refused
+from speechlab.errors import InvalidRequestError
+from speechlab.plots._figure import (
+    BAR,
+    INK,
+    LINE,
+    SHADE,
+    SMALL_PT,
+    STYLES,
+    UNITS,
+    check_width,
+    draw_names,
+    draw_scale,
+    fonts,
+    names_of,
+    new_figure,
+    numbers,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from speechlab.plots._figure import PaperFigure
+
+_BINNED = "Pass what speechlab.metrics.by_bins returned"
+_ROWS = (
+    "Pass a table with a row for each call or recording, such as the result of a batch or a report's table"
+)
+_ROW_INCHES = 0.5
+_MEASURES = {
+    "duration_s": "length (s)",
+    "latency_s": "latency (s)",
+    "processing_s": "time of work (s)",
+    "first_sound_s": "time to the first sound (s)",
+    "rtf": "real-time factor",
+    "loudness_lufs": "loudness (LUFS)",
+    "rms_dbfs": "level (dBFS)",
+    "morae_per_s": "speed (morae per second)",
+    "characters_per_s": "speed (characters per second)",
+}
+
+
+def error_by_measure(
+    bins: pd.DataFrame,
+    column: str | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    language: str | None = None,
+    width: float = 6.0,
+) -> PaperFigure:
+    """Draw error rates against a measure of the recordings: their length, speed or loudness.
+
+    A point for each bin at the mean of its rows, a line across for its edges and one upwards for its interval. The
+    number of utterances stands below.
+
+    Args:
+        bins: What :func:`speechlab.metrics.by_bins` returned: ``<column>_from``, ``<column>_to``, ``<column>_mean``,
+            ``unit``, ``error_rate``, ``error_rate_low``, ``error_rate_high`` and ``utterances_scored``. Bins without
+            edges or without a rate are left out.
+        column: The measure; None takes the only one that the table has.
+        by: Column or columns that name a line, where tables of several groups were put below each other.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`; an axes for each unit.
+
+    Raises:
+        InvalidRequestError: A column is missing or holds no numbers, or no bin has a rate.
+    """
+    check_width(width)
+    keys = column_names(by, "by")
+    rated = ("unit", "error_rate", "error_rate_low", "error_rate_high", "utterances_scored")
+    tidy(bins, *rated, *keys, argument="bins", hint=_BINNED)
+    measure = _measure(bins) if column is None else column
+    ends = [f"{measure}_{end}" for end in ("from", "to", "mean")]
+    tidy(bins, *ends, argument="bins", hint=_BINNED)
+    known = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, ends[2]))]
+    tidy(known, argument="bins", hint="No bin with edges has a rate: score the rows first")
+    units = list(dict.fromkeys(known["unit"].astype(str)))
+    figure = new_figure(width, 2.8 * len(units))
+    panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
+    for axes, unit in zip(panels, units, strict=True):
+        part = known[known["unit"].astype(str) == unit]
+        names = np.array(names_of(part, keys) if keys else [""] * len(part))
+        for number, name in enumerate(dict.fromkeys(names.tolist())):
+            _draw_bins(axes, part[names == name], ends, number, name, fonts(name, language), alone=not keys)
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0.06 if not keys else 0.02)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
+        axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
+        axes.set_xlabel(_MEASURES.get(measure, measure), fontsize=SMALL_PT)
+        axes.tick_params(labelsize=SMALL_PT)
+        axes.grid(axis="y", color=SHADE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def distributions(
+    table: pd.DataFrame,
+    column: str = "latency_s",
+    by: str | Sequence[str] = (),
+    *,
+    line: float | None = None,
+    log: bool = False,
+    language: str | None = None,
+    width: float = 7.0,
+) -> PaperFigure:
+    """Draw how a measure is spread, by group: latency, speed, loudness or any other.
+
+    A row for each group, in the order in which they come: every value as a point, a box from the first to the third
+    quartile, a line for the median, and the number of values. Rows without a value are left out; what came from a
+    store should be left out before, because its times are of another day.
+
+    >>> import pandas as pd
+    >>> from speechlab import plots
+    >>> calls = pd.DataFrame({"voice": ["a", "a", "b"], "latency_s": [0.2, 0.4, 0.5]})
+    >>> figure = plots.distributions(calls, by="voice")
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['median 0.3, n = 2', 'median 0.5, n = 1']
+
+    Args:
+        table: One row for each call or recording, with ``column`` and the columns of ``by``.
+        column: Column of the numbers, such as ``"latency_s"``, ``"first_sound_s"`` or ``"rtf"``.
+        by: Column or columns that name a group; none for all rows together.
+        line: Where to draw a line to compare with, such as 1.0 for a real-time factor; None for none.
+        log: Whether the scale is logarithmic, for values above 0 alone.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from the groups.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`.
+
+    Raises:
+        InvalidRequestError: A column is missing or holds no numbers, or no row has a value that can be drawn.
+    """
+    check_width(width)
+    if line is not None and (not is_number(line) or not np.isfinite(line)):
+        raise refused("line", line, "a number, or None")
+    keys = column_names(by, "by")
+    tidy(table, column, *keys, argument="table", hint=_ROWS)
+    values = numbers(table, column)
+    kept = np.isfinite(values)
+    if log and (values[kept] <= 0).any():
+        message = f"{column!r} has values that are not above 0, which a logarithmic scale cannot show; leave out log"
+        raise InvalidRequestError(message, parameter="log")
+    if not kept.any():
+        raise InvalidRequestError(f"no row has a value in {column!r}. {_ROWS}", parameter=str(column))
+    names = np.array(names_of(table, keys) if keys else ["all"] * len(table), dtype=object)
+    groups = {name: values[kept & (names == name)] for name in dict.fromkeys(names.tolist())}
+    groups = {name: found for name, found in groups.items() if len(found)}
+    figure = new_figure(width, len(groups) * _ROW_INCHES + 0.55)
+    axes = figure.subplots()
+    if log:
+        axes.set_xscale("log")
+    for place, found in enumerate(groups.values()):
+        _draw_spread(axes, place, found)
+    if line is not None:
+        axes.axvline(line, color=LINE, linewidth=1, linestyle="--")
+    notes = [f"median {float(np.median(found)):.3g}, n = {len(found)}" for found in groups.values()]
+    draw_names(axes, list(groups), notes, fonts("".join(groups), language))
+    draw_scale(axes, _MEASURES.get(column, str(column)))
+    return figure
+
+
+def confusions(
+    table: pd.DataFrame,
+    *,
+    most: int = 20,
+    unit: str | None = None,
+    language: str | None = None,
+    width: float | None = None,
+) -> PaperFigure:
+    """Draw which tokens were taken for which, as a matrix.
+
+    Its rows and columns are the tokens of the most frequent errors, a row for what was said and a column for what was
+    recognised; each cell has its count, and is darker the higher that is. What was left out stands in the first
+    column, what was put in in the first row, both called ``∅``.
+
+    Args:
+        table: What :func:`speechlab.metrics.confusions` returned: ``unit``, ``operation``, ``reference``,
+            ``hypothesis`` and ``count``.
+        most: How many of the most frequent errors choose rows and columns.
+        unit: Which unit is drawn, where the table has several, such as ``"char"``.
+        language: ISO 639-1 code of the tokens, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; None for what the columns need.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`.
+
+    Raises:
+        InvalidRequestError: A column is missing, there is no error to draw, or it is not said which unit is.
+    """
+    hint = "Pass what speechlab.metrics.confusions returned"
+    tidy(table, "unit", "operation", "reference", "hypothesis", "count", argument="table", hint=hint)
+    if not is_whole_number(most) or not 1 <= most <= 100:
+        raise refused("most", most, "a whole number from 1 to 100")
+    units = list(dict.fromkeys(table["unit"].astype(str)))
+    if unit is None and len(units) > 1:
+        message = f"the table counts by {' and by '.join(units)}; choose one, as in unit={units[0]!r}"
+        raise InvalidRequestError(message, parameter="unit")
+    if unit is not None and unit not in units:
+        raise refused("unit", unit, f"one of {', '.join(map(repr, units))}")
+    part = table[table["unit"].astype(str) == (units[0] if unit is None else unit)]
+    counts = numbers(part, "count")
+    said, heard = (
+        part[name].astype(object).where(part[name].notna(), "").tolist()
+        for name in ("reference", "hypothesis")
+    )
+    top = np.argsort(-counts, kind="stable")[:most].tolist()
+    rows = sorted(dict.fromkeys(said[at] for at in top), key=bool)  # nothing comes first
+    columns = sorted(dict.fromkeys(heard[at] for at in top), key=bool)
+    matrix = np.zeros((len(rows), len(columns)))
+    for one, other, count in zip(said, heard, counts, strict=True):
+        if one in rows and other in columns:
+            matrix[rows.index(one), columns.index(other)] += count
+    inches = 1.4 + 0.42 * len(columns) if width is None else check_width(width)
+    figure = new_figure(max(2.6, inches), 1.0 + 0.32 * len(rows))
+    _draw_matrix(figure.subplots(), matrix, rows, columns, fonts("".join([*rows, *columns]), language))
+    return figure
+
+
+def _measure(bins: pd.DataFrame) -> str:
+    names = [str(name) for name in bins.columns]
+    found = [
+        name.removesuffix("_from")
+        for name in names
+        if name.endswith("_from") and {f"{name[:-5]}_to", f"{name[:-5]}_mean"} <= set(names)
+    ]
+    if len(found) == 1:
+        return found[0]
+    have = f"the measures {', '.join(found)}; choose one with column=" if found else f"no bins. {_BINNED}"
+    raise InvalidRequestError(f"the table has {have}", parameter="column")
+
+
+def _draw_bins(
+    axes: Axes,
+    part: pd.DataFrame,
+    ends: list[str],
+    number: int,
+    name: str,
+    families: list[str],
+    *,
+    alone: bool,
+) -> None:
+    style = STYLES[number % len(STYLES)]
+    left, right, middle = (numbers(part, end) for end in ends)
+    rate, low, high = (numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
+    if alone:
+        axes.hlines(rate, left, right, color=style.color, linewidth=1)
+    axes.vlines(middle, low, high, color=style.color, linewidth=1.2)
+    axes.plot(
+        middle,
+        rate,
+        color=style.color,
+        marker=style.marker,
+        linestyle=style.dash,
+        markersize=5,
+        linewidth=1.2,
+    )
+    if alone:
+        for at, count in zip(middle, numbers(part, "utterances_scored"), strict=True):
+            axes.annotate(
+                f"n = {count:.0f}",
+                (at, 0.02),
+                xycoords=("data", "axes fraction"),
+                ha="center",
+                fontsize=SMALL_PT - 1,
+            )
+    else:
+        axes.annotate(
+            name, (middle[-1], rate[-1]), xytext=(7, 0), textcoords="offset points", va="center",
+            fontsize=SMALL_PT, fontfamily=families, annotation_clip=False, parse_math=False,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )  # fmt: skip
+
+
+def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
+    low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
+    axes.barh(place, high - low, left=low, height=0.5, color=BAR, edgecolor=INK, linewidth=0.7, zorder=1)
+    # Points beside each other in a fixed pattern, so that the same table gives the same picture.
+    beside = (np.arange(len(found)) * 0.618_034 % 1 - 0.5) * 0.4
+    axes.plot(found, place + beside, "o", color=LINE, markersize=2.5, alpha=0.6, linestyle="none", zorder=2)
+    axes.vlines(middle, place - 0.3, place + 0.3, color=INK, linewidth=2, zorder=3)
+
+
+def _draw_matrix(
+    axes: Axes, matrix: NDArray[np.float64], rows: list[Any], columns: list[Any], families: list[str]
+) -> None:
+    top = matrix.max()
+    axes.imshow(matrix, cmap="gray_r", vmin=0, vmax=1.3 * top, aspect="auto")
+    for row, column in zip(*np.nonzero(matrix), strict=True):
+        count = matrix[row, column]
+        dark = count > 0.6 * top
+        axes.text(
+            column,
+            row,
+            f"{count:.0f}",
+            ha="center",
+            va="center",
+            fontsize=SMALL_PT,
+            color="white" if dark else INK,
+        )
+    shown = [[str(token) or "∅" for token in tokens] for tokens in (columns, rows)]
+    axes.set_xticks(
+        range(len(columns)), shown[0], fontfamily=families, rotation=90 if max(map(len, shown[0])) > 4 else 0
+    )
+    axes.set_yticks(range(len(rows)), shown[1], fontfamily=families)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.tick_params(length=0, labelsize=SMALL_PT + 1)
+    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
+        label.set_parse_math(False)
+    axes.set_xlabel("recognised (∅: left out)", fontsize=SMALL_PT)
+    axes.set_ylabel("said (∅: put in)", fontsize=SMALL_PT)
+    axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color=SHADE, linewidth=0.8)
+    axes.tick_params(which="minor", length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,271 @@
+"""Rates and scores of groups, and differences of systems: points with their intervals, a row for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter
+
+from speechlab._arguments import column_names
+from speechlab.errors import InvalidRequestError
+from speechlab.plots._figure import (
+    INK,
+    SMALL_PT,
+    STYLES,
+    UNITS,
+    check_width,
+    draw_names,
+    draw_scale,
+    fonts,
+    names_of,
+    new_figure,
+    numbers,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from speechlab.plots._figure import PaperFigure, Style
+
+_SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
+_COMPARED = "Pass what speechlab.metrics.compare_all returned, or compare(...).frame()"
+_SCORED = "Pass what speechlab.metrics.score_translations returned"
+_ROW_INCHES = 0.3
+_STEP = 0.22
+"""Between the points of one row, in rows."""
+_LABELS = {
+    "error_rate": "error rate",
+    "reading_cer": "reading error rate",
+    "tolerant_cer": "tolerant character error rate",
+    "cer": "character error rate",
+    "wer": "word error rate",
+    "mean_error_rate": "mean error rate",
+    "sentence_error_rate": "share of utterances with an error",
+}
+
+
+def error_rates(
+    summary: pd.DataFrame,
+    by: str | Sequence[str] | None = None,
+    *,
+    rates: str | Sequence[str] = "error_rate",
+    language: str | None = None,
+    width: float = 7.0,
+) -> PaperFigure:
+    """Draw the error rates of groups, with their intervals.
+
+    A row for each group, in the order of the table. Rates of words and of characters stand in panels of their own,
+    because they cannot be compared.
+
+    >>> from speechlab import metrics, plots
+    >>> summary = metrics.summarize(["a b", "c d"], ["a x", "c d"], language="en")
+    >>> figure = plots.error_rates(summary)
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['25.0%, n = 2']
+
+    Args:
+        summary: What :func:`speechlab.metrics.summarize` returned: ``unit``, ``utterances_scored``, the columns of
+            ``by`` and of ``rates``. If it has ``<rate>_low`` and ``<rate>_high`` (fractions), they are drawn as a
+            line; where they are missing, the note says that there is no interval.
+        by: Column or columns that name a row; None takes those that stand before ``unit``.
+        rates: Column of the rates (fractions); or several, which get a mark each in every row.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from the rows.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`; an axes for each unit.
+
+    Raises:
+        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+    """
+    check_width(width)
+    named = column_names(rates, "rates")
+    if not named:
+        raise InvalidRequestError("rates names no column; give 'error_rate', say", parameter="rates")
+    tidy(summary, "unit", "utterances_scored", *named, argument="summary", hint=_SUMMARIZED)
+    keys = (
+        list(summary.columns[: list(summary.columns).index("unit")]) if by is None else column_names(by, "by")
+    )
+    tidy(summary, *keys, argument="summary", hint=_SUMMARIZED)
+    units = list(dict.fromkeys(summary["unit"].astype(str)))
+    parts = [summary[summary["unit"].astype(str) == unit] for unit in units]
+    figure, panels = _panels(width, [len(part) for part in parts], legend=len(named) > 1)
+    for axes, unit, part in zip(panels, units, parts, strict=True):
+        names = names_of(part, keys) if keys else [unit] * len(part)
+        ends = [_interval(part, rate) for rate in named]
+        values = [numbers(part, rate) for rate in named]
+        for place, style in zip(_offsets(len(named)), range(len(named)), strict=True):
+            _draw_points(axes, values[style], *ends[style], STYLES[style % len(STYLES)], place)
+        counts = numbers(part, "utterances_scored")
+        notes = [
+            _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(ends[0][0][at])))
+            for at in range(len(part))
+        ]
+        draw_names(axes, names, notes, fonts("".join(names), language))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
+        axes.set_xlim(left=0, right=None if any(np.nanmax(one, initial=0) > 0 for one in values) else 0.1)
+        shown = (
+            UNITS.get(unit, "error rate") if named == ["error_rate"] else _LABELS.get(named[0], str(named[0]))
+        )
+        draw_scale(axes, shown if len(named) == 1 else "rate")
+    if len(named) > 1:
+        _draw_legend(figure, panels[0], [_LABELS.get(rate, str(rate)) for rate in named])
+    return figure
+
+
+def translation_scores(
+    table: pd.DataFrame,
+    score: str = "chrf",
+    by: str | Sequence[str] = "language",
+    *,
+    language: str | None = None,
+    width: float = 7.0,
+) -> PaperFigure:
+    """Draw the scores of translations by group, with their intervals.
+
+    Args:
+        table: What :func:`speechlab.metrics.score_translations` returned, or the summary of a report: the columns of
+            ``by``, and the score. ``utterances_scored`` (or ``utterances``), ``<score>_low`` and ``<score>_high`` are
+            drawn where they are.
+        score: Column of the scores.
+        by: Column or columns that name a row.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from the rows.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`.
+
+    Raises:
+        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+    """
+    check_width(width)
+    keys = column_names(by, "by")
+    tidy(table, score, *keys, argument="table", hint=_SCORED)
+    figure, (axes,) = _panels(width, [len(table)])
+    values = numbers(table, score)
+    low, high = _interval(table, score)
+    _draw_points(axes, values, low, high, STYLES[0], 0.0)
+    counted = next((name for name in ("utterances_scored", "utterances") if name in table.columns), None)
+    counts = np.full(len(table), np.nan) if counted is None else numbers(table, counted)
+    notes = [
+        "no score" if value != value else f"{value:.1f}" + (f", n = {count:.0f}" if count == count else "")
+        for value, count in zip(values, counts, strict=True)
+    ]
+    names = names_of(table, keys)
+    draw_names(axes, names, notes, fonts("".join(names), language))
+    draw_scale(axes, {"chrf": "chrF", "chrf++": "chrF++", "bleu": "BLEU", "ter": "TER"}.get(score, score))
+    return figure
+
+
+def differences(compared: pd.DataFrame, *, language: str | None = None, width: float = 7.0) -> PaperFigure:
+    """Draw the differences between systems, with their intervals and whether they could be chance.
+
+    A row for each pair. A full mark is a significant difference, an empty one may be chance. The p-value is the one
+    that ``significant`` goes by: Holm's, where the table has it.
+
+    >>> from speechlab import metrics, plots
+    >>> systems = {
+    ...     name: metrics.score(["a b", "c d"], heard, language="en")
+    ...     for name, heard in {"one": ["a b", "c d"], "two": ["a b", "c x"]}.items()
+    ... }
+    >>> figure = plots.differences(metrics.compare_all(systems))
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['two − one']
+
+    Args:
+        compared: What :func:`speechlab.metrics.compare_all` returned, or ``compare(...).frame()``: ``a``, ``b``,
+            ``difference``, ``difference_low``, ``difference_high`` (fractions), ``significant``, and ``p_holm`` or
+            ``p``.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from the rows.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`.
+
+    Raises:
+        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+    """
+    check_width(width)
+    needed = ("a", "b", "difference", "difference_low", "difference_high", "significant")
+    tidy(compared, *needed, argument="compared", hint=_COMPARED)
+    p_column = "p_holm" if "p_holm" in compared.columns else "p"
+    tidy(compared, p_column, argument="compared", hint=_COMPARED)
+    figure, (axes,) = _panels(width, [len(compared)])
+    values, low, high = (100 * numbers(compared, name) for name in needed[2:5])
+    sure = compared["significant"].fillna(value=False).to_numpy(dtype=bool)
+    _draw_points(axes, values, low, high, STYLES[0], 0.0, full=sure)
+    axes.axvline(0, color=INK, linewidth=1)
+    notes = [
+        f"{value:+.1f}, " + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+        for value, p in zip(values, numbers(compared, p_column), strict=True)
+    ]
+    names = [f"{b} − {a}" for a, b in zip(compared["a"], compared["b"], strict=True)]
+    draw_names(axes, names, notes, fonts("".join(names), language))
+    draw_scale(
+        axes, "difference of error rates in percentage points; below 0, the first named makes fewer errors"
+    )
+    return figure
+
+
+def _panels(width: float, rows: list[int], *, legend: bool = False) -> tuple[PaperFigure, list[Axes]]:
+    heights = [max(1, count) * _ROW_INCHES + 0.1 for count in rows]
+    figure = new_figure(width, sum(heights) + 0.5 * len(rows) + (0.3 if legend else 0))
+    panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
+    return figure, list(panels)
+
+
+def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    names = (f"{rate}_low", f"{rate}_high")
+    if any(name not in part.columns for name in names):
+        nothing = np.full(len(part), np.nan)
+        return nothing, nothing
+    return numbers(part, names[0]), numbers(part, names[1])
+
+
+def _offsets(count: int) -> list[float]:
+    return [(at - (count - 1) / 2) * _STEP for at in range(count)]
+
+
+def _draw_points(
+    axes: Axes,
+    values: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    style: Style,
+    offset: float,
+    *,
+    full: NDArray[np.bool_] | None = None,
+) -> None:
+    places = np.arange(len(values)) + offset
+    axes.hlines(places, low, high, color=style.color, linewidth=1.6)
+    filled = np.ones(len(values), dtype=bool) if full is None else full
+    known = np.isfinite(values)
+    for chosen, face in ((known & filled, style.color), (known & ~filled, "white")):
+        if not chosen.any():  # a line of no points has no place, which the layout would look for
+            continue
+        axes.plot(
+            values[chosen], places[chosen], style.marker, color=style.color, markerfacecolor=face,
+            markersize=6, linestyle="none", clip_on=False,
+        )  # fmt: skip
+
+
+def _note(values: list[float], count: float, *, sure: bool) -> str:
+    shown = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
+    many = f"n = {count:.0f}" if count == count else "n = 0"
+    return f"{shown}, {many}" + ("" if sure or values[0] != values[0] else ", no interval")
+
+
+def _draw_legend(figure: PaperFigure, axes: Axes, labels: list[str]) -> None:
+    handles = [
+        axes.plot([], [], style.marker, color=style.color, linestyle="none", label=label)[0]
+        for label, style in zip(labels, STYLES * (len(labels) // len(STYLES) + 1), strict=False)
+    ]
+    figure.legend(
+        handles=handles, loc="outside upper left", ncols=len(labels), fontsize=SMALL_PT, frameon=False
+    )

@@ -1,0 +1,249 @@
+"""Figures of scores and measures: what is drawn where, in any script and in grey, and what is refused."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+
+from speechlab import metrics, plots
+from speechlab.errors import InvalidRequestError
+from speechlab.plots import _measures, _rates
+
+SAID = ["the cat sat", "a dog ran", "birds sing", "三時に会議", "精度が高い"] * 6
+HEARD = {
+    "kokoro: jf_$alpha$": SAID,
+    "hibari: 芽衣": [text.replace("cat", "hat").replace("精度", "制度") for text in SAID],
+    "晓晓": [text.replace("the", "").replace("ran", "run fast").replace("会議", "会話") for text in SAID],
+}
+
+
+def scored(name, chosen=("en", "ja")):
+    frame = pd.DataFrame(
+        {
+            "text": SAID,
+            "hypothesis": HEARD[name],
+            "language": ["en", "en", "en", "ja", "ja"] * 6,
+            "duration_s": np.linspace(1, 7, len(SAID)),
+            "latency_s": np.linspace(0.1, 0.9, len(SAID)),
+        }
+    )
+    return metrics.score(frame[frame["language"].isin(chosen)])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return pd.concat([scored(name).assign(voice=name) for name in HEARD], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def summary(rows):
+    return metrics.summarize(rows, by="voice", draws=200)
+
+
+@pytest.fixture(scope="module")
+def drawn(rows, summary):
+    english = rows[rows["language"] == "en"]
+    bins = metrics.by_bins(english, "duration_s", bins=3, draws=200)
+    systems = {name: scored(name, ("en",)) for name in HEARD}
+    return {
+        "rates": plots.error_rates(summary),
+        "several": plots.error_rates(summary.query("unit == 'char'"), rates=["cer", "reading_cer"]),
+        "differences": plots.differences(metrics.compare_all(systems, draws=200)),
+        "bins": plots.error_by_measure(bins),
+        "lines": plots.error_by_measure(
+            pd.concat([bins.assign(voice="芽衣"), bins.assign(voice="b")]), by="voice"
+        ),
+        "spread": plots.distributions(rows, by="voice", line=0.5),
+        "confusions": plots.confusions(metrics.confusions(rows), unit="word"),
+        "translation": plots.translation_scores(
+            pd.DataFrame({"language": ["日本語", "en"], "chrf": [51.3, None], "utterances": [3, 0]})
+        ),
+    }
+
+
+def rows_of(axes):
+    """Names of rows with their notes."""
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    return dict(zip(names, [text.get_text() for text in axes.texts], strict=True))
+
+
+def test_units_have_panels_and_groups_have_rows(drawn, summary):
+    characters, words = drawn["rates"].axes
+    assert (characters.get_xlabel(), words.get_xlabel()) == ("character error rate", "word error rate")
+    notes = rows_of(words)
+    assert list(notes) == summary.query("unit == 'word'")["voice"].tolist()
+    assert notes["kokoro: jf_$alpha$"] == "0.0%, n = 18"
+    assert notes["hibari: 芽衣"] == "12.5%, n = 18"
+    points = np.concatenate([line.get_xdata() for line in words.lines])
+    assert sorted(points) == pytest.approx(sorted(summary.query("unit == 'word'")["error_rate"]))
+    (lines,) = words.collections
+    drawn_ends = [tuple(path.vertices[:, 0]) for path in lines.get_paths()]
+    wanted = summary.query("unit == 'word'")[["error_rate_low", "error_rate_high"]].to_numpy(dtype=float)
+    assert np.array(drawn_ends) == pytest.approx(wanted)
+
+
+def test_a_rate_without_an_interval_says_so(summary):
+    few = summary.query("unit == 'word'").assign(error_rate_low=pd.NA, error_rate_high=pd.NA)
+    few.loc[few.index[0], ["error_rate", "utterances_scored"]] = [pd.NA, 0]
+    notes = list(rows_of(plots.error_rates(few, by="voice").axes[0]).values())
+    assert notes[0] == "–, n = 0"
+    assert all(note.endswith("no interval") for note in notes[1:])
+
+
+def test_several_rates_stand_in_one_row(drawn):
+    (axes,) = drawn["several"].axes
+    (legend,) = drawn["several"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["character error rate", "reading error rate"]
+    assert {line.get_marker() for line in axes.lines} == {"o", "s"}
+    assert " / " in rows_of(axes)["晓晓"]
+
+
+def test_significant_differences_are_full_and_others_empty():
+    table = pd.DataFrame(
+        {
+            "a": ["one", "one"],
+            "b": ["two", "three"],
+            "difference": [0.05, -0.01],
+            "difference_low": [0.02, -0.03],
+            "difference_high": [0.08, 0.01],
+            "significant": [True, False],
+            "p": [0.0002, 0.4],
+        }
+    )
+    (axes,) = plots.differences(table).axes
+    assert rows_of(axes) == {"two − one": "+5.0, p < 0.001", "three − one": "-1.0, p = 0.400"}
+    faces = {round(line.get_xdata()[0], 6): line.get_markerfacecolor() for line in axes.lines[:2]}
+    assert faces[-1.0] == "white" != faces[5.0]
+
+
+def test_bins_stand_at_their_means_with_their_edges(drawn):
+    (axes,) = drawn["bins"].axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("length (s)", "word error rate")
+    assert [text.get_text() for text in axes.texts] == ["n = 18"] * 3
+    assert axes.get_ylim()[0] == 0
+    named = drawn["lines"].axes[0]
+    assert [text.get_text() for text in named.texts] == ["芽衣", "b"]
+    styles = {(line.get_marker(), line.get_linestyle()) for line in named.lines}
+    assert len(styles) == 2  # told apart without colour
+
+
+def test_spreads_have_all_values_and_their_median(drawn, rows):
+    (axes,) = drawn["spread"].axes
+    assert rows_of(axes)["晓晓"] == "median 0.5, n = 30"
+    points = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
+    assert sum(map(len, points)) == len(rows)
+    with_gaps = pd.DataFrame({"voice": ["a", "a", None], "latency_s": [1.0, None, 2.0]})
+    logarithmic = plots.distributions(with_gaps, by="voice", log=True).axes[0]
+    assert rows_of(logarithmic) == {"a": "median 1, n = 1", "–": "median 2, n = 1"}
+    assert logarithmic.get_xscale() == "log"
+
+
+def test_confusions_are_a_matrix_of_counts(drawn):
+    (axes,) = drawn["confusions"].axes
+    columns = [label.get_text() for label in axes.get_xticklabels()]
+    said = [label.get_text() for label in axes.get_yticklabels()]
+    assert (columns[0], said[0]) == ("∅", "∅")
+    found = {
+        (said[int(text.get_position()[1])], columns[int(text.get_position()[0])]): text.get_text()
+        for text in axes.texts
+    }
+    assert found[("cat", "hat")] == "6"
+    assert found[("the", "∅")] == "6"
+    assert sum(map(int, found.values())) == 24
+
+
+def test_scores_of_translations(drawn):
+    (axes,) = drawn["translation"].axes
+    assert rows_of(axes) == {"日本語": "51.3, n = 3", "en": "no score"}
+    assert axes.get_xlabel() == "chrF"
+
+
+def test_figures_are_vectors_with_every_letter(drawn, recwarn):
+    installed = any("CJK" in font.name for font in fontManager.ttflist)
+    for figure in drawn.values():
+        assert isinstance(figure, Figure)
+        out = BytesIO()
+        figure.savefig(out, format="svg")
+        assert len(out.getvalue()) > 5_000
+        assert b"<image" not in out.getvalue() or figure is drawn["confusions"]
+    if installed:
+        assert [str(one.message) for one in recwarn] == []
+
+
+def test_series_differ_in_grey_or_in_shape(drawn):
+    for name in ("lines", "several"):
+        seen = {
+            (line.get_marker(), round(float(np.dot(to_rgb(line.get_color()), (0.3, 0.59, 0.11))), 1))
+            for line in drawn[name].axes[0].lines
+        }
+        assert len(seen) == 2
+
+
+def test_nothing_of_pyplot_is_loaded():
+    code = (
+        "import sys, pandas as pd; from speechlab import plots; "
+        "plots.distributions(pd.DataFrame({'latency_s': [1.0]})); print('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+CALLS = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.0, 1.0], "text": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("draw", "table", "given", "words"),
+    [
+        (plots.error_rates, CALLS, {}, "no column .*unit.*summarize"),
+        (plots.error_rates, 3, {}, "not a pandas DataFrame"),
+        (plots.error_rates, metrics.summarize([], [], language="en"), {}, "no rows"),
+        (plots.differences, CALLS, {}, "no column.*compare_all"),
+        (plots.error_by_measure, CALLS, {}, "no column.*by_bins"),
+        (plots.confusions, CALLS, {}, "no column.*confusions"),
+        (plots.confusions, metrics.confusions(["a"], ["a"], language="en"), {}, "no rows"),
+        (plots.confusions, metrics.confusions(["a"], ["b"], language="en"), {"most": 0}, "most is 0"),
+        (
+            plots.confusions,
+            metrics.confusions(["a"], ["b"], language="en"),
+            {"unit": "char"},
+            "one of 'word'",
+        ),
+        (plots.translation_scores, CALLS, {}, "no column.*score_translations"),
+        (plots.distributions, CALLS, {"column": "text"}, "must hold numbers"),
+        (plots.distributions, CALLS, {"log": True}, "logarithmic"),
+        (plots.distributions, CALLS, {"line": float("inf")}, "line is inf"),
+        (plots.distributions, CALLS.assign(latency_s=np.nan), {}, "no row has a value"),
+        (plots.distributions, CALLS, {"width": 0}, "width is 0"),
+        (plots.distributions, CALLS, {"by": "speaker"}, "no column 'speaker'"),
+    ],
+)
+def test_what_is_refused(draw, table, given, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        draw(table, **given)
+
+
+def test_units_that_are_not_chosen_are_refused_with_the_remedy(rows):
+    with pytest.raises(InvalidRequestError, match=r"choose one, as in unit="):
+        plots.confusions(metrics.confusions(rows))
+
+
+@pytest.mark.parametrize("module", [_rates, _measures])
+def test_examples_run(module):
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_guide():
+    guide = Path(__file__).parents[2] / "docs" / "plots.md"
+    result = doctest.testfile(str(guide), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 5
+    assert result.failed == 0
