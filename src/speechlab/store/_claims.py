@@ -7,10 +7,10 @@ process that ends, however it ends, so a claim never outlives its process. Nothi
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import sys
 import threading
+import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -113,7 +113,7 @@ class Claims:
 
     def take(self, key: str) -> bool:
         """Claim a key; False if another user or process has claimed it."""
-        place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) % _OFFSETS
+        place = zlib.crc32(key.encode()) % _OFFSETS
         if not self._file.take(place):
             return False
         self._taken[key] = place

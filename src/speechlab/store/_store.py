@@ -163,6 +163,8 @@ class Store(RunTable, ReplyTable):
                     f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608
                     some,
                 ).fetchall()
+                if not rows:
+                    continue
                 kept = self._db.execute(
                     f"SELECT key, role, sha256, suffix, size FROM blobs WHERE key IN ({marks})",  # noqa: S608
                     some,
@@ -219,12 +221,11 @@ class Store(RunTable, ReplyTable):
         created = time.time()
         row = (key, operation, _text(request), _text(response), created)
         with self.transaction():
-            self._db.execute("DELETE FROM results WHERE key = ?", (key,))
-            self._db.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?)", row)
-            self._db.executemany(
-                "INSERT INTO blobs VALUES (?, ?, ?, ?, ?)",
-                [(key, role, blob.sha256, blob.suffix, blob.size) for role, blob in kept.items()],
-            )
+            # the blobs of the row that is replaced go with it
+            self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
+            for role, blob in kept.items():
+                about = key, role, blob.sha256, blob.suffix, blob.size
+                self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", about)
             if attempt is not None:
                 self._insert(attempt)
         return Stored(key, operation, dict(request), dict(response), self._paths(kept), created)

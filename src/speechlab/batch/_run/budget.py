@@ -28,6 +28,7 @@ _LIMITS = {
     "cost": "(cost)",
 }
 """The parts of a budget, and how they are called."""
+_NOTHING = Amounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ class Spending:
     """
 
     def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+        limits = {name: getattr(budget, name) for name in _LIMITS}
+        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._prices = budget.prices
         self.reason = ""
         self._spent = Amounts()
         self._reserved = Amounts()
@@ -94,6 +97,8 @@ class Spending:
             What was reserved, to be given back to :meth:`settle`, or None if the budget has no room for the call;
             ``reason`` then says which part of it.
         """
+        if not self._limits:
+            return _NOTHING
         spent = self._spent
         own = estimated(
             call,
@@ -101,11 +106,10 @@ class Spending:
             spent.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
         )
         after = spent.plus(self._reserved).plus(own)
-        values = {**after._asdict(), "cost": after.cost(self._budget.prices)}
-        for name, unit in _LIMITS.items():
-            limit = getattr(self._budget, name)
-            if limit is not None and values[name] > limit:
-                self.reason = f"the budget of {limit:g} {unit} is used up"
+        values = {**after._asdict(), "cost": after.cost(self._prices)}
+        for name, limit in self._limits.items():
+            if values[name] > limit:
+                self.reason = f"the budget of {limit:g} {_LIMITS[name]} is used up"
                 return None
         self._reserved = self._reserved.plus(own)
         return own
@@ -117,6 +121,8 @@ class Spending:
 
     def settle(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Give back what was reserved for a call, and count what it has spent; None if it was not made."""
+        if not self._limits:
+            return
         self._reserved = self._reserved.plus(reserved, -1)
         if outcome is None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from speechlab.batch._outcome import Outcome
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from speechlab.batch._run.rules import Stop
     from speechlab.store import Store
 
+_AT_ONCE = 8
+"""Calls that are claimed, and looked up in the store, at once; so many wait to be given out at most."""
 _LOOK_S = 0.25
 """How often the store is asked for what others are making, once nothing else is left to do."""
 
@@ -45,13 +48,13 @@ class ClaimedCalls:
         Args:
             ended: The outcomes of those that were given out, as they come; their claims are given back.
         """
-        calls, self.left = self.left, []
-        for call in calls:
+        calls, self.left = iter(self.left), []
+        while some := list(islice(calls, _AT_ONCE)):
             self._claims.give_back(self._claims.taken & ended.keys())
-            if not self._claims.take(call.key):
-                self.left.append(call)
-            elif call.key not in self._store or not self._take_results([call]):
-                yield call
+            claimed = [call for call in some if self._claims.take(call.key)]
+            self.left += [call for call in some if call.key not in self._claims.taken]
+            self._take_results(claimed)
+            yield from (call for call in claimed if call.key not in self.found)
 
     async def look_again(self, stop: Stop) -> None:
         """Wait a moment, and take the results that others have by then; a stop ends the wait."""
@@ -64,10 +67,9 @@ class ClaimedCalls:
         """Give all claims back."""
         self._claims.give_back(self._claims.taken)
 
-    def _take_results(self, calls: Sequence[PlannedCall]) -> bool:
-        """Take results that are in the store; True if there are any."""
+    def _take_results(self, calls: Sequence[PlannedCall]) -> None:
+        """Take results that are in the store."""
         found = self._store.get_many([call.key for call in calls])
         self.found.update((key, Outcome("cached", stored)) for key, stored in found.items())
         self._claims.give_back(found)
         self._tally.planned(-len(found), len(found))
-        return bool(found)

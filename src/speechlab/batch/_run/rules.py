@@ -117,7 +117,7 @@ class Rules:
         if outcome.error is not None and outcome.error.service_lost:
             self.lost(outcome.error)
         self._lately.append(outcome.error is not None)
-        ended, failed = len(self._lately), sum(self._lately)
+        ended, failed = len(self._lately), self._lately.count(True)
         if self._share is not None and ended >= _FEW and failed > self._share * ended:
             self.stop.set(
                 f"{failed} of the last {ended} calls failed, more than the {self._share:.0%} that "

@@ -201,8 +201,8 @@ class Window:
                 outcome = self._fatal(error)
             finally:
                 self._rules.ended(call, outcome, reserved)
-                self._an_end.set()
-                self._an_end = asyncio.Event()
+                self._an_end.set()  # for those that wait now
+                self._an_end.clear()
             self.outcomes[call.key] = outcome
             self._tally.ended(outcome)
 
