@@ -20,12 +20,23 @@ _QUOTA_S = 5.0
 """A wait of this length that a service asks for concerns everyone at once; a shorter one only its call."""
 _FIRST_S = 0.5
 _LONGEST_S = 60.0
+_FIRST_GONE_S = 0.25
 _LONGEST_GONE_S = 5.0
+_GONE_SHARE = 0.25
+"""Longest wait for the next probe, as a share of the time for which a service has not been there."""
+_JITTER = 0.05
 _SLOWLY = 0.25
+_HOLD = 10.0
+"""A width that was refused is not tried again for this many times as long as the refused call has to wait."""
+_HOLD_S = 0.1
+"""How long such a call waits if the service asked for no time."""
+_LONGEST_HOLD_S = 60.0
 _LATELY = 64
 """Attempts that are remembered: how many were under way, and whether it was borne."""
-_NARROW = 0.7
-"""Share of the attempts at a smaller width that have to be borne for the width to be the reason of a refusal."""
+_PRIOR = 0.3
+"""Of two attempts that nobody made, how many were refused: few attempts that were borne do not mean that all are."""
+_MORE = 3.0
+"""How many times as often as smaller widths one has to be refused for the width to be the reason."""
 _TRUST = 4.0
 _TRUST_S = 0.1
 """A probe is trusted after this many times as long as the last refusal took, and not before this time."""
@@ -107,6 +118,7 @@ class Pressure:
         self._refusal_s = 0.0
         self._lately: deque[tuple[int, bool]] = deque(maxlen=_LATELY)
         self._refused = math.inf
+        self._held = -math.inf
         self._fresh = True
         self._row = 0
         self._row_since = 0.0
@@ -118,7 +130,7 @@ class Pressure:
 
     def jittered(self, seconds: float) -> float:
         """A wait that a service asked for, with a little jitter, so that calls do not come back together."""
-        return seconds + self._rng.uniform(0.0, min(0.25, 0.1 * seconds))
+        return seconds + self._rng.uniform(0.0, min(0.25, _JITTER * seconds))
 
     def ended(
         self,
@@ -152,7 +164,7 @@ class Pressure:
             self._lately.append((beside, True))
             # Only a width that is in use proves anything about a greater one.
             if under_way >= int(self.width):
-                self._grow(beside)
+                self._grow(beside, now)
         if ended.end is End.BEGUN and under_way >= int(self.width) and under_way + 1 < self._refused:
             # A stream holds its place for long: one more than those that were accepted may be tried at once.
             self.width = under_way + 1.0
@@ -165,7 +177,8 @@ class Pressure:
         borne = max(1, min(int(self.width), present))
         if ended.crowded:
             self._lately.append((beside, False))
-            self._shrink(beside)
+            held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
+            self._shrink(beside, under_way, now + min(_LONGEST_HOLD_S, held_s))
         self._refusal_s = now - began
         if pause is not None:
             self._prolong(pause, ended, now, old=began < pause.closed)
@@ -186,27 +199,33 @@ class Pressure:
         self._paused_s += now - pause.closed
         self.pause, self._row = None, 0
 
-    def _grow(self, beside: int) -> None:
-        """Grow by one in a round of successes; faster until the first refusal, slower where one was."""
-        if beside >= self._refused:
+    def _grow(self, beside: int, now: float) -> None:
+        """Grow by one in a round of successes; faster until the first refusal, slower and later where one was."""
+        if beside >= self._refused and now >= self._held:
             self._refused = math.inf
         if self._refused == math.inf:
             self.width += _GROWTH if self._fresh else 1.0 / self.width
-        else:
-            slowly = self.width + 1 >= self._refused
-            self.width += (_SLOWLY if slowly else 1.0) / self.width
+            return
+        slowly = self.width + 1 >= self._refused
+        width = self.width + (_SLOWLY if slowly else 1.0) / self.width
+        if now >= self._held or width < self._refused:
+            self.width = width
 
-    def _shrink(self, beside: int) -> None:
-        """Shrink below a count that is mostly refused, where smaller ones mostly are not.
+    def _shrink(self, beside: int, under_way: int, held: float) -> None:
+        """Shrink below a count that is refused more often than smaller ones, and keep it there for a while.
 
         Refusals that come at any width have another reason, and a smaller width would not help.
         """
         self._fresh = False
         wide = [well for count, well in self._lately if count >= beside]
         narrow = [well for count, well in self._lately if count < beside]
-        if 2 * sum(wide) < len(wide) and sum(narrow) >= _NARROW * len(narrow):
-            self._refused = min(self._refused, beside)
-            self.width = max(1.0, min(self.width, beside - 1.0))
+        share = (narrow.count(False) + _PRIOR) / (len(narrow) + 2)
+        if beside > 1 and wide.count(False) >= _MORE * share * len(wide) + 0.5:
+            count = max(beside, under_way)  # those that are sent at once may come there in any order
+            self._refused, self._held = min(self._refused, count), held
+            self.width = min(self.width, count - 1.0)
+        elif beside < self._refused:
+            self._refused = math.inf
 
     def _is_down(self, ended: Ended, began: float, now: float, borne: int) -> bool:
         """Count failures in a row; as many as may be under way at once are a pause."""
@@ -221,8 +240,10 @@ class Pressure:
         if ended.retry_after_s is not None:
             pause.until = max(pause.until, now + self.jittered(ended.retry_after_s))
         elif not old:
-            longest = _LONGEST_GONE_S if ended.end is End.FAILED else _LONGEST_S
-            pause.step_s = min(longest, 2.0 * pause.step_s) if pause.step_s else _FIRST_S
+            if ended.end is End.FAILED:
+                pause.step_s = min(_LONGEST_GONE_S, max(_FIRST_GONE_S, _GONE_SHARE * (now - pause.since)))
+            else:
+                pause.step_s = min(_LONGEST_S, 2.0 * pause.step_s) if pause.step_s else _FIRST_S
             pause.until = max(pause.until, now + self._rng.uniform(0.75 * pause.step_s, pause.step_s))
         if not old:
             pause.gone, pause.reason = ended.end is End.FAILED, ended.reason
