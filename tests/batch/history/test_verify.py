@@ -104,6 +104,26 @@ def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):
     assert run.verify()
 
 
+def test_recordings_in_a_store_that_was_moved_are_found_and_others_stay(speaker, tmp_path):
+    mine = tmp_path / "mine.flac"
+    mine.write_bytes(sound(3))
+    spoken = batch.synthesize(texts(2).assign(voice="calm"), speaker, store=tmp_path / "old", progress=False)
+    frame = pd.DataFrame({"audio": [*spoken["audio"], str(mine)], "source": [*spoken["audio"], "by hand"]})
+    heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    mine.unlink()
+    run = batch.load(heard.attrs["speechlab_run"], tmp_path / "new")
+    table = run.table()
+    for name, left in (("audio", str(mine)), ("source", "by hand")):
+        assert [Path(path).is_file() for path in table[name]] == [True, True, False]
+        assert {Path(path).parents[2] for path in table[name][:2]} == {tmp_path / "new"}
+        assert table[name][2] == left
+    checked = run.verify()
+    assert (checked.ok, checked.results, checked.outside) == (True, 3, 1)
+    Path(table["audio"][0]).write_bytes(b"changed")
+    assert "is not what its name says" in run.verify().problems[0]
+
+
 def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     frame = texts(2).assign(voice="calm", text=["one", "two"])
     table = batch.synthesize(frame, speaker, store=store, progress=False)

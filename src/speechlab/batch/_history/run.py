@@ -11,6 +11,7 @@ import orjson
 
 from speechlab._arguments import refused
 from speechlab._files import user_path, whole_file
+from speechlab.batch._history.paths import moved
 from speechlab.batch._history.verify import Verification, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import label, make_column
@@ -79,13 +80,15 @@ class Run:
     def parts(self) -> Iterator[pd.DataFrame]:
         """Yield the table piece by piece.
 
+        Paths of files in the store, in any column, say where the store is now; other paths are as they were given.
+
         Raises:
             StoreError: A piece is missing or damaged.
         """
         step, prefix = STEPS[self.record.operation], self.manifest.get("prefix", "")
         with opened(self.store) as store:
             for part in self.record.parts:
-                frame = _read(store.part_path(part))
+                frame = moved(_read(store.part_path(part)), store)
                 for name in (prefix + column for column in step.files):
                     frame[label(name, frame.columns)] = _here(frame[name], store)
                 yield frame
@@ -185,7 +188,11 @@ class Run:
             raise StoreError(f"{path} cannot be written: {error}") from error
 
     def verify(self) -> Verification:
-        """Check that the table, and each result and audio file in it, still has the digest that was recorded."""
+        """Check that the table, and each result and audio file in it, still has the digest that was recorded.
+
+        Recordings that were transcribed are checked where they lie in the store, as speech made in it does. Those
+        outside, in files of the user's, are not read: ``outside`` counts them.
+        """
         with opened(self.store) as store:
             return verify(self.record, store)
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from speechlab.batch._history.paths import in_store
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.digest import ResultDigest, row_text
 from speechlab.batch._table.record import read_table
+from speechlab.batch._table.timed import as_label
 from speechlab.store import PART_SUFFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import pandas as pd
+
     from speechlab.store import RunRecord, Store, Stored
 
 
@@ -23,12 +30,14 @@ class Verification:
         parts: How many pieces of its table were checked.
         results: How many results.
         problems: What has changed.
+        outside: How many rows are of a recording that is not in the store; those recordings are not checked.
     """
 
     ok: bool
     parts: int
     results: int
     problems: tuple[str, ...] = ()
+    outside: int = 0
 
     def __bool__(self) -> bool:
         return self.ok
@@ -39,13 +48,17 @@ def verify(run: RunRecord, store: Store) -> Verification:
     step = STEPS[run.operation]
     problems: list[str] = []
     digests = ResultDigest(step), ResultDigest(step, earlier=True)
-    results = 0
+    results = outside = 0
     column = run.manifest.get("prefix", "")
     for part in run.parts:
         if not store.blobs.verify(part.sha256, PART_SUFFIX):
             problems.append(f"the piece {part.sha256[:12]} of the table is missing or was changed")
             continue
         frame = read_table(store.part_path(part))
+        if (name := _recordings(run, frame)) is not None:
+            inside = [path for cell in frame[name].tolist() if (path := in_store(cell, store)) is not None]
+            outside += len(frame) - len(inside)
+            problems += _changed(inside, store)
         keys = [key if isinstance(key, str) else None for key in frame[column + "key"].tolist()]
         found = store.get_many([key for key in keys if key is not None])
         statuses, errors = frame[column + "status"].tolist(), frame[column + "error"].tolist()
@@ -63,14 +76,26 @@ def verify(run: RunRecord, store: Store) -> Verification:
         )
     if not run.ended:
         problems.append(f"the run has no end: it is {run.status}")
-    return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)))
+    return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
+
+
+def _recordings(run: RunRecord, frame: pd.DataFrame) -> Any:
+    """The column of the recordings that were transcribed; None for other runs."""
+    if STEPS[run.operation].works_on != "audio":
+        return None
+    name = as_label(run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio"))
+    return name if name in frame.columns else None
 
 
 def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:
     if stored is None:
         return [f"the result {str(key)[:12]} or its sound is missing or was cut short"]
+    return _changed(stored.files.values(), store)
+
+
+def _changed(paths: Iterable[Path], store: Store) -> list[str]:
     return [
         f"the file {path.name[:12]} is not what its name says"
-        for path in stored.files.values()
+        for path in paths
         if not store.blobs.verify(path.stem, path.suffix)
     ]

@@ -1,0 +1,42 @@
+"""Paths of sound in a store, which may have been moved since they were written down."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from speechlab.store import Store
+
+_IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
+"""The path of a file in a store: it is named by its digest, and lies in a folder of the first two digits."""
+
+
+def in_store(cell: object, store: Store) -> Path | None:
+    """Return where a file of a store is now, by its path from any time; None for all that the store does not hold."""
+    found = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    path = store.blobs.path(found[2], found[3])
+    return path if path.is_file() else None
+
+
+def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
+    """Return a table in which paths of files in a store say where they are now; other paths stay as they are."""
+    import pandas as pd
+
+    result = frame.copy(deep=False)
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        if not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
+            continue
+        cells = column.tolist()
+        now: list[Any] = [in_store(cell, store) for cell in cells]
+        if any(now):
+            values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]
+            result.isetitem(at, pd.Series(values, dtype=column.dtype).array)
+    return result
