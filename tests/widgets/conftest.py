@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from support.browser import FAKE_MODEL, FLAGS, Page
+from support.staged_voices import voices_service
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,56 @@ def show_preview(shown):
     return show
 
 
+CONTROLS = """
+// Stands in for the views of ipywidgets: the same elements and class names, with the real widgets behind them.
+const filled = [];
+function elementOf(number, state) {
+  const make = (parent, name, className) =>
+    parent.appendChild(Object.assign(document.createElement(name), { className }));
+  const kind = state.model.replace("Model", "").toLowerCase();
+  const el = document.createElement(kind === "button" ? "button" : "div");
+  el.className = `jupyter-widgets widget-${kind} ${kind === "button" ? "jupyter-button" : "widget-inline-hbox"}`;
+  if (state.button_style) el.classList.add(`mod-${state.button_style}`);
+  let fill = (now) => { el.textContent = now.value; };
+  if (kind === "button") {
+    el.addEventListener("click", () => window.control(number, true));
+    fill = (now) => { el.textContent = now.description; el.disabled = now.disabled; };
+  } else if (kind === "textarea") {
+    const label = make(el, "label", "widget-label");
+    const input = make(el, "textarea", "widget-input");
+    label.textContent = state.description;
+    label.htmlFor = input.id = `control-${number}`;
+    input.placeholder = state.placeholder;
+    input.rows = 2;
+    input.addEventListener("input", () => window.control(number, input.value));
+    fill = (now) => { if (input !== document.activeElement) input.value = now.value; };
+  } else if (kind === "checkbox") {
+    const label = make(el, "label", "widget-label-basic");
+    const input = make(label, "input", "");
+    input.type = "checkbox";
+    make(label, "span", "").textContent = state.description;
+    input.addEventListener("change", () => window.control(number, input.checked));
+    fill = (now) => { input.checked = now.value; };
+  }
+  fill(state);
+  filled.push([number, fill]);
+  return el;
+}
+export function stand(model) {
+  model.save_changes = function () { window.keep(this.pending); this.pending = {}; };
+  model.widget_manager = {
+    get_model: async (number) => ({ number, name: (await window.control(number)).model }),
+    create_view: async ({ number }) => {
+      const el = elementOf(number, await window.control(number));
+      return { el, remove: () => el.remove() };
+    },
+  };
+  window.standing = setInterval(async () => {
+    await model.send({ type: "nothing" });
+    for (const [number, fill] of filled) fill(await window.control(number));
+  }, 60);
+}
+"""
 ANSWERING = """
 window.model = new (class extends FakeModel {
   async send(content) {
@@ -116,6 +167,13 @@ window.model = new (class extends FakeModel {
 """
 
 
+@pytest.fixture(scope="module")
+def voices_lab():
+    """A client of a service whose voices are tones, quiet and loud, or fail."""
+    with voices_service() as client:
+        yield client
+
+
 @pytest.fixture
 def show_table(shown):
     """Show an AudioTable by its real module, in a page whose model asks the real table."""
@@ -127,12 +185,32 @@ def show_table(shown):
             answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
 
         def ask(content):
-            answers.clear()
             table._asked(table, content, [])
-            return list(answers)
+            given, answers[:] = list(answers), []
+            return given
+
+        def keep(changes):
+            for name, value in changes.items():
+                setattr(table, name, value)
+
+        def control(number, value=None):
+            widget = table._controls[int(number)]
+            if value is not None and hasattr(widget, "click"):
+                widget.click()
+            elif value is not None:
+                widget.value = value
+            names = "value description placeholder disabled button_style"
+            return {
+                "model": widget._model_name,
+                **{name: getattr(widget, name, "") for name in names.split()},
+            }
 
         table.send = send
         shown.page.expose_function("ask", ask)
+        if table._controls:
+            shown.page.expose_function("keep", keep)
+            shown.page.expose_function("control", control)
+            shown.files["/controls.js"] = ("text/javascript", CONTROLS)
         shown.files["/table.js"] = ("text/javascript", table._esm)
         page = shown.show(
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{table._css}</style>"
@@ -144,10 +222,14 @@ def show_table(shown):
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
               {ANSWERING}
+              {'(await import("/controls.js")).stand(model);' if table._controls else ""}
               const widget = (await import("/table.js")).default;
               window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
             }}""",
-            {name: getattr(table, name) for name in names.split()},
+            {
+                "_controls": [f"IPY_MODEL_{number}" for number in range(len(table._controls))],
+                **{name: getattr(table, name) for name in names.split()},
+            },
         )
         page.wait_for_function("document.querySelectorAll('.sl-row').length > 0 || model.get('count') === 0")
         return page

@@ -13,7 +13,10 @@ from PIL import Image
 from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
-from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player
+from speechlab.engines import EngineVoice
+from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player, VoiceExplorer
+from support.clients import KEY
+from support.staged_voices import RecordedVoices, voices_service
 
 pytestmark = pytest.mark.browser
 
@@ -24,8 +27,13 @@ ERRORS = {"的": "地", "三": "山", "天": "田", "很": "", "今": "金", "�
 def test_the_guide_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / "widgets.md").read_text("utf-8"), re.DOTALL):
-        exec(compile(block, "widgets.md", "exec"), names)
+    with voices_service() as client:
+        monkeypatch.setenv("SPEECHLAB_BASE_URL", client.base_url)
+        monkeypatch.setenv("SPEECHLAB_API_KEY", KEY)
+        for block in re.findall(r"```python\n(.*?)```", (DOCS / "widgets.md").read_text("utf-8"), re.DOTALL):
+            exec(compile(block, "widgets.md", "exec"), names)
+        names["lab"].close()
+    assert len(names["heard"]) == 2
     assert (tmp_path / "recordings.html").stat().st_size > 10_000
     assert names["noted"]["note"].notna().sum() == 1
 
@@ -101,6 +109,36 @@ def test_a_picture_of_the_errors(shown, show_table, save_picture, width, name):
     if name == "errors-light":
         page.get_by_role("button", name="Filter").click()
     save_picture(page, ".speechlab-table", name)
+
+
+VOICES = (
+    EngineVoice("mei", ("zh",), "Female", "Chinese, calm, for long texts"),
+    EngineVoice("jun", ("zh", "en"), "Male", "Chinese and English, lively"),
+    EngineVoice("hana", ("ja", "zh"), "Female", "Japanese and Chinese, a story teller"),
+    EngineVoice("outage", ("zh",), "Neutral", "Chinese, very fast"),
+    EngineVoice("kenji", ("ja",), "Male", "Japanese, deep"),
+    EngineVoice("rose", ("en",), "Female", "British English, clear"),
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "width", "name"),
+    [("light", 1020, "voices-light"), ("dark", 1020, "voices-dark"), ("dark", 380, "voices-narrow-dark")],
+    indirect=["shown"],
+)
+def test_a_picture_of_the_voices(shown, show_table, save_picture, width, name):
+    with voices_service(RecordedVoices(voices=VOICES), "studio") as lab:
+        explorer = VoiceExplorer(lab, text="今天的天气真不错，我们去公园走走吧。")
+        explorer.voices = ["mei", "jun", "outage"]
+        explorer.speak()
+        shown.page.set_viewport_size({"width": width, "height": 1200})
+        page = show_table(explorer, "margin:0")
+        page.locator(".sl-row svg").nth(1).wait_for()
+        page.get_by_role("button", name="Play row 2", exact=True).click()
+        page.wait_for_function("document.querySelector('.sl-time').textContent >= '0:00.8'")
+        page.keyboard.press("Escape")
+        page.mouse.move(0, 0)
+        save_picture(page, ".speechlab-table", name)
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)

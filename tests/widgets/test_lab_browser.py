@@ -13,7 +13,9 @@ import urllib.request
 import nbformat
 import pytest
 
+from support.clients import KEY
 from support.sockets import free_port
+from support.staged_voices import voices_service
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -235,3 +237,49 @@ def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_open
         assert (
             output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").count() == 8
         )
+
+
+VOICES = """
+import speechlab as sl
+lab = sl.Client({url!r}, api_key={key!r})
+explorer = sl.widgets.VoiceExplorer(lab)
+explorer
+"""
+
+
+def test_voices_speak_in_jupyterlab_and_are_heard_when_the_notebook_is_opened_again(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    with voices_service() as client:
+        cell = nbformat.v4.new_code_cell(VOICES.format(url=client.base_url, key=KEY))
+        notebook = nbformat.v4.new_notebook(cells=[cell])
+        notebook.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3",
+            "language": "python",
+        }
+        nbformat.write(notebook, folder / "voices.ipynb")
+        open_notebook(lab_page, url, "voices.ipynb")
+        lab_page.evaluate(READY)
+        lab_page.evaluate(RUN)
+        table = lab_page.locator(".speechlab-table")
+        table.get_by_label("Sentence").fill("costs $5 and $6")
+        table.get_by_role("button", name="Mark row 1").click()
+        lab_page.keyboard.press("x")  # cuts no cell
+        table.get_by_role("button", name="Play row 2", exact=True).click()
+        lab_page.wait_for_selector(".sl-row.sl-playing")
+        table.get_by_role("button", name="Speak: 1 voice, 15 characters").click()
+        table.get_by_text("2 spoken. 30 characters in all.").wait_for()
+        table.locator(".sl-row svg").nth(1).wait_for()
+        assert lab_page.evaluate(ASK, "explorer.voices[0].short_name") == "'tones: quiet'"
+        lab_page.evaluate(ASK, "explorer.stop()")
+        assert lab_page.locator(".jp-CodeCell").count() == 1
+    lab_page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.goto("about:blank")
+    (folder / "stranger4.ipynb").write_text((folder / "voices.ipynb").read_text())  # nobody trusts this one
+    open_notebook(lab_page, url, "stranger4.ipynb")
+    lab_page.evaluate(READY)
+    output = lab_page.locator(".jp-OutputArea-output")
+    output.locator("audio").nth(1).wait_for()
+    assert output.get_by_text("Voices: costs $5 and $6").count() == 1
+    assert output.locator("audio").count() == 2
+    assert output.locator("img, mjx-container").count() == 0

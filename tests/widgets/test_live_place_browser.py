@@ -52,5 +52,10 @@ def test_the_live_view_replaces_the_html_wherever_it_stands(shown):
         "two.append(one.firstElementChild.cloneNode(true)); two.firstElementChild.style.display = ''"
     )
     live.nth(1).wait_for()
+    # other HTML in the same place: the view goes on, and is not made anew
+    page.evaluate("live = one.querySelector('.speechlab-preview')")
+    page.evaluate("html => { one.innerHTML = html; }", html)
+    page.wait_for_function("one.querySelector('.speechlab-preview') === live")
+    assert live.count() == 2
     page.evaluate("end()")
     assert (live.count(), place.first.is_visible()) == (0, True)

@@ -18,7 +18,13 @@ FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|DOMParser|setHTML"
     r"|\beval\b|new Function|\bfetch\(|XMLHttpRequest|WebSocket|importScripts|https?://"
 )
-WIDGETS = [widgets.AudioTable, widgets.BatchPreview, widgets.ErrorBrowser, widgets.Player]
+WIDGETS = [
+    widgets.AudioTable,
+    widgets.BatchPreview,
+    widgets.ErrorBrowser,
+    widgets.Player,
+    widgets.VoiceExplorer,
+]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)

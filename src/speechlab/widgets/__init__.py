@@ -13,8 +13,9 @@ from speechlab.widgets._errors.browser import ErrorBrowser
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._table.table import AudioTable, show
+from speechlab.widgets._voices.explorer import VoiceExplorer
 
-__all__ = ["AudioTable", "BatchPreview", "ErrorBrowser", "Player", "show"]
+__all__ = ["AudioTable", "BatchPreview", "ErrorBrowser", "Player", "VoiceExplorer", "show"]
 
 
 _name_after(__name__, globals(), __all__)

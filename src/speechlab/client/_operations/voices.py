@@ -171,15 +171,25 @@ class VoiceCatalogue(Sequence[Voice]):
 
     def _repr_html_(self) -> str:
         chosen_by = [
-            (element("strong", voice.short_name, dir="auto"), voice.language, voice.gender, voice.description)
+            (
+                join(
+                    "",
+                    (
+                        element("strong", voice.short_name, dir="auto"),
+                        element("div", voice.description, dir="auto", style="opacity:.74;font-size:.92em"),
+                    ),
+                ),
+                voice.language,
+                voice.gender,
+                "yes" if voice.streaming else "no",
+                ", ".join(voice.formats),
+            )
             for voice in self._voices
         ]
         facts = [
             (
                 voice.short_name,
-                ", ".join(voice.formats),
                 None if voice.sample_rates is None else ", ".join(map(str, voice.sample_rates)),
-                "yes" if voice.streaming else "no",
                 element("code", voice.id),
             )
             for voice in self._voices
@@ -188,12 +198,20 @@ class VoiceCatalogue(Sequence[Voice]):
             "",
             (
                 table(
-                    ["voice", "language", "gender", "description"], chosen_by, caption=f"{len(self)} voices"
+                    ["voice", "language", "gender", "streams", "formats"],
+                    chosen_by,
+                    caption=f"{len(self)} voices",
                 ),
-                details(
-                    "formats, rates and ids",
-                    table(["voice", "formats", "rates (Hz)", "streams", "id"], facts),
-                ),
+                details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
+                element(
+                    "div",
+                    "To hear them: ",
+                    element("code", "sl.widgets.VoiceExplorer(lab)"),
+                    ". Nothing is spoken before you press a button.",
+                    style="opacity:.74;font-size:.92em",
+                )
+                if self._voices
+                else None,
             ),
         )
 

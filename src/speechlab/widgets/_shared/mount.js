@@ -15,21 +15,26 @@ export function liveWidget(render) {
     render,
     /** @param {{model: any}} place */
     initialize({ model }) {
-      /** @type {Map<HTMLElement, () => void>} */
+      /** @type {Map<HTMLElement, View>} */
       const shown = new Map();
       const places = document.getElementsByClassName(model.get("_place"));
 
       const scan = () => {
         for (const place of places) {
-          if (place instanceof HTMLElement && !shown.has(place)) shown.set(place, takePlace(place, model, render));
+          if (!(place instanceof HTMLElement) || shown.has(place)) continue;
+          // the HTML is another one now: what was live goes on where it was, with its sound and its focus
+          const left = [...shown.keys()].find((one) => !one.isConnected);
+          const view = left ? shown.get(left) : undefined;
+          if (left) shown.delete(left);
+          shown.set(place, view ? movePlace(place, view) : takePlace(place, model, render));
         }
       };
       // A notebook may take a cell out of the page and put it back when it is scrolled to.
       const sweep = () => {
-        for (const [place, leave] of shown) {
+        for (const [place, view] of shown) {
           if (place.isConnected) continue;
           shown.delete(place);
-          leave();
+          view.leave();
         }
       };
       const observer = new MutationObserver(scan);
@@ -39,26 +44,50 @@ export function liveWidget(render) {
       return () => {
         observer.disconnect();
         clearInterval(timer);
-        for (const leave of shown.values()) leave();
+        for (const view of shown.values()) view.leave();
       };
     },
   };
 }
 
+/** @typedef {{el: HTMLElement, place: HTMLElement, focus: Element | null, scrolled: Map<Element, number>, leave: () => void}} View */
+
 /**
  * @param {HTMLElement} place
  * @param {any} model
  * @param {(place: {model: any, el: HTMLElement}) => (() => void) | undefined} render
+ * @returns {View}
  */
 function takePlace(place, model, render) {
   const el = document.createElement("div");
   place.after(el);
   const cleanup = render({ model, el });
+  /** @type {View} */
+  const view = {
+    el, place, focus: null, scrolled: new Map(),
+    leave: () => {
+      if (cleanup) cleanup();
+      el.remove();
+      view.place.style.display = "";
+    },
+  };
+  el.addEventListener("focusin", (event) => (view.focus = /** @type {Element} */ (event.target)));
+  el.addEventListener("focusout", (event) => {
+    // it is kept where the page takes the element away, not where somebody leaves it
+    if (event.relatedTarget) view.focus = null;
+  });
+  const scrolled = (/** @type {Event} */ { target }) => target instanceof Element && target.isConnected && view.scrolled.set(target, target.scrollTop);
+  el.addEventListener("scroll", scrolled, { capture: true, passive: true });
+  return movePlace(place, view);
+}
+
+/** @param {HTMLElement} place @param {View} view */
+function movePlace(place, view) {
+  view.place = place;
+  place.after(view.el);
   for (const audio of place.querySelectorAll("audio")) audio.pause();
   place.style.display = "none";
-  return () => {
-    if (cleanup) cleanup();
-    el.remove();
-    place.style.display = "";
-  };
+  for (const [node, top] of [...view.scrolled]) node.scrollTop = top;
+  if (document.activeElement === document.body && view.focus instanceof HTMLElement) view.focus.focus({ preventScroll: true });
+  return view;
 }

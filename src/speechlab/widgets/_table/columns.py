@@ -231,6 +231,8 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     if values and all(is_number(value) for value in values):
         numbers = [plain_number(value) for value in values]
         return "number", _decimals(numbers)
+    if not values and str(series.dtype) in {"float64", "Int64"}:
+        return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later
     if str(series.dtype) in {"category", "bool", "boolean"}:
         return "category", 0
     texts = [value if isinstance(value, str) else str(value) for value in values]

@@ -40,6 +40,20 @@ class Sound(NamedTuple):
     note: str = ""
 
 
+class NoSound(NamedTuple):
+    """A cell without sound that says why.
+
+    Attributes:
+        words: Why, for people.
+        makeable: Whether it is made when somebody presses play.
+        coming: Whether it is being made.
+    """
+
+    words: str
+    makeable: bool = False
+    coming: bool = False
+
+
 class Outline(NamedTuple):
     """A waveform in few numbers.
 
@@ -58,8 +72,19 @@ class Sounds:
     """The sounds of a column, read when they are asked for."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
-        self._cells = cells
+        self._cells = list(cells)
         self._outlines: OrderedDict[tuple[int, int], Outline] = OrderedDict()
+
+    def missing(self, row: int) -> NoSound | None:
+        """Return why a row has no sound, where its cell says so."""
+        cell = self._cells[row]
+        return cell if isinstance(cell, NoSound) else None
+
+    def replace(self, row: int, cell: Any) -> None:
+        """Put another sound into a row."""
+        self._cells[row] = cell
+        for key in [key for key in self._outlines if key[0] == row]:
+            self._outlines.pop(key, None)
 
     def sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row.
@@ -92,6 +117,8 @@ class Sounds:
             OSError: The file cannot be read.
         """
         cell = self._cells[row]
+        if isinstance(cell, NoSound):
+            raise AudioError(cell.words)
         if isinstance(cell, AudioClip):
             clip = cell
         elif isinstance(cell, bytes | bytearray | memoryview):
@@ -146,6 +173,8 @@ def _exact(cell: Any) -> Sound | None:
             return None
         sound = cell if cell.channels <= 2 else cell.to_mono()
         return Sound(sound.encode(AudioFormat.WAV), CONTENT_TYPES[AudioFormat.WAV])
+    if isinstance(cell, NoSound):
+        raise AudioError(cell.words)
     if is_missing(cell):
         raise AudioError("no sound")
     if isinstance(cell, bytes | bytearray | memoryview):

@@ -12,6 +12,8 @@ from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from speechlab.widgets._table.columns import ShownColumn
     from speechlab.widgets._table.differences import Piece
     from speechlab.widgets._table.rows import Rows
@@ -27,7 +29,7 @@ _SOFT = "opacity:.74"
 _NAME = "opacity:.74;font-size:.88em"
 
 
-def static_table(rows: Rows, count: int, title: str) -> Html:
+def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) -> Html:
     """Return the first rows, with sound as long as it takes no more than half a megabyte.
 
     A row is a line that breaks where there is no room, since a table in a narrow cell would be cut off.
@@ -36,11 +38,13 @@ def static_table(rows: Rows, count: int, title: str) -> Html:
         rows: The table.
         count: How many rows.
         title: What stands above them.
+        first: Rows that come before the others.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = _MAX_BYTES
     lines = []
-    for row in range(min(count, len(rows))):
+    order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
+    for row in order[:count]:
         if rows.layout.audio is None:
             lines.append(element("div", _texts(rows, row, shown), style=_ROW))
             continue
@@ -51,7 +55,8 @@ def static_table(rows: Rows, count: int, title: str) -> Html:
         )
     facts = [f"{len(rows):,} rows"]
     if len(lines) < len(rows):
-        facts.append(f"the first {len(lines)} of them here" if lines else "none of them here")
+        which = f"{len(lines)}" if first else f"the first {len(lines)}"
+        facts.append(f"{which} of them here" if lines else "none of them here")
     if lines and rows.layout.audio is not None:
         facts.append("lossy previews (Opus)")
     head = element("div", element("strong", title), element("span", " · ", " · ".join(facts), style=_SOFT))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import traitlets
+from ipywidgets import Widget, widget_serialization
 
 from speechlab._arguments import is_frame, is_whole_number
 from speechlab._files import user_path, whole_file
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._table.columns import layout_of
+from speechlab.widgets._table.columns import cell_value, layout_of
 from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.page import page_of
 from speechlab.widgets._table.rows import NOTED, Rows
@@ -24,7 +25,7 @@ from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -93,6 +94,7 @@ class AudioTable(LiveWidget):
     chosen = traitlets.Int(-1).tag(sync=True)
     sound = traitlets.Bool(default_value=True).tag(sync=True)
     title = traitlets.Unicode("Sounds").tag(sync=True)
+    _controls = traitlets.List(traitlets.Instance(Widget)).tag(sync=True, **widget_serialization)
 
     def __init__(
         self,
@@ -135,6 +137,21 @@ class AudioTable(LiveWidget):
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
         return static_table(self._rows, self._static, self.title)
+
+    def _put(self, row: int, sound: Any, cells: Mapping[str, Any]) -> None:
+        """Put another sound and other cells into a row, and show them in the browser."""
+        with self._lock:
+            rows = self._rows
+            rows.sounds.replace(row, sound)
+            for name, value in cells.items():
+                rows.frame.iat[row, list(rows.frame.columns).index(name)] = value
+            by_title = {str(name): name for name in cells}
+            told = {
+                title: cell_value(cells[name], rows.layout.by_title[title].kind)
+                for title, name in by_title.items()
+                if title in rows.layout.by_title
+            }
+        self.send({"type": "changed", "row": row, "cells": told, "revision": self.revision})
 
     # -- what people chose and noted
 
@@ -264,6 +281,7 @@ class AudioTable(LiveWidget):
             "outlines": self._send_outlines,
             "differences": self._send_differences,
             "noted": self._keep_noted,
+            "make": self._make,
         }
         answer = answers.get(content.get("type")) if isinstance(content, dict) else None
         if answer is not None and content.get("revision") == self.revision:
@@ -283,6 +301,11 @@ class AudioTable(LiveWidget):
     def _send_sound(self, asked: dict[str, Any]) -> None:
         row = int(asked["row"])
         told = {"type": "sound", "row": row, "revision": self.revision}
+        missing = self._rows.sounds.missing(row)
+        if missing is not None:
+            why = {"error": missing.words, "makeable": missing.makeable, "coming": missing.coming}
+            self.send({**told, **why})
+            return
         try:
             sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
         except (AudioError, OSError) as error:
@@ -298,6 +321,9 @@ class AudioTable(LiveWidget):
                 "pieces": len(pieces),
             }
             self.send({**told, **facts}, [part])
+
+    def _make(self, asked: dict[str, Any]) -> None:
+        """Somebody pressed play in a row whose sound can be made."""
 
     def _send_outlines(self, asked: dict[str, Any]) -> None:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)

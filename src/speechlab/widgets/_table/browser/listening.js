@@ -5,6 +5,7 @@ import { tell } from "./data.js";
 
 const KEPT_SOUNDS = 24;
 const PATIENCE_MS = 6_000;
+const MAKING_MS = 120_000;
 const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
@@ -50,6 +51,10 @@ export class Listening {
     this.audio.preload = "auto";
     this.row = -1;
     this.wanted = -1;
+    /** The row whose sound is being made. */
+    this.coming = -1;
+    /** Whether somebody asked for this very row. */
+    this.meant = false;
     this.from = 0;
     this.error = "";
     this.frame = 0;
@@ -68,7 +73,7 @@ export class Listening {
       const next = this.table.neighbour(this.row, 1);
       if (this.onwards.checked && next >= 0) {
         this.table.go(next);
-        this.play(next);
+        this.play(next, 0, false);
       }
     });
     this.audio.addEventListener("error", () => this.refused());
@@ -134,7 +139,7 @@ export class Listening {
     if (next < 0) return;
     const go = this.playing || this.wanted >= 0;
     this.table.go(next);
-    if (go) this.play(next);
+    if (go) this.play(next, 0, false);
   }
 
   /** Makes a row the one that is heard next. @param {number} row */
@@ -153,14 +158,20 @@ export class Listening {
 
   playOrPause() {
     if (this.playing) this.audio.pause();
+    else if (this.coming >= 0 && this.wanted === this.coming) this.wanted = -1;
     else if (this.row >= 0) this.play(this.row, this.audio.ended ? 0 : this.audio.currentTime);
     else this.step(1);
   }
 
-  /** @param {number} row @param {number} [from] Seconds from the beginning. */
-  play(row, from = 0) {
+  /**
+   * @param {number} row
+   * @param {number} [from] Seconds from the beginning.
+   * @param {boolean} [meant] Whether somebody asked for this very row: no sound is made for who passes by.
+   */
+  play(row, from = 0, meant = true) {
     this.choose(row);
     this.wanted = row;
+    this.meant = meant;
     this.from = from;
     this.error = "";
     const sound = this.sounds.get(row);
@@ -196,9 +207,40 @@ export class Listening {
       if (this.wanted === row) this.fail("No answer: the kernel is gone");
       return;
     }
+    this.expect(row, PATIENCE_MS, () => this.coming !== row);
+  }
+
+  /** @param {number} row @param {number} time In milliseconds. @param {() => boolean} still Whether it is late then. */
+  expect(row, time, still) {
     setTimeout(() => {
-      if (this.wanted === row) this.fail("No answer: the kernel is busy, or gone");
-    }, PATIENCE_MS);
+      if (this.wanted === row && still()) this.fail("No answer: the kernel is busy, or gone");
+    }, time);
+  }
+
+  /** Has the sound of a row made. @param {number} row */
+  make(row) {
+    this.meant = false;
+    this.coming = row;
+    if (!tell(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail("No answer: the kernel is gone");
+    else this.expect(row, MAKING_MS, () => this.coming === row);
+  }
+
+  /** The sound of a row is another one now. @param {number} row */
+  renew(row) {
+    this.forget(row);
+    this.asked.delete(row);
+    this.previews.delete(row);
+    this.pieces.delete(row);
+    if (this.coming === row) this.coming = -1;
+    if (row !== this.row) return;
+    this.audio.pause();
+    this.audio.removeAttribute("src");
+    this.error = "";
+    this.outline = undefined;
+    this.slider.replaceChildren();
+    tell(this.model, { type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
+    this.ask(row);
+    this.show();
   }
 
   /** @param {any} message @param {DataView[]} buffers */
@@ -206,7 +248,10 @@ export class Listening {
     const { row } = message;
     if (message.error) {
       this.asked.delete(row);
-      if (row === this.row) this.fail(message.error);
+      if (message.makeable && this.meant && this.wanted === row) this.make(row);
+      else if (message.coming) this.coming = row;
+      else if (row === this.row) this.fail(message.error);
+      this.show();
       return;
     }
     const view = buffers[0];
@@ -345,6 +390,7 @@ export class Listening {
     this.wanted = -1;
     this.error = "";
     this.outline = undefined;
+    this.coming = -1;
     this.asked.clear();
     this.previews.clear();
     this.slider.replaceChildren();

@@ -126,8 +126,10 @@ export class VirtualRows {
     this.measure(this.at(this.scroller.scrollTop));
   }
 
-  rebuild() {
+  /** @param {number} [only] Position of the one row that changed. */
+  rebuild(only) {
     for (const [position, old] of this.there) {
+      if (only !== undefined && position !== only) continue;
       const row = this.build(position);
       old.replaceWith(row);
       this.there.set(position, row);

@@ -5,6 +5,7 @@ import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { TableData, tell } from "./data.js";
 import { addHelp, addJudgement, leastWidth, SOUND_KEYS, showContent } from "./cells.js";
+import { showControls } from "./controls.js";
 import { Listening, waveform } from "./listening.js";
 import { Narrowing } from "./narrowing.js";
 import { VirtualRows } from "./rows.js";
@@ -25,6 +26,7 @@ class AudioTableView {
   /** @type {ResizeObserver} */ sized;
   /** @type {Record<string, (...values: any[]) => void>} */ heard;
   /** @type {string} */ form;
+  /** @type {() => void} */ removeControls;
 
   /** @param {any} model @param {HTMLElement} el */
   constructor(model, el) {
@@ -59,6 +61,7 @@ class AudioTableView {
     this.root = makeRoot(el, "speechlab-table");
     this.root.setAttribute("aria-label", `Table: ${this.model.get("title")}`);
     this.root.classList.toggle("sl-silent", !this.sound);
+    this.removeControls = showControls(this.model, this.root);
     this.listening = new Listening(this.model, {
       title: (row) => this.title(row),
       neighbour: (row, step) => this.neighbour(row, step),
@@ -117,6 +120,7 @@ class AudioTableView {
     clearTimeout(this.askTimer);
     clearTimeout(this.restTimer);
     this.sized.disconnect();
+    this.removeControls();
     this.rows.dispose();
     this.listening.dispose();
   }
@@ -135,6 +139,30 @@ class AudioTableView {
     else if (message.type === "outline") this.takeOutline(message, buffers[0]);
     else if (message.type === "differences") this.takeDifferences(message, buffers[0]);
     else if (message.type === "noted") this.takeNoted(message);
+    else if (message.type === "changed") this.takeChanged(message);
+  }
+
+  /** A row has another sound. @param {{row: number, cells: Record<string, any>}} message */
+  takeChanged({ row, cells }) {
+    if (row >= this.data.loaded) return; // it comes with its piece
+    for (const [name, value] of Object.entries(cells)) {
+      const column = this.data.cells.get(name);
+      if (column) column[row] = value;
+    }
+    this.data.haystack = null;
+    this.outlines.delete(row);
+    this.troubles.delete(row);
+    this.askedFor.delete(`outline:${row}`);
+    this.listening.renew(row);
+    const { sort, categories, ranges } = this.narrowing.view;
+    const narrowing = [sort?.name, ...categories.keys(), ...ranges.keys()];
+    if (narrowing.some((name) => name && name in cells)) this.narrow(true);
+    else {
+      this.rows.rebuild(this.positionOf(row));
+      this.rows.paint();
+      this.narrowing.fill();
+    }
+    this.fit();
   }
 
   /** @param {any} message @param {DataView | undefined} view */
@@ -148,6 +176,7 @@ class AudioTableView {
     if (message.error) this.troubles.set(message.row, message.error);
     const thumb = this.nodeOf(message.row)?.querySelector(".sl-thumb");
     if (thumb) this.showThumb(thumb, message.row, message.error);
+    if (thumb && message.error) this.rows.settle();
   }
 
   /** The row's element, if it exists now. @param {number} row */
@@ -555,7 +584,7 @@ class AudioTableView {
     const step = (/** @type {number} */ by) => () => {
       const go = this.listening.playing || this.listening.wanted >= 0;
       this.go(Math.min(Math.max(this.active + by, 0), last));
-      if (go) this.listening.play(this.rowAt(this.active));
+      if (go) this.listening.play(this.rowAt(this.active), 0, false);
     };
     const { listening } = this;
     if (!this.sound && SOUND_KEYS.test(key)) return undefined;

@@ -1,0 +1,1 @@
+"""The explorer of voices: a catalogue in which a sentence is heard in the voices that were chosen."""

@@ -1,0 +1,95 @@
+"""A catalogue of voices as a table: what people choose by, and what each voice said."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from speechlab.text import languages_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from speechlab.contract import Voice
+    from speechlab.widgets._voices.speaking import Spoken
+
+_CHOSEN_BY = ("languages", "gender", "streaming", "formats")
+_COMPARED = ("first_sound_s", "characters")
+
+SAMPLES: Mapping[str, str] = {
+    "ja": "すみません、この近くに郵便局はありますか。",
+    "en": "Excuse me, is there a post office anywhere near here?",
+    "zh": "您好，请问这附近有没有邮局？",
+}
+"""The same question in each language; from the prompts of ``sl.datasets``."""
+
+
+def languages_of(voice: Voice) -> list[str]:
+    """Return the codes of a voice's languages, in the order in which the catalogue names them."""
+    told = voice.language.casefold()
+    codes = [code for code in languages_in(voice.language) if len(code) <= 3]
+    return sorted(codes, key=lambda code: (told.find(code) < 0, told.find(code), code)) or [voice.language]
+
+
+def sample_of(voice: Voice) -> str:
+    """Return the sample sentence of a voice: in the first of its languages that has one, else in English."""
+    return next((SAMPLES[code] for code in languages_of(voice) if code in SAMPLES), SAMPLES["en"])
+
+
+def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
+    """Return one row for each voice, with empty columns for what it will have said."""
+    import pandas as pd
+
+    rows = range(len(voices))
+    told = {
+        "voice": [voice.short_name for voice in voices],
+        "description": [voice.description for voice in voices],
+        "languages": [languages_of(voice) for voice in voices],
+        "gender": pd.Categorical([str(voice.gender) for voice in voices]),
+        "streaming": [voice.streaming for voice in voices],
+        "formats": [list(map(str, voice.formats)) for voice in voices],
+        "sample_rates": [list(map(str, voice.sample_rates or ())) for voice in voices],
+        "id": [voice.id for voice in voices],
+    }
+    said = {
+        "audio": pd.Series([None] * len(voices), dtype=object),
+        "text": pd.Series([None] * len(voices), dtype=object),
+        **{name: pd.Series([math.nan] * len(voices), dtype="float64") for name in _NUMBERS},
+        "characters": pd.Series([None] * len(voices), dtype="Int64"),
+        "error": pd.Series([None] * len(voices), dtype=object),
+    }
+    return pd.DataFrame(told | said, index=pd.RangeIndex(len(rows)))
+
+
+def seen_at_first(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that people choose by, which are those in which voices differ, and what they compare."""
+    differ = [name for name in _CHOSEN_BY if len({str(value) for value in frame[name]}) > 1]
+    return ["voice", "description", *differ, *_COMPARED]
+
+
+def cells_of(spoken: Spoken | None) -> dict[str, Any]:
+    """Return what stands in the row of a voice that said something, or has not yet."""
+    if spoken is None:
+        return _NOTHING
+    return {
+        "audio": spoken.clip,
+        "text": spoken.text,
+        "first_sound_s": spoken.first_sound_s,
+        "total_s": spoken.total_s,
+        "loudness_lufs": spoken.loudness_lufs,
+        "gain_db": spoken.gain_db,
+        "characters": spoken.characters,
+        "error": spoken.error or None,
+    }
+
+
+_NUMBERS = ("first_sound_s", "total_s", "loudness_lufs", "gain_db")
+_NOTHING: dict[str, Any] = {
+    "audio": None,
+    "text": None,
+    **dict.fromkeys(_NUMBERS, math.nan),
+    "characters": None,
+    "error": None,
+}

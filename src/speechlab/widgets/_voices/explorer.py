@@ -1,0 +1,389 @@
+"""The explorer of voices as a widget."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+import traitlets
+
+from speechlab.client import Client, VoiceCatalogue
+from speechlab.contract import Voice
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._table.sounds import NoSound
+from speechlab.widgets._table.static import static_table
+from speechlab.widgets._table.table import AudioTable
+from speechlab.widgets._voices.catalogue import cells_of, frame_of, sample_of, seen_at_first
+from speechlab.widgets._voices.speaking import Spoken, StoppedError, speak
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from speechlab.display import Html
+    from speechlab.widgets._table.rows import Rows
+
+_UNSPOKEN = NoSound("not spoken yet", makeable=True)
+_COMING = NoSound("being spoken …", coming=True)
+_STOPPED = NoSound("stopped", makeable=True)
+_MAX_CHARACTERS = 5_000
+_COST = "The embedded service is free; others may bill characters."
+
+
+class VoiceExplorer(AudioTable):
+    """The voices of a service: a sentence heard in those that were chosen, at equal loudness: an :class:`AudioTable`.
+
+    ::
+
+        explorer = sl.widgets.VoiceExplorer(lab)
+        explorer  # shows it
+        explorer.voice  # the voice that was chosen last
+        explorer.voices  # those that are marked
+        explorer.frame  # the catalogue with the clips, the times and the characters
+
+    Type a sentence, mark voices, and press *Speak*; or press play in a row to have that one voice speak. Without a
+    sentence each voice says a sample of its own language. Nothing is spoken unless one of these is pressed: the
+    embedded service is free, others may bill the characters, whose number stands on the button.
+
+    Voices speak one after the other, so that their times can be compared. What a voice has said is kept, and not
+    asked for again. A voice that fails says why in its row, and the others go on.
+
+    Columns of :attr:`frame`: ``voice`` (short name), ``description``, ``languages``, ``gender``, ``streaming``,
+    ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip as the service gave it), ``text``, ``first_sound_s``
+    (from the call to the first samples; of a voice that does not stream, to all), ``total_s``, ``characters``,
+    ``loudness_lufs`` (ITU-R BS.1770-4), ``gain_db`` (what brings it to -23 LUFS), ``error``; ``mark``, ``rating``
+    and ``note``.
+
+    Args:
+        lab: The client of the service.
+        voices: The voices to show, such as ``lab.voices().find(language="ja")``; None for all.
+        text: The sentence, at most 5,000 characters; empty for a sample in each voice's own language.
+        equal_level: Play all voices at -23 LUFS (EBU R128), so that the louder one does not win.
+        max_rating: The best rating, 2 to 10; 0 for no ratings.
+        static_rows: How many rows stand in the saved notebook, 0 to 50; voices that have spoken come first.
+
+    Raises:
+        InvalidRequestError: What is given does not fit.
+        SpeechLabError: The catalogue cannot be had.
+    """
+
+    _categories = ("voice",)
+    title = traitlets.Unicode("Voices").tag(sync=True)
+
+    def __init__(
+        self,
+        lab: Client,
+        voices: Iterable[Voice] | None = None,
+        *,
+        text: str = "",
+        equal_level: bool = True,
+        max_rating: int = 5,
+        static_rows: int = 8,
+    ) -> None:
+        given: object = lab
+        if not isinstance(given, Client):
+            message = f"a {type(given).__name__} is no client; give what sl.connect() returns"
+            raise InvalidRequestError(message, parameter="lab")
+        self._lab = lab
+        self._catalogue = _catalogue(lab, voices)
+        self._done: dict[tuple[int, str], Spoken] = {}
+        self._now: list[Spoken | None] = [None] * len(self._catalogue)
+        self._queue: deque[tuple[int, str]] = deque()
+        self._turns = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._stopping = False
+        self._asked_for = 0
+        self._shown: list[Any] = []
+        frame = frame_of(self._catalogue)
+        super().__init__(
+            frame,
+            audio="audio",
+            columns=seen_at_first(frame),
+            max_rating=max_rating,
+            static_rows=static_rows,
+        )
+        self._make_controls(equal_level=equal_level)
+        self.text = text
+        self._tell()
+
+    def __repr__(self) -> str:
+        spoken = sum(one is not None and one.clip is not None for one in self._now)
+        return f"VoiceExplorer({len(self._catalogue)} voices, {spoken} spoken, {len(self.voices)} marked)"
+
+    def static_html(self) -> Html:
+        """Return the first rows as plain HTML; voices that have spoken and marked ones come first."""
+        marks = self._rows.noted["mark"]
+        spoken = [row for row, one in enumerate(self._now) if one is not None and one.clip is not None]
+        first = [*spoken, *(row for row, mark in enumerate(marks) if mark and row not in spoken)]
+        title = f"{self.title}: {self.text}" if self.text else self.title
+        return static_table(self._rows, self._static, title, first)
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if handle is not None:  # where there is no kernel, there is nothing to put something else into
+            self._shown.append(handle)
+
+    # -- what is chosen
+
+    @property
+    def catalogue(self) -> VoiceCatalogue:
+        """The voices that are shown, in the order of the rows."""
+        return self._catalogue
+
+    @property
+    def voice(self) -> Voice | None:
+        """The voice that was chosen last, or None; set it by the voice, its id or part of its description."""
+        return self._catalogue[self.chosen] if 0 <= self.chosen < len(self._catalogue) else None
+
+    @voice.setter
+    def voice(self, voice: Voice | str | None) -> None:
+        self.chosen = -1 if voice is None else self._row_of(voice)
+
+    @property
+    def voices(self) -> list[Voice]:
+        """The marked voices, in the order of the rows; set them as for :attr:`voice`."""
+        return [self._catalogue[row] for row in self.marked]
+
+    @voices.setter
+    def voices(self, voices: Iterable[Voice | str]) -> None:
+        self.marked = [self._row_of(voice) for voice in voices]
+        self._tell()
+
+    @property
+    def text(self) -> str:
+        """The sentence; empty for a sample in each voice's own language."""
+        return str(self._sentence.value)
+
+    @text.setter
+    def text(self, text: str) -> None:
+        given: object = text
+        if not isinstance(given, str) or len(given) > _MAX_CHARACTERS:
+            message = f"text must be a sentence of at most {_MAX_CHARACTERS:,} characters"
+            raise InvalidRequestError(message, parameter="text")
+        self._sentence.value = text
+
+    @property
+    def equal_level(self) -> bool:
+        """Whether all voices are played at -23 LUFS; the clips in :attr:`frame` are as the service gave them."""
+        return bool(self._level.value)
+
+    @equal_level.setter
+    def equal_level(self, equal: bool) -> None:
+        self._level.value = equal
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A copy of the table; see the class. It is made of the catalogue and cannot be set."""
+        with self._lock:
+            return self._rows.with_notes()
+
+    @frame.setter
+    def frame(self, _frame: pd.DataFrame) -> None:
+        message = "the frame of an explorer is its catalogue; show another table with sl.show(frame)"
+        raise InvalidRequestError(message, parameter="frame")
+
+    # -- speaking
+
+    def speak(self, text: str | None = None, voices: Iterable[Voice | str] | None = None) -> pd.DataFrame:
+        """Have voices speak, as the button does, and wait for them.
+
+        Args:
+            text: The sentence, which is shown; None for the one that is there.
+            voices: The voices; None for the marked ones, or else the one that was chosen last.
+
+        Returns:
+            Their rows of :attr:`frame`. A voice that failed has words in ``error``.
+
+        Raises:
+            InvalidRequestError: No voice is chosen, or there is no such voice.
+        """
+        if text is not None:
+            self.text = text
+        rows = self._meant() if voices is None else [self._row_of(voice) for voice in voices]
+        if not rows:
+            message = "no voice is chosen; mark some, or give voices="
+            raise InvalidRequestError(message, parameter="voices")
+        try:
+            self._start(rows)
+            self._idle.wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self.frame.iloc[rows]
+
+    def stop(self) -> None:
+        """Have the voices stop that have not ended yet."""
+        with self._turns:
+            self._stopping = True
+            left = list(self._queue)
+            self._queue.clear()
+        for row, _ in left:
+            self._show_row(row, None, _STOPPED)
+
+    def _meant(self) -> list[int]:
+        return self.marked or ([self.chosen] if self.chosen >= 0 else [])
+
+    def _row_of(self, voice: Voice | str) -> int:
+        wanted = voice if isinstance(voice, Voice) else self._catalogue.one(voice)
+        for row, one in enumerate(self._catalogue):
+            if one.id == wanted.id:
+                return row
+        message = f"voice {wanted.short_name!r} is not among the voices that are shown"
+        raise InvalidRequestError(message, parameter="voice")
+
+    def _sentence_of(self, row: int) -> str:
+        return self.text.strip() or sample_of(self._catalogue[row])
+
+    def _start(self, rows: Iterable[int]) -> None:
+        """Have the voices of some rows speak, in a thread of their own."""
+        wanted = [(row, self._sentence_of(row)) for row in rows]
+        with self._turns:
+            wanted = [one for one in wanted if one not in self._done and one not in self._queue]
+            for row, _ in wanted:
+                self._rows.sounds.replace(row, _COMING)
+            self._queue.extend(wanted)
+            self._asked_for = len(wanted) if self._idle.is_set() else self._asked_for + len(wanted)
+            begins = bool(self._queue) and self._idle.is_set()
+            if begins:
+                self._stopping = False
+                self._idle.clear()
+        for row, _ in wanted:
+            self._show_row(row, None, _COMING)
+        if begins:
+            threading.Thread(target=self._work, name="speechlab-voices", daemon=True).start()
+        self._tell()
+
+    def _work(self) -> None:
+        while True:
+            with self._turns:
+                if not self._queue:
+                    self._idle.set()
+                    break
+                row, text = self._queue.popleft()
+            try:
+                spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping)
+            except StoppedError:
+                self._show_row(row, None, _STOPPED)
+            except Exception as error:  # noqa: BLE001 - whatever it is, its row says so and the others go on
+                words = f"{type(error).__name__}: {error}"
+                self._finish(row, Spoken(text, error=words, words=words))
+            else:
+                self._finish(row, spoken)
+            self._tell()
+        self._tell()
+        for handle in self._shown:  # the saved notebook holds what was heard
+            handle.update(self._repr_mimebundle_(), raw=True)
+
+    def _finish(self, row: int, spoken: Spoken) -> None:
+        if spoken.clip is not None:
+            self._done[row, spoken.text] = spoken
+        if spoken.text == self._sentence_of(row):
+            self._show_row(row, spoken)
+        else:  # another sentence was typed meanwhile
+            self._show_row(row, self._done.get((row, self._sentence_of(row))))
+
+    def _show_row(self, row: int, spoken: Spoken | None, instead: NoSound = _UNSPOKEN) -> None:
+        self._now[row] = spoken
+        sound: Any = instead
+        if spoken is not None:
+            sound = spoken.sound(level=self.equal_level) or NoSound(spoken.words, makeable=True)
+        self._put(row, sound, cells_of(spoken))
+
+    # -- the form
+
+    def _make_controls(self, *, equal_level: bool) -> None:
+        layout = ipywidgets.Layout
+        self._sentence = ipywidgets.Textarea(
+            description="Sentence",
+            placeholder="empty: each voice says a sample of its own language",
+            rows=2,
+            layout=layout(width="auto", height="auto", flex="1 1 300px", min_width="0"),
+        )
+        self._speak = ipywidgets.Button(button_style="primary", layout=layout(width="auto"))
+        self._stop = ipywidgets.Button(description="Stop", layout=layout(width="auto"))
+        self._level = ipywidgets.Checkbox(
+            value=bool(equal_level),
+            description="equal loudness",
+            indent=False,
+            layout=layout(width="auto"),
+        )
+        self._status = ipywidgets.Label(layout=layout(width="auto", flex="1 1 100%"))
+        self._sentence.observe(lambda _: self._another_sentence(), "value")
+        self._speak.on_click(lambda _: self._start(self._meant()))
+        self._stop.on_click(lambda _: self.stop())
+        self._level.observe(lambda _: self._another_level(), "value")
+        self.observe(lambda _: self._tell(), "chosen")
+        self._controls = [self._sentence, self._speak, self._stop, self._level, self._status]
+
+    def _tell(self) -> None:
+        """Show what a press of the button would do, and how far it is."""
+        meant = [(row, self._sentence_of(row)) for row in self._meant()]
+        left = [one for one in meant if one not in self._done]
+        characters = sum(len(text) for _, text in left)
+        label = f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
+        self._speak.description = label if left else "Spoken already" if meant else "Speak: mark voices first"
+        self._speak.disabled = not left
+        working = not self._idle.is_set()
+        self._stop.disabled = not working
+        spoken = [one for one in self._now if one is not None]
+        failed = sum(one.clip is None for one in spoken)
+        parts = [_COST]
+        if working:
+            ended = max(self._asked_for - len(self._queue) - 1, 0)
+            parts = [f"Speaking: {ended} of {self._asked_for} done."]
+        elif spoken:
+            total = sum(len(text) for _, text in self._done)
+            parts = [f"{len(spoken) - failed} spoken.", f"{total:,} characters in all.", _COST]
+            if failed:
+                parts.insert(1, f"{failed} failed: their rows say why.")
+        self._status.value = " ".join(parts)
+
+    def _another_sentence(self) -> None:
+        coming = {row for row, _ in self._queue}
+        for row, now in enumerate(self._now):
+            text = self._sentence_of(row)
+            if row in coming or (now is not None and now.text == text):
+                continue
+            found = self._done.get((row, text))
+            if now is not None or found is not None:
+                self._show_row(row, found)
+        self._tell()
+
+    def _another_level(self) -> None:
+        for row, spoken in enumerate(self._now):
+            if spoken is not None and spoken.clip is not None:
+                self._show_row(row, spoken)
+
+    # -- from the browser
+
+    def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:
+        rows = super()._looked_at(frame, max_rating)
+        for row in range(len(rows)):
+            rows.sounds.replace(row, _UNSPOKEN)
+        return rows
+
+    def _keep_noted(self, noted: dict[str, Any]) -> None:
+        super()._keep_noted(noted)
+        if noted["name"] == "mark":
+            self._tell()
+
+    def _make(self, asked: dict[str, Any]) -> None:
+        row = int(asked["row"])
+        if 0 <= row < len(self._now):
+            self._start([row])
+
+
+def _catalogue(lab: Client, voices: Iterable[Voice] | None) -> VoiceCatalogue:
+    if voices is None:
+        return lab.voices()
+    given = list(voices)
+    if not all(isinstance(voice, Voice) for voice in given):
+        message = 'voices must come from a catalogue, as in lab.voices().find(language="ja")'
+        raise InvalidRequestError(message, parameter="voices")
+    return VoiceCatalogue(given)

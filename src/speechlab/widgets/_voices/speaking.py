@@ -1,0 +1,136 @@
+"""A voice says a sentence: the clip, how long the first sound took, and how loud it is; or why there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab.audio import AudioClip
+from speechlab.errors import APIError, BadRequestError, SpeechLabError
+from speechlab.metrics import speech_measures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.client import Client, SpeechClip
+    from speechlab.contract import Voice
+
+LEVEL_LUFS = -23.0
+"""Loudness at which voices are compared; source: EBU R128, section 1."""
+_HIGHEST_PEAK = 0.99
+_IN_PIECES = ("wav", "pcm")
+_WHOLE = ("wav", "flac", "pcm", "ogg", "mp3")
+_TIMEOUT_S = 60.0
+_MAX_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What a voice said.
+
+    Attributes:
+        text: The sentence.
+        clip: The clip as the service gave it; None where there is an error.
+        first_sound_s: Seconds from the call to the first samples; of a voice that does not stream, to all of them.
+        total_s: Seconds from the call to the end.
+        loudness_lufs: Integrated loudness (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s.
+        gain_db: What brings the clip to ``LEVEL_LUFS`` without clipping; 0 where the loudness is unknown.
+        error: Why there is no clip; empty if there is one.
+        words: The same in the service's words alone.
+    """
+
+    text: str
+    clip: SpeechClip | None = None
+    first_sound_s: float = math.nan
+    total_s: float = math.nan
+    loudness_lufs: float = math.nan
+    gain_db: float = math.nan
+    error: str = ""
+    words: str = ""
+
+    @property
+    def characters(self) -> int | None:
+        """Characters that were spoken, which is what services count; None where nothing was."""
+        return None if self.clip is None else len(self.text)
+
+    def sound(self, *, level: bool) -> AudioClip | None:
+        """Return the clip, at the common loudness if that is asked for."""
+        if self.clip is None or not level:
+            return self.clip
+        gain = np.float32(10 ** (self.gain_db / 20))
+        return AudioClip(self.clip.samples * gain, self.clip.sample_rate, self.clip.voice or self.clip.title)
+
+
+class StoppedError(Exception):
+    """Nobody waits for the sentence any more."""
+
+
+def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> Spoken:
+    """Have a sentence spoken; errors of the service become words.
+
+    Args:
+        lab: The service.
+        voice: The voice.
+        text: The sentence.
+        stopped: Asked between the pieces of the sound.
+
+    Raises:
+        StoppedError: It was stopped.
+    """
+    begun = time.perf_counter()
+    try:
+        clip, first = _heard(lab, voice, text, begun, stopped)
+    except SpeechLabError as error:
+        alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
+        return Spoken(text, error=_short(str(error)), words=_short(alone))
+    total = time.perf_counter() - begun
+    loudness = _loudness(clip)
+    return Spoken(
+        text, clip, total if math.isnan(first) else first, total, loudness, _gain_db(clip, loudness)
+    )
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
+
+
+def _heard(
+    lab: Client, voice: Voice, text: str, begun: float, stopped: Callable[[], bool]
+) -> tuple[SpeechClip, float]:
+    formats = set(map(str, voice.formats))
+    streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
+    if streamed is not None:
+        # a provider may stream other formats only; what is refused costs nothing
+        with contextlib.suppress(BadRequestError):
+            return _in_pieces(lab, voice, text, streamed, begun, stopped)
+    whole = next((one for one in _WHOLE if one in formats), "wav")
+    return lab.synthesize(text, voice=voice, format=whole, timeout=_TIMEOUT_S), math.nan
+
+
+def _in_pieces(
+    lab: Client, voice: Voice, text: str, format_: str, begun: float, stopped: Callable[[], bool]
+) -> tuple[SpeechClip, float]:
+    first = math.nan
+    with lab.stream_speech(text, voice=voice, format=format_, timeout=_TIMEOUT_S) as stream:
+        for piece in stream.clips():
+            if piece.frames and math.isnan(first):
+                first = time.perf_counter() - begun
+            if stopped():
+                raise StoppedError
+        return stream.collect(), first
+
+
+def _loudness(clip: AudioClip) -> float:
+    (loudness,) = speech_measures([clip.to_mono()])["loudness_lufs"].astype("float64")
+    return float(loudness)
+
+
+def _gain_db(clip: AudioClip, loudness: float) -> float:
+    if math.isnan(loudness) or not clip.peak:
+        return 0.0
+    return min(LEVEL_LUFS - loudness, 20 * math.log10(_HIGHEST_PEAK / clip.peak))

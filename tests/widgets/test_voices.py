@@ -1,0 +1,188 @@
+"""The explorer of voices as Python sees it, over a service whose voices are tones or fail."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import ipywidgets
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import metrics
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets import VoiceExplorer
+from support.staged_voices import HOSTILE
+
+
+@pytest.fixture
+def explorer(voices_lab):
+    return VoiceExplorer(voices_lab)
+
+
+def button(explorer, name):
+    (found,) = [
+        one
+        for one in explorer._controls
+        if isinstance(one, ipywidgets.Button) and one.description.startswith(name)
+    ]
+    return found
+
+
+def told(explorer):
+    return explorer._controls[-1].value
+
+
+def sound_of(explorer, row):
+    return explorer._rows.sounds.clip(row)
+
+
+def test_the_catalogue_is_a_table_that_has_cost_nothing_yet(explorer, voices_lab):
+    before = voices_lab.usage.synthesized_chars
+    frame = explorer.frame
+    assert frame["voice"].tolist()[:2] == ["tones: quiet", "tones: loud"]
+    assert frame["languages"].tolist()[:3] == [["ja"], ["en"], ["ja", "en"]]
+    assert frame["audio"].isna().all()
+    assert frame["first_sound_s"].isna().all()
+    shown = [column["name"] for column in explorer.columns if column["shown"]]
+    assert shown[:2] == ["voice", "description"]
+    assert not {"id", "sample_rates", "error"} & set(shown)
+    assert "languages" in shown
+    assert "formats" not in shown  # all voices have the same
+    kinds = {column["name"]: column["kind"] for column in explorer.columns}
+    assert (kinds["languages"], kinds["gender"], kinds["first_sound_s"]) == ("list", "category", "number")
+    assert "free" in told(explorer)
+    assert voices_lab.usage.synthesized_chars == before
+    assert repr(explorer) == "VoiceExplorer(7 voices, 0 spoken, 0 marked)"
+
+
+def test_voices_speak_and_one_that_fails_stops_no_other(explorer, voices_lab):
+    before = voices_lab.usage.synthesized_chars
+    rows = explorer.speak("Hello there.", voices=["quiet", "broken", "breaks-later", "both"])
+    assert rows["voice"].str.removeprefix("tones: ").tolist() == ["quiet", "broken", "breaks-later", "both"]
+    assert rows["audio"].notna().tolist() == [True, False, False, True]
+    assert rows["characters"].fillna(0).tolist() == [12, 0, 0, 12]
+    assert voices_lab.usage.synthesized_chars - before >= 24
+    assert rows["error"].isna().tolist() == [True, False, False, True]
+    assert "failed" in rows["error"].iloc[2] or "cut short" in rows["error"].iloc[2]
+    heard = rows.loc[rows["audio"].notna()]
+    assert (heard["first_sound_s"] <= heard["total_s"]).all()
+    assert "2 spoken. 2 failed: their rows say why." in told(explorer)
+    pd.testing.assert_frame_equal(explorer.frame.iloc[rows.index], rows)
+
+
+def test_clips_are_played_at_one_level_and_kept_as_they_came(explorer):
+    rows = explorer.speak("Hello.", voices=["quiet", "tones: loud"])
+    assert rows["loudness_lufs"].diff().abs().iloc[1] > 25
+    played = metrics.speech_measures([sound_of(explorer, row) for row in rows.index])["loudness_lufs"]
+    assert played.to_numpy() == pytest.approx([-23.0, -23.0], abs=0.1)
+    explorer.equal_level = False
+    assert sound_of(explorer, rows.index[0]) == rows["audio"].iloc[0]
+    assert rows["audio"].iloc[0].peak == pytest.approx(0.02, abs=0.001)
+
+
+def test_what_was_said_is_kept_and_not_asked_for_again(explorer, voices_lab):
+    explorer.speak("One.", voices=["quiet"])
+    before = voices_lab.usage.synthesized_chars
+    explorer.text = "Two."
+    assert explorer.frame["audio"].isna().all()  # another sentence, which nobody has said
+    explorer.text = "One."
+    assert explorer.frame["text"].iloc[0] == "One."
+    explorer.speak(voices=["quiet"])
+    assert voices_lab.usage.synthesized_chars == before
+
+
+def test_without_a_sentence_each_voice_says_a_sample_of_its_language(explorer):
+    explorer.voices = ["quiet", "tones: loud"]
+    rows = explorer.speak()
+    assert rows["text"].iloc[0].startswith("すみません")
+    assert rows["text"].iloc[1].startswith("Excuse me")
+
+
+def test_a_voice_that_does_not_stream_is_heard_whole(explorer):
+    rows = explorer.speak("Hello.", voices=["whole: loud"])
+    assert rows["error"].isna().all()
+    assert rows["first_sound_s"].iloc[0] == rows["total_s"].iloc[0]
+
+
+def test_what_is_chosen_is_there_and_the_button_says_what_it_costs(explorer):
+    speak = button(explorer, "Speak")
+    assert speak.disabled
+    assert explorer.voice is None
+    explorer.voice = "quiet"
+    explorer.text = "12 and 34."
+    assert explorer.voice == explorer.catalogue[0]
+    assert (speak.description, speak.disabled) == ("Speak: 1 voice, 10 characters", False)
+    explorer._asked(explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, [])
+    explorer._asked(explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, [])
+    assert speak.description == "Speak: 2 voices, 20 characters"
+    assert explorer.voices == [explorer.catalogue[1], explorer.catalogue[2]]
+    speak.click()
+    assert explorer._idle.wait(20)
+    assert explorer.frame["audio"].notna().tolist() == [False, True, True, False, False, False, False]
+    explorer.voices = []
+    assert explorer.voices == []
+
+
+def test_a_voice_is_stopped(explorer):
+    threading.Timer(0.3, button(explorer, "Stop").click).start()
+    rows = explorer.speak("Hello.", voices=["endless", "quiet"])
+    assert rows["audio"].isna().all()
+    assert explorer._rows.sounds.missing(0).words == "stopped"
+    assert explorer.speak(voices=["quiet"])["audio"].notna().all()  # and goes on when it is asked
+
+
+def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
+    gone = sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0)
+    with gone:
+        explorer = VoiceExplorer(gone, voices_lab.voices())
+        rows = explorer.speak("Hello.", voices=["quiet", "tones: loud"])
+    assert rows["error"].str.contains("127.0.0.1").all()
+    assert explorer._rows.sounds.missing(0).makeable  # play asks again
+
+
+def test_the_saved_notebook_holds_what_was_heard(explorer):
+    explorer.speak(HOSTILE, voices=["both"])
+    html = str(explorer.static_html())
+    assert html.count("<audio") == 1
+    assert html.index("<audio") < html.index("A quiet voice")  # what has spoken stands first
+    assert not re.search(r"<(img|script)", html)
+    bundle = explorer._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" not in bundle
+    assert "tex2jax_ignore" in bundle["text/html"]
+
+
+def test_the_page_for_others_holds_what_was_heard(explorer, tmp_path):
+    explorer.speak("Hello.", voices=["quiet"])
+    page = explorer.save(tmp_path / "voices.html").read_text("utf-8")
+    assert "not spoken yet" in page
+    assert "_controls" in page  # the module knows of them; the page has none
+    assert '"count":7' in page
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lab": 3}, "no client"),
+        ({"voices": ["quiet"]}, "catalogue"),
+        ({"text": 3}, "sentence"),
+        ({"text": "x" * 5001}, "5,000"),
+        ({"static_rows": 99}, "static_rows"),
+    ],
+)
+def test_what_does_not_fit_is_refused(voices_lab, options, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        VoiceExplorer(**{"lab": voices_lab, **options})
+
+
+def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
+    with pytest.raises(InvalidRequestError, match="no voice is chosen"):
+        explorer.speak("Hello.")
+    with pytest.raises(InvalidRequestError, match="fits no voice"):
+        explorer.voice = "nobody"
+    other = VoiceExplorer(voices_lab, voices_lab.voices().find(language="zh"))
+    with pytest.raises(InvalidRequestError, match="not among"):
+        other.voices = [explorer.catalogue[0]]
+    with pytest.raises(InvalidRequestError, match=r"sl\.show"):
+        explorer.frame = explorer.frame

@@ -1,0 +1,140 @@
+"""The explorer of voices in a real browser: chosen, spoken, heard; errors as words; keys, themes, narrow cells."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from speechlab.widgets import VoiceExplorer
+from support.staged_voices import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture
+def explorer(voices_lab):
+    return VoiceExplorer(voices_lab)
+
+
+def row(page, name):
+    return page.get_by_role("row").filter(has_text=name).first
+
+
+def test_voices_are_chosen_and_say_the_sentence(show_table, explorer):
+    page = show_table(explorer)
+    page.get_by_label("Sentence").fill("Good morning.")
+    page.get_by_role("button", name="Mark row 1").click()
+    page.get_by_role("button", name="Mark row 2").click()
+    page.get_by_role("button", name="Speak: 2 voices, 26 characters").click()
+    page.get_by_text("2 spoken. 26 characters in all.").wait_for()
+    page.wait_for_function("document.querySelectorAll('.sl-row svg').length === 2")
+    assert row(page, "tones: quiet").locator("[data-label=characters]").inner_text() == "13"
+    assert float(row(page, "tones: loud").locator("[data-label=first_sound_s]").inner_text()) >= 0
+    assert page.get_by_role("button", name="Spoken already").is_disabled()
+    assert [voice.short_name for voice in explorer.voices] == ["tones: quiet", "tones: loud"]
+    assert page.evaluate("leaked") == []
+
+
+def test_play_has_one_voice_speak_and_plays_it(show_table, explorer):
+    page = show_table(explorer)
+    page.get_by_role("button", name="Play row 2", exact=True).click()
+    page.wait_for_selector(".sl-row.sl-playing")
+    assert page.evaluate("sent.filter((one) => one.type === 'make').length") == 1
+    assert explorer.voice == explorer.catalogue[1]
+    assert explorer.frame["text"].iloc[1].startswith("Excuse me")
+
+
+def test_only_who_presses_play_has_a_voice_speak(show_table, explorer, voices_lab):
+    before = voices_lab.usage.synthesized_chars
+    page = show_table(explorer)
+    page.locator(".sl-row .sl-thumb").first.hover()
+    page.locator(".sl-grid").focus()
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.get_by_role("button", name="Next row").click()
+    page.wait_for_timeout(250)
+    assert page.evaluate("sent.filter((one) => one.type === 'make').length") == 0
+    assert voices_lab.usage.synthesized_chars == before
+    assert row(page, "tones: quiet").locator(".sl-error").inner_text() == "not spoken yet"
+
+
+def test_two_voices_are_compared_by_keys_alone(show_table, explorer):
+    explorer.speak("Hello.", voices=["quiet", "tones: loud"])
+    page = show_table(explorer)
+    page.locator(".sl-grid").focus()
+    page.keyboard.press("Space")
+    page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
+    page.keyboard.press("j")  # at the same loudness, from its beginning
+    page.wait_for_selector(".sl-row.sl-playing[data-row='1']")
+    page.keyboard.press("k")
+    page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
+    page.keyboard.press("m")
+    page.wait_for_timeout(80)
+    assert explorer.voices == [explorer.catalogue[0]]
+    assert page.evaluate("leaked") == []
+
+
+def test_a_voice_that_fails_says_so_and_hostile_words_stay_words(show_table, explorer):
+    page = show_table(explorer)
+    page.get_by_role("button", name="Play row 4", exact=True).click()
+    error = row(page, "tones: broken").locator(".sl-error")
+    page.wait_for_function("document.querySelector('.sl-failed')?.textContent.includes('no sound today')")
+    assert "<img src=x" in error.text_content()
+    assert row(page, HOSTILE[:20]).count() == 1
+    assert page.locator("#cell img, #cell script").count() == 0
+    assert page.evaluate("window.fired") is None
+    page.get_by_role("button", name="Play row 1", exact=True).click()  # the others go on
+    page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
+
+
+def test_a_kernel_that_is_gone_is_told_in_words(show_table, explorer):
+    page = show_table(explorer)
+    page.wait_for_function("document.querySelectorAll('.sl-controls textarea').length === 1")
+    page.evaluate("() => { clearInterval(standing); model.send = () => { throw new Error('closed'); }; }")
+    page.get_by_role("button", name="Play row 1", exact=True).click()
+    page.get_by_text("No answer: the kernel is gone").wait_for()
+
+
+def test_the_catalogue_is_filtered_by_what_people_choose_by(show_table, explorer):
+    page = show_table(explorer)
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("group", name="languages").get_by_label("ja").check()
+    assert page.locator(".sl-status").inner_text() == "2 of 7 rows"
+    page.get_by_role("group", name="gender").get_by_label(re.compile("^Male")).check()
+    assert page.locator(".sl-status").inner_text() == "1 of 7 rows"
+
+
+def test_the_page_for_others_plays_what_was_heard(shown, explorer, tmp_path):
+    explorer.speak("Hello.", voices=["quiet"])
+    page = shown.show(explorer.save(tmp_path / "voices.html").read_text("utf-8"))
+    page.get_by_role("button", name="Play row 1", exact=True).click()
+    page.locator(".sl-row.sl-playing").wait_for()
+    assert page.locator(".sl-controls").count() == 0
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize(
+    ("shown", "width"), [("light", 1020), ("dark", 1020), ("dark", 380)], indirect=["shown"]
+)
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_table, shown, explorer, width):
+    explorer.speak("Hello.", voices=["quiet", "broken"])
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_table(explorer, "margin:0")
+    page.wait_for_selector(".sl-row svg")
+    page.get_by_role("status").first.wait_for()
+    page.locator(".sl-row").first.click()
+    page.get_by_role("button", name="Filter").click()
+    wide = page.evaluate(
+        """(width) => [...document.querySelectorAll(".sl-row *, .sl-tools *, .sl-controls *, .sl-panel *")].filter(
+          (node) => node.getBoundingClientRect().right > width + 0.5 && !node.closest("svg")).length""",
+        width,
+    )
+    assert wide == 0
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
