@@ -13,7 +13,7 @@ from speechlab.audio import AudioClip
 from speechlab.errors import SegmentError
 from support import segment_tables
 
-FILES, tables = segment_tables.FILES, segment_tables.tables
+FILES, lines, tables = segment_tables.FILES, segment_tables.lines, segment_tables.tables
 
 CELLS = 80
 EXTENTS = st.one_of(
@@ -23,17 +23,18 @@ EXTENTS = st.one_of(
 )
 
 
-def grid(table, file):
-    """How many segments cover each tenth of a second."""
+def grid(rows, file):
+    """How many segments, as tuples in tenths of a second, cover each tenth of a second."""
     depth = np.zeros(CELLS, dtype=int)
-    for row in table[table["file"] == file].itertuples():
-        depth[round(row.start * 10) : round(row.end * 10)] += 1
+    for name, start, end in rows:
+        if name == file:
+            depth[start:end] += 1
     return depth
 
 
 def extent_grid(extent, file):
     if isinstance(extent, pd.DataFrame):
-        return grid(extent, file) > 0
+        return grid(lines(extent), file) > 0
     length = extent[file] if isinstance(extent, dict) else extent
     return np.arange(CELLS) < round(length * 10)
 
@@ -44,6 +45,14 @@ def names(extent, table):
     return set(extent) if isinstance(extent, dict) else set(table["file"])
 
 
+def left_of(table, rows):
+    """The pieces that an operation left of each row, as tuples, by the number in the column ``row``."""
+    pieces = [[] for _ in rows]
+    for number, piece in zip(table["row"].tolist(), lines(table), strict=True):
+        pieces[number].append(piece)
+    return pieces
+
+
 @settings(max_examples=200, deadline=None)
 @given(tables(), EXTENTS)
 def test_gaps_and_coverage(table, extent):
@@ -51,17 +60,17 @@ def test_gaps_and_coverage(table, extent):
         with pytest.raises(SegmentError, match="says nothing of"):
             segments.gaps(table, extent)
         return
-    silent, covered = segments.gaps(table, extent), segments.coverage(table, extent).set_index("file")
-    assert set(covered.index) == names(extent, table) | set(table["file"])
-    for file in covered.index:
-        depth, inside = grid(table, file), extent_grid(extent, file)
-        assert (grid(silent, file) == (inside & (depth == 0))).all()
-        row = covered.loc[file]
+    silent, covered = segments.gaps(table, extent), segments.coverage(table, extent)
+    assert set(covered["file"]) == names(extent, table) | set(table["file"])
+    rows, silences = lines(table), lines(silent)
+    for row in covered.to_dict("records"):
+        depth, inside = grid(rows, row["file"]), extent_grid(extent, row["file"])
+        assert (grid(silences, row["file"]) == (inside & (depth == 0))).all()
         assert row["extent_s"] == pytest.approx(inside.sum() / 10)
         assert row["covered_s"] == pytest.approx((inside & (depth > 0)).sum() / 10)
         assert row["overlapped_s"] == pytest.approx((inside & (depth > 1)).sum() / 10)
         assert row["total_s"] == pytest.approx((inside * depth).sum() / 10)
-        assert row["segments"] == (table["file"] == file).sum()
+        assert row["segments"] == sum(name == row["file"] for name, _, _ in rows)
     between = segments.overlap_join(silent, silent)
     assert len(between) == len(silent)
 
@@ -69,35 +78,35 @@ def test_gaps_and_coverage(table, extent):
 @settings(max_examples=100, deadline=None)
 @given(tables(instants=False))
 def test_gaps_between_segments_only(table):
-    for row in segments.gaps(table).itertuples():
-        own = table[table["file"] == row.file]
-        assert own["start"].min() < row.start < row.end < own["end"].max() + 1e-9
+    rows = lines(table)
+    for file, start, end in lines(segments.gaps(table)):
+        own = [row for row in rows if row[0] == file]
+        assert min(row[1] for row in own) < start < end < max(row[2] for row in own)
 
 
 @settings(max_examples=200, deadline=None)
 @given(tables(), st.integers(0, 10))
 def test_merge_and_split(table, tenths):
     gap = tenths / 10
-    merged, parts = segments.merge(table, gap), segments.split(table, gap)
-    for file in table["file"].unique():
-        own = table[table["file"] == file]
-        rows = sorted((round(row.start * 10), round(row.end * 10)) for row in own.itertuples())
+    merged, parts = lines(segments.merge(table, gap)), segments.split(table, gap).tolist()
+    everything = lines(table)
+    for file in {row[0] for row in everything}:
+        rows = sorted(row[1:] for row in everything if row[0] == file)
         wanted = []
         for start, end in rows:
             if wanted and start - wanted[-1][1] <= tenths:
                 wanted[-1][1] = max(wanted[-1][1], end)
             else:
                 wanted.append([start, end])
-        found = merged[merged["file"] == file]
-        assert [[round(row.start * 10), round(row.end * 10)] for row in found.itertuples()] == wanted
+        assert [[start, end] for name, start, end in merged if name == file] == wanted
         number, latest, numbers = 0, None, {}
         for start, end in rows:
             if latest is not None and start - latest >= tenths:
                 number += 1
             latest = end if latest is None else max(latest, end)
             numbers.setdefault((start, end), set()).add(number)
-        for row in own.itertuples():
-            assert parts[row.Index] in numbers[round(row.start * 10), round(row.end * 10)]
+        for row, part in zip(everything, parts, strict=True):
+            assert row[0] != file or part in numbers[row[1:]]
 
 
 def test_what_merged_segments_say():
@@ -127,15 +136,16 @@ def test_what_merged_segments_say():
 @settings(max_examples=200, deadline=None)
 @given(tables(), tables())
 def test_subtract(table, other):
-    table = table.assign(row=np.arange(len(table)))
-    left = segments.subtract(table, other)
-    for row in table.itertuples():
-        own = left[left["row"] == row.row]
-        wanted = (grid(table[table["row"] == row.row], row.file) > 0) & (grid(other, row.file) == 0)
-        assert (grid(own, row.file) == wanted).all()
-        if row.start == row.end:
-            held = (other["file"] == row.file) & (other["start"] <= row.start) & (row.start < other["end"])
-            assert len(own) == (0 if held.any() else 1)
+    left = segments.subtract(table.assign(row=np.arange(len(table))), other)
+    rows, holes = lines(table), lines(other)
+    for row, pieces in zip(rows, left_of(left, rows), strict=True):
+        file, start, end = row
+        wanted = (grid([row], file) > 0) & (grid(holes, file) == 0)
+        assert {piece[0] for piece in pieces} <= {file}
+        assert (grid(pieces, file) == wanted).all()
+        if start == end:
+            held = any(name == file and begin <= start < stop for name, begin, stop in holes)
+            assert len(pieces) == (0 if held else 1)
     assert left["row"].is_monotonic_increasing
 
 
@@ -144,15 +154,15 @@ def test_subtract(table, other):
 def test_crop(table, extent, edges):
     if not set(table["file"]) <= names(extent, table):
         return
-    table = table.assign(row=np.arange(len(table)))
-    cropped = segments.crop(table, extent, edges)
-    for row in table.itertuples():
-        one = table[table["row"] == row.row]
-        cells, inside = grid(one, row.file) > 0, extent_grid(extent, row.file)
-        own = grid(cropped[cropped["row"] == row.row], row.file)
-        if row.start == row.end:
-            within = inside[round(row.start * 10)]
-            assert (cropped["row"] == row.row).sum() == int(within)
+    cropped = segments.crop(table.assign(row=np.arange(len(table))), extent, edges)
+    rows = lines(table)
+    for row, pieces in zip(rows, left_of(cropped, rows), strict=True):
+        file, start, end = row
+        cells, inside = grid([row], file) > 0, extent_grid(extent, file)
+        own = grid(pieces, file)
+        assert {piece[0] for piece in pieces} <= {file}
+        if start == end:
+            assert len(pieces) == int(inside[start])
         elif edges == "cut":
             assert (own == (cells & inside)).all()
         elif edges == "keep":

@@ -16,7 +16,7 @@ from speechlab import segments
 from speechlab.errors import SegmentError
 from support import segment_tables
 
-tables, table = segment_tables.tables, segment_tables.table
+tables, lines = segment_tables.tables, segment_tables.lines
 
 MD_EVAL = Path("/usr/lib/sctk/bin/md-eval.pl")
 LENGTHS = {"a.wav": 7.0, "b.wav": 6.5, "ü 3.wav": 9.0}
@@ -28,46 +28,45 @@ def clean(frame):
     return segments.merge(frame[frame["end"] > frame["start"]])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables(), tables(), COLLARS)
 def test_pyannote_agrees(reference, hypothesis, collar):
     pyannote_core = pytest.importorskip("pyannote.core")
     metrics = pytest.importorskip("pyannote.metrics.detection")
     reference = clean(reference)
     result = segments.score(reference, hypothesis, extent=LENGTHS, collar=collar)
+    recordings = []
+    for file, length in LENGTHS.items():
+        pair = []
+        for frame in (reference, hypothesis):
+            notes = pyannote_core.Annotation(uri=file)
+            for row in frame[frame["file"] == file].itertuples():
+                notes[pyannote_core.Segment(row.start, row.end), row.Index] = "speech"
+            pair.append(notes)
+        recordings.append((pair, pyannote_core.Timeline([pyannote_core.Segment(0, length)], uri=file)))
     for score, width in ((result.detection, 0.0), (result.lenient, collar)):
         rate = metrics.DetectionErrorRate(collar=2 * width)
         accuracy = metrics.DetectionAccuracy(collar=2 * width)
-        precision, recall = (
-            metrics.DetectionPrecision(collar=2 * width),
-            metrics.DetectionRecall(collar=2 * width),
-        )
-        f1 = metrics.DetectionPrecisionRecallFMeasure(collar=2 * width)
+        fair = metrics.DetectionPrecisionRecallFMeasure(collar=2 * width)
         missed = invented = said = 0.0
-        for file, length in LENGTHS.items():
-            pair = []
-            for frame in (reference, hypothesis):
-                notes = pyannote_core.Annotation(uri=file)
-                for row in frame[frame["file"] == file].itertuples():
-                    notes[pyannote_core.Segment(row.start, row.end), row.Index] = "speech"
-                pair.append(notes)
-            uem = pyannote_core.Timeline([pyannote_core.Segment(0, length)], uri=file)
+        for pair, uem in recordings:
             parts = rate(*pair, uem=uem, detailed=True)
             missed, invented = missed + parts["miss"], invented + parts["false alarm"]
             said += parts["total"]
-            for other in (accuracy, precision, recall, f1):
+            for other in (accuracy, fair):
                 other(*pair, uem=uem)
         assert score.miss_s == pytest.approx(missed, abs=1e-9)
         assert score.false_alarm_s == pytest.approx(invented, abs=1e-9)
         assert score.reference_s == pytest.approx(said, abs=1e-9)
         if score.scored_s > 0:
             assert score.accuracy == pytest.approx(abs(accuracy), abs=1e-9)
+        precision, recall, f1 = fair.compute_metrics()
         if score.reference_s > 0:
             assert score.detection_error_rate == pytest.approx(abs(rate), abs=1e-9)
-            assert score.recall == pytest.approx(abs(recall), abs=1e-9)
+            assert score.recall == pytest.approx(recall, abs=1e-9)
             if score.hypothesis_s > 0:
-                assert score.precision == pytest.approx(abs(precision), abs=1e-9)
-                assert score.f1 == pytest.approx(abs(f1), abs=1e-9)
+                assert score.precision == pytest.approx(precision, abs=1e-9)
+                assert score.f1 == pytest.approx(f1, abs=1e-9)
 
 
 def md_eval(folder, reference, hypothesis, lengths, collar):
@@ -119,10 +118,11 @@ def test_nist_agrees(tmp_path, seed, collar):
     assert result.false_alarm_s == pytest.approx(found["invented"], abs=0.005)
 
 
-def moments(frame, file):
+def moments(rows, file):
     held = np.zeros(90, dtype=bool)
-    for row in frame[frame["file"] == file].itertuples():
-        held[round(row.start * 10) : round(row.end * 10)] = True
+    for name, start, end in rows:
+        if name == file:
+            held[start:end] = True
     return held
 
 
@@ -132,9 +132,10 @@ def test_detection_counts_moments(reference, hypothesis, whole):
     result = segments.score(reference, hypothesis, extent=LENGTHS if whole else None)
     files = set(LENGTHS) if whole else set(reference["file"]) | set(hypothesis["file"])
     correct = missed = invented = 0
+    rows = lines(reference), lines(hypothesis)
     for file in files:
         inside = np.arange(90) < round(LENGTHS[file] * 10) if whole else True
-        said, found = moments(reference, file) & inside, moments(hypothesis, file) & inside
+        said, found = (moments(side, file) & inside for side in rows)
         correct += (said & found).sum()
         missed += (said & ~found).sum()
         invented += (~said & found).sum()
@@ -169,13 +170,11 @@ def most_matches(left, right, collar):
 @given(tables(), tables(), st.sampled_from([0, 1, 3]))
 def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
     result = segments.score(reference, hypothesis, collar=tenths / 10)
-    for name, score in (("start", result.starts), ("end", result.ends)):
+    rows = lines(reference), lines(hypothesis)
+    for place, score in ((1, result.starts), (2, result.ends)):
         wanted = 0
         for file in set(reference["file"]):
-            edges = [
-                [round(value * 10) for value in frame.loc[frame["file"] == file, name]]
-                for frame in (reference, hypothesis)
-            ]
+            edges = [[row[place] for row in side if row[0] == file] for side in rows]
             wanted += most_matches(*edges, tenths)
         assert (score.matched, score.reference, score.hypothesis) == (wanted, len(reference), len(hypothesis))
 
@@ -194,10 +193,13 @@ def test_couples_are_each_other_s_best(reference, hypothesis):
     wanted = {(a, b) for a, b in best["left"].items() if best["right"][b] == a}
     found = set(zip(result.deviations["reference"], result.deviations["hypothesis"], strict=True))
     assert found == wanted
-    for row in result.deviations.itertuples():
-        a, b = reference.iloc[row.reference], hypothesis.iloc[row.hypothesis]
-        assert row.start_deviation_s == pytest.approx(b["start"] - a["start"], abs=1e-9)
-        assert row.end_deviation_s == pytest.approx(b["end"] - a["end"], abs=1e-9)
+    found = result.deviations
+    for name in ("start", "end"):
+        said, heard = (
+            reference[name].to_numpy()[found["reference"]],
+            hypothesis[name].to_numpy()[found["hypothesis"]],
+        )
+        np.testing.assert_allclose(found[f"{name}_deviation_s"], heard - said, rtol=0, atol=1e-9)
 
 
 def test_by_hand():

@@ -74,7 +74,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
                 made[name] = pd.Series([""] * len(table), dtype="str")
         elif name in table.columns:
             made[name] = _numbers(table[name], name)
-    made["file"] = made["file"].mask(made["file"] == "", file or "")
+    made["file"] = _filled(made["file"], file)
     _check_times(made["start"], made["end"])
     if "confidence" in made:
         values = made["confidence"]
@@ -130,12 +130,18 @@ def _texts(column: pd.Series[Any], name: str) -> pd.Series[str]:
     return pd.Series([str(value) for value in values], dtype="str")
 
 
+def _filled(files: pd.Series[str], file: str | None) -> pd.Series[str]:
+    return files.mask(files == "", file) if file else files
+
+
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     import pandas as pd
 
     if pd.api.types.is_timedelta64_dtype(column):
         message = f"{name} holds time deltas; seconds are meant: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)
+    if column.dtype == np.float64:
+        return column.to_numpy(copy=True)
     kind = pd.api.types
     if not kind.is_numeric_dtype(column) or kind.is_bool_dtype(column) or kind.is_complex_dtype(column):
         for number, value in enumerate(column.tolist()):
