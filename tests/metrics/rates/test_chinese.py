@@ -1,22 +1,17 @@
 """Classes of Chinese differences, on pairs that were written before the code (chinese_differences.tsv)."""
 
-import csv
-from collections import Counter
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.metrics import compare_chinese, score, summarize
+from support.differences import Written
 
 pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
 
-HERE = Path(__file__).parent
-RANK = {"equal": 0, "homophone": 1, "tone": 2, "recognition": 3}
-# What the docs say: (written down as, told apart as) -> pairs. "equal": alike after normalisation.
+# Of each set: (written down as, told apart as) -> pairs.
 FIRST = {
     ("notation", "equal"): 20,
     ("homophone", "homophone"): 34,
@@ -31,33 +26,17 @@ SECOND = {
     ("recognition", "recognition"): 12,
 }
 SETS = {"chinese_differences.tsv": FIRST, "chinese_differences_second.tsv": SECOND}
-
-
-def pairs(name):
-    with (HERE / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-def told(reference, hypothesis):
-    found = compare_chinese(reference, hypothesis).differences
-    return max((difference.kind for difference in found), key=RANK.__getitem__, default="equal")
+WRITTEN = Written(compare_chinese, ("homophone", "tone", "recognition"), SETS)
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_confusion_matrix_is_the_one_in_the_docs(name):
-    matrix = Counter((pair["class"], told(pair["reference"], pair["hypothesis"])) for pair in pairs(name))
-    assert matrix == SETS[name]
-    guide = (HERE.parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-    for written in ("notation", "homophone", "tone", "recognition"):
-        cells = " | ".join(str(matrix.get((written, kind), 0)) for kind in RANK)
-        assert f"| {written} | {cells} |" in guide
+    WRITTEN.check_matrix(name)
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
-    for pair in pairs(name):
-        sides = pair["reference"], pair["hypothesis"]
-        assert told(*sides) == told(*reversed(sides)), pair
+    WRITTEN.check_sides(name)
 
 
 @pytest.mark.parametrize(

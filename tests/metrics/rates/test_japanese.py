@@ -1,21 +1,16 @@
 """Classes of Japanese differences, on pairs that were written before the code (japanese_differences.tsv)."""
 
-import csv
-from collections import Counter
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.metrics import compare_japanese, score, summarize
+from support.differences import Written
 
 pytest.importorskip("pyopenjtalk")
 
-HERE = Path(__file__).parent
-RANK = {"equal": 0, "notation": 1, "homophone": 2, "recognition": 3}
-# What the docs say: (written down as, told apart as) -> pairs. "equal": alike after normalisation.
+# Of each set: (written down as, told apart as) -> pairs.
 FIRST = {
     ("notation", "equal"): 24,
     ("notation", "notation"): 93,
@@ -36,37 +31,21 @@ SECOND = {
     ("recognition", "recognition"): 50,
 }
 SETS = {"japanese_differences.tsv": FIRST, "japanese_differences_second.tsv": SECOND}
-
-
-def pairs(name):
-    with (HERE / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
-def told(reference, hypothesis):
-    found = compare_japanese(reference, hypothesis).differences
-    return max((difference.kind for difference in found), key=RANK.__getitem__, default="equal")
+WRITTEN = Written(compare_japanese, ("notation", "homophone", "recognition"), SETS)
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_confusion_matrix_is_the_one_in_the_docs(name):
-    matrix = Counter((pair["class"], told(pair["reference"], pair["hypothesis"])) for pair in pairs(name))
+    matrix = WRITTEN.check_matrix(name)
     right = sum(count for (written, kind), count in matrix.items() if kind in {written, "equal"})
     assert ("homophone", "equal") not in matrix
     assert ("recognition", "equal") not in matrix
     assert right / sum(matrix.values()) >= 0.96
-    assert matrix == SETS[name]
-    guide = (HERE.parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
-    for written in ("notation", "homophone", "recognition"):
-        cells = " | ".join(str(matrix.get((written, kind), 0)) for kind in RANK)
-        assert f"| {written} | {cells} |" in guide
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
-    for pair in pairs(name):
-        sides = pair["reference"], pair["hypothesis"]
-        assert told(*sides) == told(*reversed(sides)), pair
+    WRITTEN.check_sides(name)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +69,7 @@ def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
     ],
 )
 def test_the_rules(reference, hypothesis, kind):
-    assert told(reference, hypothesis) == kind
+    assert WRITTEN.told(reference, hypothesis) == kind
 
 
 def test_each_difference_is_judged_for_itself():
