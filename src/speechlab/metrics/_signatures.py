@@ -14,12 +14,25 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_NEEDED = ("unit", "lang", "norm", "counts")
 _WORDS = {"norm": "normaliser", "lang": "language"}
 
 
 def parts(signature: str) -> dict[str, str]:
-    """The parts of a signature by their keys."""
-    return dict(part.split(":", 1) for part in signature.split("|"))
+    """The parts of a signature by their keys.
+
+    Raises:
+        InvalidRequestError: It says not how the figure was made.
+    """
+    found = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
+    absent = [key for key in _NEEDED if not found.get(key)]
+    if absent:
+        message = (
+            f"the signature {signature!r:.80} does not say {', '.join(map(repr, absent))}, as in "
+            "'unit:word|lang:en|norm:none|counts:levenshtein'; score the texts again"
+        )
+        raise InvalidRequestError(message, parameter="signature")
+    return found
 
 
 def joined(signatures: Iterable[str], what: str = "these rows") -> str:

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from speechlab.metrics import alignments_html, edits, error_rate, score
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import alignments_html, confusions, edits, error_rate, sclite_report, score
 
 FRAME = pd.DataFrame(
     {
@@ -25,6 +26,17 @@ def test_errors_of_a_table_have_their_places():
     assert table["hypothesis"].isna().tolist() == [True, False, False]
     pd.testing.assert_frame_equal(edits(FRAME, language="language"), table)
     assert len(edits(score(FRAME), equal=True)) > len(table)
+
+
+@pytest.mark.parametrize(
+    "damaged", ["", "nonsense", "unit:word|lang:en|norm:none", "unit:word|lang:|norm:none|counts:x"]
+)
+@pytest.mark.parametrize("function", [edits, confusions, alignments_html, sclite_report])
+def test_a_damaged_signature_is_told(function, damaged):
+    table = score(FRAME.iloc[[0]]).assign(signature=damaged)
+    with pytest.raises(InvalidRequestError) as caught:
+        function(table)
+    assert caught.value.parameter == "signature"
 
 
 def test_tables_lists_and_rates_have_the_same_errors():

@@ -1,5 +1,6 @@
 """Print-outs and files, against those of NIST's sclite itself."""
 
+import random
 import subprocess
 
 import pandas as pd
@@ -27,28 +28,45 @@ def scored(pairs=PAIRS):
     return score(pairs, language="en", normalize=None, counts="sclite")
 
 
+def sclite(folder, *reports):
+    inputs = ["-s", "-e", "utf-8", "-r", "r.trn", "trn", "-h", "h.trn", "trn", "-i", "rm"]
+    command = [nist.SCTK, "sclite", *inputs, "-o", *reports, "-n", "out"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def random_pairs(words, n, seed):
+    random_ = random.Random(seed)
+    texts = [[" ".join(random_.choices(words, k=random_.randrange(8))) for _ in range(n)] for _ in range(2)]
+    names = [f"s-{number:04d}" for number in range(n)]
+    return pd.DataFrame({"utterance": names, "text": texts[0], "hypothesis": texts[1]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        PAIRS,
+        random_pairs(["the", "The", "a", "é", "Zoo", "b-", "x'y", "漢字"], 300, 1),
+        random_pairs([f"w{number}" for number in range(400)], 300, 2),
+        pd.DataFrame({"utterance": ["a-1"], "text": ["so"], "hypothesis": ["so"]}),
+        pd.DataFrame({"utterance": ["a-1"], "text": [""], "hypothesis": ["uh"]}),
+    ],
+)
+def test_the_detailed_report_is_that_of_sclite(tmp_path, pairs):
+    nist.need_sctk()
+    write_trn(pairs, tmp_path / "r.trn")
+    write_trn(pairs, tmp_path / "h.trn", text="hypothesis")
+    sclite(tmp_path, "dtl")
+    theirs = (tmp_path / "out.dtl").read_text("utf-8")
+    assert sclite_report(scored(pairs), report="dtl", utterance="utterance", name="h.trn") == theirs
+
+
 @pytest.mark.slow
 def test_print_outs_are_those_of_sclite(tmp_path):
     nist.need_sctk()
     write_trn(PAIRS, tmp_path / "r.trn")
     write_trn(PAIRS, tmp_path / "h.trn", text="hypothesis")
-    command = [
-        nist.SCTK,
-        "sclite",
-        "-s",
-        "-e",
-        "utf-8",
-        "-r",
-        "r.trn",
-        "trn",
-        "-h",
-        "h.trn",
-        "trn",
-        "-i",
-        "spu_id",
-    ]
-    command += ["-o", "pra", "sum", "rsum", "-n", "out"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    sclite(tmp_path, "pra", "sum", "rsum")
     for report, ending in (("pra", "pra"), ("sum", "sys"), ("rsum", "raw")):
         theirs = (tmp_path / f"out.{ending}").read_text("utf-8")
         ours = sclite_report(scored(), report=report, utterance="utterance", name="h.trn")
@@ -111,5 +129,5 @@ def test_refusals(tmp_path):
         read_trn(path)
     with pytest.raises(InvalidRequestError, match="no alignment"):
         read_sclite(path)
-    with pytest.raises(InvalidRequestError, match="'dtl'"):
-        sclite_report(scored(), report="dtl")
+    with pytest.raises(InvalidRequestError, match="'prf'"):
+        sclite_report(scored(), report="prf")

@@ -68,7 +68,8 @@ def test_paired_tests_are_sacrebleus(test, short, draws):
         rows = table[table["metric"] == metric]
         assert rows["system"].tolist() == list(systems)
         assert rows["score"].tolist() == [result.score for result in found[key]]
-        assert [None if pd.isna(p) else p for p in rows["p"]] == [result.p_value for result in found[key]]
+        assert [None if pd.isna(p) else p for p in rows["p_sacrebleu"]] == [r.p_value for r in found[key]]
+        assert (rows["p"].iloc[1:] >= rows["p_sacrebleu"].iloc[1:]).all()
         assert rows["signature"].iloc[0] == str(signatures[key])
     good = table[table["system"] == "good"]
     assert good["significant"].all() if short == "ar" else good["significant"].isna().all()
@@ -85,11 +86,71 @@ def test_equal_systems_are_seldom_called_different():
     for seed in range(150):
         said, systems = corpus(seed)
         pair = {"base": systems["base"], "like": systems["like"]}
-        how = {"draws": 300, "metrics": ["chrf"]}
+        how = {
+            "draws": 200,
+            "metrics": ["chrf"],
+            "options": {"chrf": {"char_order": 2}},
+        }  # the shorter, the faster
         verdicts += compare_translations(said, pair, **how)["significant"].iloc[1]
         small += compare_translations(said, pair, test="bootstrap", **how)["p"].iloc[1] < 0.05
     assert verdicts / 150 <= 0.06
     assert small / 150 > 0.06
+
+
+def numbers(_sources, translations, _references):
+    """A scorer of translations that are numbers."""
+    return [float(text) for text in translations]
+
+
+def test_three_utterances_show_nothing():
+    """Sacrebleu leaves out the draws that give the very difference seen: of three utterances, one in four."""
+    said = ["a b c d", "e f g h", "i j k l"]
+    table = compare_translations(said, {"old": ["x"] * 3, "new": said}, metrics=["chrf"], draws=400)
+    new = table.iloc[1]
+    assert new["p_sacrebleu"] < 0.05
+    assert new["p"] == pytest.approx(0.25, abs=0.05)
+    assert not new["significant"]
+
+
+def test_blocks_decide_the_verdict():
+    """A document that suits one system is no evidence for others."""
+    documents = [number // 10 for number in range(40)]
+    frame = pd.DataFrame({"reference": "x", "old": "1", "document": documents, "text": "?"})
+    frame["new"] = ["2" if document == 2 else "1" for document in documents]
+    frame.loc[40] = ["x", "1", 2, "?", None]
+    how = {"metrics": ["chrf"], "scorers": {"numbers": numbers}, "draws": 300}
+    systems = {"old": "old", "new": "new"}
+    plain = compare_translations(frame, systems, **how).set_index(["system", "metric"])
+    blocked = compare_translations(frame, systems, groups="document", **how).set_index(["system", "metric"])
+    row, block = ("new", "numbers"), blocked.loc["new", "numbers"]
+    assert plain.loc[row, "significant"]
+    assert (plain.loc[row, "utterances"], plain.loc[row, "blocks"], block["blocks"]) == (40, 40, 4)
+    assert (block["difference"], block["p"], bool(block["significant"])) == (0.25, 1.0, False)
+    assert block["signature"].endswith("|seed:12345|ar:300|blocks:4")
+    assert pd.isna(block["p_sacrebleu"])
+    assert blocked["p_sacrebleu"].isna().all()
+    lists = {name: frame[name][:40].tolist() for name in systems}
+    again = compare_translations(["x"] * 40, lists, groups=documents, **how)
+    pd.testing.assert_frame_equal(again, blocked.reset_index()[again.columns])
+    of_bootstrap = compare_translations(frame, systems, groups="document", test="bootstrap", **how)
+    assert of_bootstrap["p"].between(0, 1).sum() == 2
+    assert of_bootstrap["significant"].isna().all()
+
+
+@pytest.mark.slow
+def test_equal_systems_are_seldom_called_different_where_documents_suit_them():
+    random_ = np.random.default_rng(0)
+    documents = np.repeat(np.arange(10), 5)
+    found = np.zeros(2)
+    for _ in range(100):
+        values = random_.normal(0, 1, (2, 50)) + random_.normal(0, 1, (2, 10))[:, documents]
+        pair = dict(zip(("one", "other"), values.astype(str).tolist(), strict=True))
+        how = {"metrics": ["chrf"], "options": {"chrf": {"char_order": 1}}, "draws": 200}
+        for place, groups in enumerate((None, documents.tolist())):
+            table = compare_translations(["x"] * 50, pair, scorers={"x": numbers}, groups=groups, **how)
+            found[place] += bool(table["significant"].iloc[-1])
+    assert found[0] > 12  # without blocks
+    assert found[1] <= 6
 
 
 def test_scorers_get_all_texts_and_intervals():
@@ -123,6 +184,8 @@ def test_refusals():
         (lambda: compare_translations(["a"], {"x": ["a"]}), "two systems"),
         (lambda: compare_translations(["a"], {"x": ["a"], "y": ["a", "b"]}), "'y'"),
         (lambda: compare_translations(["a"], {"x": ["a"], "y": ["b"]}, test="t"), "'t'"),
+        (lambda: compare_translations(["a"], {"x": ["a"], "y": ["b"]}, groups=["d", "e"]), "2 entries"),
+        (lambda: compare_translations(["a"], {"x": ["a"], "y": ["b"]}, sources=[]), "0 texts of sources"),
     ]:
         with pytest.raises(InvalidRequestError, match=hint):
             call()

@@ -1,4 +1,4 @@
-"""Print-outs as NIST's sclite makes them, and its own read: alignments (``pra``), summaries (``sum``, ``rsum``)."""
+"""Print-outs as NIST's sclite makes them, and its own read: alignments, summaries, and the detailed report."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
 from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
+from speechlab.metrics._reports.detailed import detailed
 from speechlab.metrics._reports.trn import speaker_of
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def sclite_report(
     Args:
         scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
         hypotheses: Hypotheses, where references were given.
-        report: ``"pra"`` (each alignment, reference above hypothesis), ``"sum"`` (percentages by speaker) or
-            ``"rsum"`` (numbers by speaker), as sclite calls them.
+        report: As sclite calls them: ``"pra"`` (each alignment, reference above hypothesis), ``"sum"`` (percentages
+            by speaker), ``"rsum"`` (numbers by speaker) or ``"dtl"`` (figures of the whole, and the words that were
+            taken for others, left out or put in, with how often).
         utterance: Column with the names of the utterances; None for the index.
         speaker: Column with the speakers; None for the part of an utterance's name before the first ``-`` or ``_``.
         name: What to call the system.
@@ -61,12 +63,14 @@ def sclite_report(
         HYP:  the hat sat now
         Eval:     S       I
     """
-    check_choice(report, ("pra", "sum", "rsum"), "report", "there is no report")
+    check_choice(report, ("pra", "sum", "rsum", "dtl"), "report", "there is no report")
     table = as_scored(scored, hypotheses, how)
     require_columns(table, *(column for column in (utterance, speaker) if column is not None))
     done = table[table["errors"].notna()]
     names = list(map(str, done.index if utterance is None else done[utterance]))
     speakers = list(map(speaker_of, names)) if speaker is None else list(map(str, done[speaker]))
+    if report == "dtl":
+        return detailed(map(aligned, rows_of(done)), name)
     if report == "pra":
         return _alignments(done, names, speakers, name)
     counts: dict[str, list[list[int]]] = {}

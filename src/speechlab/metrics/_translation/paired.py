@@ -1,23 +1,30 @@
-"""Paired tests of translation systems, as sacrebleu makes them."""
+"""Paired tests of translation systems: sacrebleu's, and the same by blocks and with scorers of one's own."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_frame, require_columns
+from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
+from speechlab.metrics._statistics.resampling import PairedDraws
 from speechlab.metrics._translation.measures import make_metrics, tokenizer
-from speechlab.metrics._translation.scores import as_references, as_streams
+from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
+    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._translation.scores import Scorer
+
 _TESTS = {"bootstrap": "bs", "randomization": "ar"}
+_DRAWS = {"bootstrap": 1_000, "randomization": 10_000}  # sacrebleu's
 
 
 def compare_translations(
@@ -28,10 +35,14 @@ def compare_translations(
     tokenize: str = "auto",
     metrics: Sequence[str] = ("chrf", "bleu"),
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    sources: Sequence[str] | None = None,
     test: str = "randomization",
     draws: int | None = None,
     level: float = 0.95,
+    groups: Groups = None,
     reference: str = "reference",
+    source: str = "text",
 ) -> pd.DataFrame:
     """Compare translation systems with the first of them, by sacrebleu's paired tests.
 
@@ -43,18 +54,25 @@ def compare_translations(
         tokenize: Tokeniser of BLEU.
         metrics: Metrics by their names.
         options: Arguments of sacrebleu's classes.
+        scorers: Other metrics, as for :func:`translation_score`.
+        sources: The texts that were translated, for scorers; not for a table.
         test: ``"randomization"`` (paired approximate randomisation: Riezler and Maxwell, 2005) or ``"bootstrap"``
             (paired bootstrap resampling: Koehn, 2004), which gives no verdict: by sacrebleu's p-value of it, equal
             systems were called different in 9 % of simulated corpora instead of 5 %.
         draws: How many; None for sacrebleu's own number (10,000 trials, or 1,000 draws). Its seed is 12345, or what
             the environment variable ``SACREBLEU_SEED`` says.
         level: Confidence level: ``significant`` is ``p < 1 - level``.
+        groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
+            drawn as wholes: how one document suits one system is then no evidence for others.
         reference: Column of the references of a table.
+        source: Column of the sources of a table; used if it is there.
 
     Returns:
         For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the baseline), ``p``
-        and ``significant`` (both missing for the baseline), ``utterances`` and ``signature``, which names test, draws
-        and seed.
+        and ``significant`` (both missing for the baseline), ``p_sacrebleu``, ``utterances``, ``blocks`` and
+        ``signature``, which names test, draws and seed. ``p`` counts draws with the very difference that was seen,
+        as a randomisation test has to; ``p_sacrebleu`` leaves them out, as sacrebleu does, and is too small for few
+        utterances. It is missing where sacrebleu has no such test: with groups, and for scorers.
 
     Raises:
         InvalidRequestError: Fewer than two systems, lists of different lengths, or a column, metric, option,
@@ -70,30 +88,50 @@ def compare_translations(
         (['old', 'new'], True)
     """
     import pandas as pd
-    from sacrebleu.significance import PairedTest
 
-    Bootstrap(level, 1 if draws is None else draws, 0)
+    bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
-    said, texts = _lists(references, systems, reference)
+    given = _given(references, systems, bootstrap, sources, (reference, source))
     made = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
-    for metric in made.values():
-        metric.num_refs = max(map(len, said))
-    streams: Any = as_streams(said)
-    paired = PairedTest(
-        list(texts.items()), made, streams, _TESTS[test], n_samples=draws or 0, n_ar_confidence=-1
-    )
-    signatures, found = paired()
-    results: dict[str, list[Any]] = dict(found)
-    names = [name for name in results if name != "System"]
+    scores = {name: given.scored(made, scorers, name) for name in given.systems}
+    seed = _seed()
     rows = []
-    for metric, key in zip(made, names, strict=True):
-        base = results[key][0].score
-        for system, result in zip(texts, results[key], strict=True):
-            p = result.p_value
+    for metric in next(iter(scores.values())).scores:
+        # What a test needs: the figures of each block, and how a score comes from their sums.
+        blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001
+        (base_name, base), *_ = blocks.items()
+        compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
+        paired = PairedDraws(len(base), bootstrap.draws, seed)
+        signature = _signature(made.get(metric), scores[base_name].signatures[metric], test, paired, groups)
+        for system, statistics in blocks.items():
+            p = theirs = None
+            if system != base_name:
+                run = paired.randomization if test == "randomization" else paired.bootstrap
+                p, theirs = run(base, statistics, compute)
+            if groups is not None or metric not in made:
+                theirs = None
             verdict = None if p is None or test != "randomization" else p < 1 - level
-            figures = (result.score, result.score - base, p, verdict)
-            rows.append((system, metric, *figures, len(said), str(signatures[key])))
+            score = scores[system].scores[metric]
+            figures = (score, score - scores[base_name].scores[metric], p, verdict, theirs)
+            rows.append((system, metric, *figures, len(given.said), len(base), signature))
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _seed() -> int | None:
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    return None if seed.lower() == "none" else int(seed)
+
+
+def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
+    """As sacrebleu writes it, with the number of blocks if they were named."""
+    facts = {"seed": str(paired.seed).lower(), _TESTS[test]: paired.draws}
+    blocks = "" if groups is None else f"|blocks:{paired.blocks}"
+    if metric is None:
+        return f"{plain}|{'|'.join(f'{key}:{value}' for key, value in facts.items())}{blocks}"
+    signature = metric.get_signature()
+    for key, value in facts.items():
+        signature.update(key, value)
+    return f"{signature}{blocks}"
 
 
 _TYPES = {
@@ -103,34 +141,81 @@ _TYPES = {
     "difference": "Float64",
     "p": "Float64",
     "significant": "boolean",
+    "p_sacrebleu": "Float64",
     "utterances": "Int64",
+    "blocks": "Int64",
     "signature": "string",
 }
 
 
-def _lists(references: Any, systems: Any, reference: str) -> tuple[list[list[str]], dict[str, list[str]]]:
+@dataclass(frozen=True)
+class _Given:
+    """Texts that are to be compared.
+
+    Attributes:
+        said: All references of each utterance.
+        systems: For each system its translations.
+        sources: The texts that were translated, empty where unknown.
+        bootstrap: The blocks of the utterances.
+    """
+
+    said: list[list[str]]
+    systems: dict[str, list[str]]
+    sources: list[str]
+    bootstrap: Bootstrap
+
+    def scored(
+        self, metrics: dict[str, Any], scorers: Mapping[str, Scorer] | None, system: str
+    ) -> TranslationScore:
+        return scored(self.said, self.systems[system], metrics, scorers, self.sources)
+
+
+def _given(
+    references: Any,
+    systems: Any,
+    bootstrap: Bootstrap,
+    sources: Sequence[str] | None,
+    columns: tuple[str, str],
+) -> _Given:
     if not isinstance(systems, Mapping) or len(systems) < 2:
         message = (
             f"systems is {systems!r:.60}; give a dict from names to translations, of two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
     if is_frame(references):
-        columns: list[Any] = list(systems.values())
-        require_columns(references, reference, *columns, hint="Name the right one, as in reference='text'")
-        rows: Any = references.dropna(subset=[reference, *columns])
-        given: dict[Any, Any] = {
-            name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)
-        }
-        said = as_references(rows[reference].tolist())
+        if sources is not None:
+            message = "sources stand in the table already; name their column, as in source='text'"
+            raise InvalidRequestError(message, parameter="sources")
+        said, translations, sources, bootstrap = _of_table(references, systems, bootstrap, *columns)
     else:
-        given = dict(systems)
+        translations = dict(systems)
         index: Any = getattr(references, "index", None)
-        for name, translations in given.items():
-            check_index(translations, index, f"systems[{name!r}]")
+        index = None if callable(index) else index
+        for name, values in translations.items():
+            check_index(values, index, f"systems[{name!r}]")
+        check_index(bootstrap.groups, index, "groups")
+        check_index(sources, index, "sources")
         said = as_references(references)
-    texts = {str(name): as_texts(values, f"systems[{name!r}]") for name, values in given.items()}
-    for name, translations in texts.items():
-        if len(translations) != len(said) or not said:
-            message = f"{len(said)} references do not fit {len(translations)} translations of {name!r}; give as many"
-            raise InvalidRequestError(message, parameter="systems")
-    return said, texts
+    texts = {str(name): as_texts(values, f"systems[{name!r}]") for name, values in translations.items()}
+    originals = [""] * len(said) if sources is None else as_texts(sources, "sources")
+    for argument, values in (
+        {f"systems[{name!r}]": text for name, text in texts.items()} | {"sources": originals}
+    ).items():
+        if len(values) != len(said) or not said:
+            message = f"{len(said)} references do not fit {len(values)} texts of {argument}; give as many"
+            raise InvalidRequestError(message, parameter=argument.partition("[")[0])
+    return _Given(said, texts, originals, bootstrap)
+
+
+def _of_table(
+    table: pd.DataFrame, systems: Mapping[str, Any], bootstrap: Bootstrap, reference: str, source: str
+) -> tuple[list[list[str]], dict[str, Any], Sequence[str] | None, Bootstrap]:
+    columns: list[Any] = list(systems.values())
+    require_columns(table, reference, *columns, hint="Name the right one, as in reference='text'")
+    table, bootstrap = bootstrap.on(table, "references")
+    rows: Any = table.dropna(subset=[reference, *columns])
+    translations = {name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)}
+    sources = None
+    if has_column(rows, source, "source"):
+        sources = ["" if is_missing(text) else text for text in rows[source]]
+    return as_references(rows[reference].tolist()), translations, sources, bootstrap.within(rows)

@@ -208,12 +208,35 @@ def translation_score(
     if language is None and str(tokenize) == "auto":
         warn_if_unspaced(first, "name the language, as in language='ja', or a tokeniser: BLEU is near 0 else")
     made = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
-    score = _score(said, heard, made, rows)
-    for name, scorer in _checked(scorers, score.scores).items():
-        score = _with_scorer(score, name, scorer, (sources or [""] * len(heard), heard, first))
+    score = scored(said, heard, made, scorers, sources or [""] * len(heard), rows)
     if glossary is None:
         return score
     return replace(score, glossary=glossary_table(first, heard, glossary, sources, language, source_language))
+
+
+def scored(
+    said: list[list[str]],
+    heard: list[str],
+    metrics: dict[str, Any],
+    scorers: Mapping[str, Scorer] | None,
+    sources: list[str],
+    rows: Any = None,
+) -> TranslationScore:
+    """The scores of texts that were checked, without a glossary.
+
+    Args:
+        said: All references of each translation.
+        heard: The translations.
+        metrics: sacrebleu's metrics by their names.
+        scorers: Other metrics.
+        sources: The texts that were translated.
+        rows: The table or the index that they come from.
+    """
+    score = _score(said, heard, metrics, rows)
+    first = [texts[0] for texts in said]
+    for name, scorer in _checked(scorers, score.scores).items():
+        score = _with_scorer(score, name, scorer, (sources, heard, first))
+    return score
 
 
 def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], rows: Any) -> TranslationScore:
