@@ -1,34 +1,46 @@
-"""The real service, and a proxy before it that has one fault."""
+"""A service with quick engines, and a proxy before it that has one fault.
+
+What an engine says or hears is no question of the contract, so that most checks ask engines that take no time; the
+service around them is the real one.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from speechlab.conform import ProbeOptions, chosen, run
-from speechlab.service import voice_uuid
+from speechlab.service import ServiceConfig, running, voice_uuid
+from support.clients import KEY
 from support.proxy import Proxy
+from support.quick import QUICK_ENGINES
+from support.staged import NO_ENGINES
 
 
 @pytest.fixture(scope="session")
-def options(live_service):
-    """How the real service is tried; its fast voice is chosen, as anybody may choose one."""
-
-    def make(base_url=live_service.base_url, **more):
-        return ProbeOptions(base_url, live_service.api_key, **{"voice": voice_uuid("hibari", "heart")} | more)
-
-    return make
+def quick_service():
+    """The service with quick engines only."""
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY,),
+        engines=NO_ENGINES,
+        recogniser="ears",
+        translator="echo",
+        extra_engines=QUICK_ENGINES,
+    )
+    with running(config) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")
-def spoiled(live_service, options):
+def spoiled(quick_service):
     """Runs checks through a proxy with a fault and returns the outcomes by id."""
-    host, _, port = live_service.base_url.removeprefix("http://").partition(":")
-    known = {}
+    host, _, port = quick_service.base_url.removeprefix("http://").partition(":")
 
     def try_(fault, *names, **more):
-        proxy = Proxy((host, int(port)), fault, known)
+        proxy = Proxy((host, int(port)), fault)
+        given = {"timeout_s": 30.0, "voice": voice_uuid("quick", "tone")} | more
         try:
-            report = run(options(proxy.url, **{"timeout_s": 30.0} | more), chosen(",".join(names)))
+            report = run(ProbeOptions(proxy.url, KEY, **given), chosen(",".join(names)))
         finally:
             proxy.close()
         return {outcome.check.id: outcome for outcome in report.outcomes}, report

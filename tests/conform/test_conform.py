@@ -9,12 +9,10 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
 from speechlab import engines
@@ -33,11 +31,10 @@ from speechlab.conform import (
     statements,
     write_report,
 )
-from speechlab.contract import AudioFormat
-from speechlab.engines import EngineVoice
 from speechlab.errors import APIConnectionError, ConfigurationError
-from speechlab.service import Access, Database, Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from speechlab.service import Access, Database, ServiceConfig, running, voice_uuid
 from support.proxy import Fault, Proxy
+from support.quick import MUTE, QUICK_ENGINES, SLOW
 
 ROOT = Path(__file__).parents[2]
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
@@ -81,22 +78,6 @@ def test_where_nobody_answers_it_cannot_run():
         run(ProbeOptions("http://127.0.0.1:9", "sl:0123456789abcdef"))
 
 
-class Tones:
-    """A voice for what no voice of ours is: it does not stream, lacks formats, or takes its time."""
-
-    model = "tones-1"
-    sample_rate = 24_000
-    voices = (EngineVoice("tone", ("en",), "Neutral", "a tone for each word"),)
-
-    def __init__(self, pause_s=0.0):
-        self.pause_s = pause_s
-
-    def synthesise(self, text, voice, *, temperature=None):
-        for _ in text.split()[:10]:
-            time.sleep(self.pause_s)
-            yield np.full(2_400, 0.1, dtype=np.float32)
-
-
 @dataclass
 class Whole:
     """A service with all that a check may need, and the keys for it."""
@@ -126,16 +107,13 @@ class Whole:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
-    mute = Provider("mute", formats=(AudioFormat.WAV, AudioFormat.PCM), streamable=frozenset(), heavy=False)
     config = ServiceConfig(
         port=0,
         data_dir=folder,
-        # How well it recognises is no question here, and a narrow beam is faster.
-        engines={"whisper": {"beam_size": 1}},
-        extra_engines=(
-            ServedEngine("mute", "synthesiser", Tones, mute),
-            ServedEngine("slow", "synthesiser", lambda: Tones(0.1), Provider("slow", heavy=False)),
-        ),
+        # Our voices, and quick ears and an echo: the large models are tried by themselves below.
+        recogniser="ears",
+        translator="echo",
+        extra_engines=(MUTE, SLOW, *(engine for engine in QUICK_ENGINES if engine.kind != "synthesiser")),
     )
     with running(config) as service, contextlib.closing(Database(folder)) as database:
         yield Whole(service.base_url, Access(database), engines.create("q").voices[0].name)
@@ -168,6 +146,14 @@ def test_the_embedded_service_keeps_the_contract(whole, tmp_path):
 
 
 @pytest.mark.engines
+def test_the_translator_keeps_the_contract(live_service):
+    selected = [check for check in chosen(quick=True) if check.area in {"translation", "sse"}]
+    report = run(ProbeOptions(live_service.base_url, live_service.api_key), selected)
+    assert broken(report) == {}
+    assert report.count(Verdict.HOLDS) == len(selected) > 20
+
+
+@pytest.mark.engines
 def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
     only = chosen("8-restricted,8-no-asr,135-denied")
     assert {o.verdict for o in run(whole.options(), only).outcomes} == {Verdict.HOLDS}
@@ -179,12 +165,14 @@ def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
 
 
 @pytest.mark.engines
-def test_the_contract_holds_through_a_forwarded_recogniser(live_service):
+def test_the_recogniser_keeps_the_contract_and_a_service_that_forwards_to_it_too(live_service):
     key = "sl:only-this-key"
     off = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     to = {"recogniser_url": live_service.base_url, "recogniser_api_key": live_service.api_key}
     with running(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
         selected = [check for check in chosen(quick=True) if check.area in {"recognition", "segments"}]
+        # Slow, and a question of what the recogniser itself does.
+        selected += chosen("69-ends,80-pre-roll,81-gaps")
         report = run(ProbeOptions(service.base_url, key, voice=voice_uuid("hibari", "heart")), selected)
     assert broken(report) == {}
     assert report.count(Verdict.HOLDS) == len(selected) > 20

@@ -9,8 +9,6 @@ import pytest
 from speechlab.conform import Verdict
 from support.proxy import TEXT, Fault
 
-pytestmark = [pytest.mark.engines, pytest.mark.slow]
-
 CHANGES = {
     "gone": lambda fields, name: fields.pop(name),
     "null": lambda fields, name: fields.update({name: None}),

@@ -7,7 +7,7 @@ import json
 import socket
 import struct
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from support.sockets import dechunked, read_exactly, read_head
 
@@ -94,7 +94,6 @@ class Fault:
 class Proxy:
     upstream: tuple[str, int]
     fault: Fault
-    known: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -128,37 +127,23 @@ class Proxy:
                 connection.sendall(reply.bytes())
 
     def _ask(self, request, connection, upstream):
-        # Answers of the large models are the same for the same question and key: asked once for all faults.
-        keys = tuple(value for name, value in request.headers if name.lower() == "authorization")
-        large = request.path.startswith(("/asr", "/translate"))
-        key = (request.path, request.body, keys) if large else None
-        if key is None or key not in self.known:
-            with contextlib.suppress(OSError):  # refused, and closed, before all of it was sent
-                upstream.sendall(request.bytes())
-            head, rest = read_head(upstream)
-            first, *lines = head.decode("latin-1").split("\r\n")
-            status = int(first.split(" ")[1])
-            if status == 101:
-                connection.sendall(head + b"\r\n\r\n")
-                self._relay(connection, upstream, rest)
-                return None
-            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-            headers["connection"] = "close"
-            body = rest
-            while chunk := upstream.recv(65_536):
-                body += chunk
-            chunked = headers.get("transfer-encoding") == "chunked"
-            found = (
-                status,
-                headers,
-                dechunked(body) if chunked else body,
-                "chunked" if chunked else "length",
-            )
-            if key is None:
-                return Reply(*found)
-            self.known[key] = found
-        status, headers, body, framing = self.known[key]
-        return Reply(status, dict(headers), body, framing)
+        with contextlib.suppress(OSError):  # refused, and closed, before all of it was sent
+            upstream.sendall(request.bytes())
+        head, rest = read_head(upstream)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        status = int(first.split(" ")[1])
+        if status == 101:
+            connection.sendall(head + b"\r\n\r\n")
+            self._relay(connection, upstream, rest)
+            return None
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        headers["connection"] = "close"
+        body = rest
+        while chunk := upstream.recv(65_536):
+            body += chunk
+        if headers.get("transfer-encoding") == "chunked":
+            return Reply(status, headers, dechunked(body), "chunked")
+        return Reply(status, headers, body)
 
     def _relay(self, client, service, rest):
         for kind, data in self.fault.opened():

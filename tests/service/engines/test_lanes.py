@@ -187,6 +187,33 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
+    gate = threading.Event()
+
+    def stuck():
+        yield 1
+        gate.wait(10)
+        yield 2
+
+    async def main() -> None:
+        lane, seen = make(), []
+
+        async def consume() -> None:
+            async with lane.admit("tts") as admission:
+                async for piece in lane.iterate(admission, stuck, whole=whole):
+                    seen.append(piece)
+
+        unfinished = asyncio.create_task(consume())
+        await until(lambda: seen)
+        assert not unfinished.done()
+
+    asyncio.run(main())
+    gate.set()
+    gc.collect()
+    assert "destroyed" not in caplog.text
+
+
 def test_cancelled_while_waiting_for_a_turn():
     async def main() -> None:
         lane = make(is_heavy=True)

@@ -124,7 +124,6 @@ class EngineLane:
         self._long, self._short = Places(concurrency), Places(concurrency)
         self._queue_limit = queue_limit
         self._admitted: Counter[str] = Counter()
-        self._closing: set[asyncio.Task[None]] = set()
         self._engine: Any = None
         self._creating = threading.Lock()
         self._worked = False
@@ -318,7 +317,7 @@ class EngineLane:
             if admission.slot is not None:
                 admission.slot.release()
             # The engine is free for the next one only when the iterator is closed, which waits for its thread.
-            self._later(self._close(puller, admission.claim))
+            self._close(puller, admission.claim)
 
         making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, made, room))
         making.add_done_callback(done)
@@ -343,19 +342,16 @@ class EngineLane:
 
     async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
         await pieces.aclose()
-        self._later(self._close(puller))
+        self._close(puller)
 
-    async def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
-        try:
-            await self._threads.run(puller.close)
-        finally:
-            if releasing is not None:
-                self._turns.release(releasing)
+    def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
+        """Close an iterator in a thread, and give the engine back after it.
 
-    def _later(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        Without a task: one that is made while the event loop ends is never run to its end.
+        """
+        closing = self._threads.start(puller.close)
+        if releasing is not None:
+            closing.add_done_callback(lambda _: self._turns.release(releasing))
 
 
 class _Puller(Generic[T]):

@@ -1,0 +1,70 @@
+"""Engines that take no time: tones for speech, loudness for recognition, an echo for translation."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from speechlab.contract import AudioFormat
+from speechlab.engines import EngineVoice, Recognition, RecognitionSegment
+from speechlab.service import Provider, ServedEngine
+from support.staged import StagedTranslator
+
+
+class Tones:
+    """A voice that says a tone for each of the first ten words, after a pause if it is given one."""
+
+    model = "tones-1"
+    sample_rate = 24_000
+    voices = (EngineVoice("tone", ("en",), "Neutral", "a tone for each word"),)
+
+    def __init__(self, pause_s=0.0):
+        self.pause_s = pause_s
+
+    def synthesise(self, text, voice, *, temperature=None):
+        for _ in text.split()[:10]:
+            time.sleep(self.pause_s)
+            yield np.full(2_400, 0.1, dtype=np.float32)
+
+
+class Loudness:
+    """A recogniser that hears a word wherever it is loud."""
+
+    model = "loudness-1"
+    languages = ("ja", "en", "zh")
+
+    def recognise(self, samples, options):
+        loud = np.flatnonzero(np.abs(samples) > 0.01) / 16_000
+        language = options.language or "en"
+        if not loud.size:
+            return Recognition("", language, 0.0)
+        if options.vad != "segments":
+            return Recognition("heard", language, 0.5)
+        parts = np.split(loud, np.flatnonzero(np.diff(loud) > options.min_silence_gap / 1000) + 1)
+        early = [options.initial_segment_padding_ms / 1000] + [0.0] * (len(parts) - 1)
+        segments = [
+            RecognitionSegment(max(0.0, float(part[0]) - pad), float(part[-1]), "heard")
+            for part, pad in zip(parts, early, strict=True)
+        ]
+        return Recognition("heard", language, 0.5, tuple(segments))
+
+
+QUICK_ENGINES = (
+    ServedEngine("q", "synthesiser", Tones, heavy=False),
+    ServedEngine("quick", "synthesiser", lambda: Tones(0.002), Provider("quick", heavy=False)),
+    ServedEngine("ears", "recogniser", Loudness, heavy=False),
+    ServedEngine("echo", "translator", StagedTranslator, heavy=False),
+)
+"""One of each kind; the service needs ``recogniser="ears"`` and ``translator="echo"`` to use them."""
+
+MUTE = ServedEngine(
+    "mute",
+    "synthesiser",
+    Tones,
+    Provider("mute", formats=(AudioFormat.WAV, AudioFormat.PCM), streamable=frozenset(), heavy=False),
+)
+"""A voice that does not stream and lacks formats, which no voice of ours does."""
+
+SLOW = ServedEngine("slow", "synthesiser", lambda: Tones(0.1), Provider("slow", heavy=False))
+"""A voice that takes its time."""
