@@ -17,7 +17,6 @@ LONGEST = (
     "cli/test_cli.py",
     "notebooks/test_notebooks.py",
     "batch/test_command.py",
-    "conform/test_mutations.py",
     "test_readme.py",
     "segments/test_files.py",
     "engines/test_synthesisers.py",

@@ -16,6 +16,8 @@ from speechlab._require import require
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database, default_data_dir
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
+    from speechlab.service._accounts.limits import KeyLimits
+    from speechlab.service._accounts.quotas import Quotas
     from speechlab.service._accounts.stored_keys import Access, StoredKey
     from speechlab.service._app import create_app
     from speechlab.service._config.loading import given_settings, load_config
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Access",
     "Database",
+    "KeyLimits",
     "Ledger",
     "Provider",
+    "Quotas",
     "Ready",
     "RunningService",
     "ServedEngine",
@@ -51,8 +55,10 @@ __all__ = [
 _WHERE = {
     "Access": "_accounts.stored_keys",
     "Database": "_accounts.database",
+    "KeyLimits": "_accounts.limits",
     "Ledger": "_accounts.ledger",
     "Provider": "_providers",
+    "Quotas": "_accounts.quotas",
     "Ready": "_server.server",
     "RunningService": "_server.running",
     "ServedEngine": "_providers",

@@ -45,6 +45,7 @@ class Principal:
         key_id: Name of the key for logs and metering; tells nothing about the key.
         providers: Providers whose voices the key may use, or None for all.
         recognition: Whether the key may use recognition.
+        voices: Ids of the voices that the key may use, or None for all.
         user: Whether the key may use the operations at all; a key that is only an operator's may not.
         operator: Whether the key may read metrics, and the details of readiness.
     """
@@ -54,7 +55,10 @@ class Principal:
     recognition: bool = True
     user: bool = True
     operator: bool = False
+    voices: frozenset[str] | None = None
 
-    def may_speak(self, provider: str) -> bool:
-        """Whether the key may use the voices of a provider."""
-        return self.providers is None or provider in self.providers
+    def may_speak(self, provider: str, voice_id: str) -> bool:
+        """Whether the key may use a voice of a provider."""
+        return (self.providers is None or provider in self.providers) and (
+            self.voices is None or voice_id in self.voices
+        )

@@ -17,6 +17,7 @@ from speechlab.service._accounts.in_flight import InFlight
 from speechlab.service._accounts.keyring import Keyring
 from speechlab.service._accounts.ledger import Ledger
 from speechlab.service._accounts.metering import Metering
+from speechlab.service._accounts.quotas import Quotas
 from speechlab.service._accounts.stored_keys import Access
 from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
@@ -75,7 +76,10 @@ class ServiceState:
         if ledger is not None:
             ledger.carry_over(self.keyring.ids)
         self.counters = Counters()
-        self.metering = Metering(config, self.counters, ledger)
+        quotas = Quotas(self.database) if self.database else None
+        if quotas is not None:
+            quotas.load()
+        self.metering = Metering(config, self.counters, ledger, quotas)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
         self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)

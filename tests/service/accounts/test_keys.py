@@ -230,6 +230,8 @@ def test_a_ledger_that_knew_keys_by_their_position_is_carried_over_once(stage, t
             )
         database.write("PRAGMA user_version = 1")
         database.write("DROP INDEX usage_by_key")
+        database.write("DROP TABLE limits")
+        database.write("ALTER TABLE keys DROP COLUMN voices")
     for keys in ((ANNA, BERT), (BERT, *(f"sl:another-key-{number}" for number in range(9)))):
         config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
         with running(config), contextlib.closing(Database(tmp_path)) as database:
@@ -391,6 +393,20 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
         assert http.recognise(b"").status == 404
         said, _ = command("keys", "allow", key[:9], "--provider", "all", "--asr")
         assert "all voices, recognition, translation" in said
+        voice = voice_uuid("hibari", "heart")
+        assert "(1 of their voices)" in command("keys", "allow", "Anna [b]", "--voice", voice.upper())[0]
+        command("keys", "allow", "Anna [b]", "--voice", "all")
+        limits = ("characters_per_day=1000", "concurrent=0")
+        assert (
+            "concurrent: no limit, 1,000 characters per day" in command("keys", "limit", key[:9], *limits)[0]
+        )
+        assert "1,000 characters per day" in command("keys", "list")[0]
+        assert (
+            "no limits of its own"
+            in command("keys", "limit", key[:9], "characters_per_day=", "concurrent=")[0]
+        )
+        assert "all: 5 operations per month" in command("keys", "limit", "all", "operations_per_month=5")[0]
+        assert "all: 5 operations per month" in command("keys", "list")[0]
         command("keys", "revoke", "Anna [b]")
         assert http.request("GET", "/tts/voices").status == 401
         assert service.api_key not in listed
@@ -403,6 +419,9 @@ def test_the_command_refuses_what_cannot_be(command):
         ("keys", "create", "x", "--expires", "0d"),
         ("keys", "create", "x", "--provider", "nobody"),
         ("keys", "revoke", "k-00000000"),
+        ("keys", "limit", "k-00000000", "concurrent=1"),
+        ("keys", "limit", "all", "concurrent=many"),
+        ("keys", "limit", "all", "weather=1"),
         ("usage", "--by", "weather"),
     ):
         with pytest.raises(InvalidRequestError):

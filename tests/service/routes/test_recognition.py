@@ -13,8 +13,24 @@ import soundfile
 from speechlab.audio import decode, encode
 from speechlab.contract import ASR_UNAVAILABLE, INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.errors import EngineError, MissingDependencyError, ModelError
+from support.staged import staged_service
 
 PATH = "/asr/srt/audio_llm"
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """One staged service for the whole file: starting one, with a process that decodes, takes longer than a test."""
+    with staged_service() as service:
+        yield service
+
+
+@pytest.fixture
+def staged(shared):
+    """It, as if nobody had used it."""
+    shared.ears.fault = None
+    shared.ears.calls.clear()
+    return shared
 
 
 def tone(seconds: float = 0.5, rate: int = 16_000, channels: int = 1, kind: str = "wav") -> bytes:

@@ -12,6 +12,7 @@ import soundfile
 from speechlab.audio import decode, sniff
 from speechlab.service import voice_uuid
 from support.sockets import read_until
+from support.staged import staged_service
 
 TEXT = "Good morning, and welcome back. The trains are running on time today. Please mind the gap."
 FORMATS = {
@@ -22,6 +23,21 @@ FORMATS = {
     "flac": "audio/flac",
 }
 STREAMS = ("mp3", "wav", "ogg", "pcm")
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """One staged service for the whole file: starting one takes longer than a test."""
+    with staged_service() as service:
+        yield service
+
+
+@pytest.fixture
+def staged(shared):
+    """It, as if nobody had used it."""
+    for engine in (shared.speaker, shared.q):
+        engine.calls.clear()
+    return shared
 
 
 def duration_s(data: bytes, kind: str, rate: int = 24_000) -> float:

@@ -161,8 +161,8 @@ def test_the_settings_are_settings():
     assert "speech.example.org" in config.allowed_hosts
 
 
-def test_the_dashboard_asks_for_metrics_that_exist(stage, talk):
-    with stage(service_requests_per_minute={"translate": 1}) as service:
+def test_the_dashboard_and_the_pages_name_metrics_that_exist(stage, tmp_path):
+    with stage(data_dir=tmp_path, service_requests_per_minute={"translate": 1}) as service:
         service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav")
         for _ in range(2):
             service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
@@ -170,6 +170,8 @@ def test_the_dashboard_asks_for_metrics_that_exist(stage, talk):
     text = (FILES / "grafana.json").read_text()
     names = set(re.findall(r"\b(?:speechlab|process)_[a-z_]+", " ".join(re.findall(r'"expr": "(.*)"', text))))
     assert len(names) >= 12
+    for page in ("operations.md", "service.md"):
+        names.update(re.findall(r"\bspeechlab_[a-z_]+", (FILES.parent / page).read_text("utf-8")))
     assert [name for name in names if f"\n{name}" not in found] == []
 
 

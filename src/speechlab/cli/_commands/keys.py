@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +13,13 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._console import console, errors, plain_table
+from speechlab.contract import canonical_uuid
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.service import Access, StoredKey
+    from speechlab.service import Access, Database, KeyLimits, StoredKey
 
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
 
@@ -73,8 +75,10 @@ def create(
 @app.command("list")
 def list_keys(data_dir: DataDir = None) -> None:
     """List the keys: how each begins, what it may use, and when it was used."""
-    with _access(data_dir) as access:
-        keys = access.all_keys()
+    from speechlab.service import Access, Quotas
+
+    with _database(data_dir) as database:
+        keys, limits = Access(database).all_keys(), Quotas(database).own_limits()
     table = plain_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
         table.columns[column].no_wrap = True
@@ -84,10 +88,12 @@ def list_keys(data_dir: DataDir = None) -> None:
             key.key_id,
             escape(key.name),
             f"{key.prefix}…",
-            escape(_rights(key, ",\n", all_=False)),
+            escape("\n".join([_rights(key, ",\n", all_=False), *_limits(limits.pop(key.key_id, None))])),
             _times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
+    for key_id, others in limits.items():  # of every key, and of keys of the settings
+        console.print(f"{key_id}: {', '.join(_limits(others))}")
 
 
 def _times(key: StoredKey, now: float) -> str:
@@ -121,17 +127,75 @@ def allow(
             help="A provider whose voices it may use; may be repeated. `all` for all, `none` for none.",
         ),
     ] = None,
+    voice: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="The id of a voice it may use, of its providers; may be repeated. `all` for all.",
+        ),
+    ] = None,
     asr: Annotated[bool | None, typer.Option(help="Whether it may use speech recognition.")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Set what a key may use. What is not named stays as it is."""
     with _access(data_dir) as access:
         known = access.get(which)
-        chosen = known.providers if provider is None else _checked_providers(provider)
         key = access.allow(
-            known.key_id, providers=chosen, recognition=known.recognition if asr is None else asr
+            known.key_id,
+            providers=known.providers if provider is None else _checked_providers(provider),
+            recognition=known.recognition if asr is None else asr,
+            voices=known.voices if voice is None else _checked_voices(voice),
         )
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_rights(key))}")
+
+
+@app.command("limit")
+def limit(
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY",
+            help="Id, name or beginning of the key; the id of a key of the settings; or `all` for every key.",
+        ),
+    ],
+    limits: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=NUMBER...",
+            help="Such as characters_per_day=100000, operations_per_month=5000, requests_per_minute=60 or "
+            "concurrent=4. 0 is no limit; nothing after = is what holds for all.",
+        ),
+    ],
+    data_dir: DataDir = None,
+) -> None:
+    """Limit how much a key may use by the minute, day and month (UTC). It holds at once."""
+    from speechlab.service import Access, Quotas
+
+    changes = dict(map(_limit, limits))
+    with _database(data_dir) as database:
+        of_settings = re.fullmatch(r"s-[0-9a-f]{8}", which)
+        key_id = which if which == "all" or of_settings else Access(database).get(which).key_id
+        now = Quotas(database).change(key_id, changes)
+    console.print(f"[green]✓[/] {key_id}: {', '.join(_limits(now)) or 'no limits of its own'}")
+
+
+def _limit(text: str) -> tuple[str, int | None]:
+    name, equals, number = text.partition("=")
+    if not equals or not re.fullmatch(r"\d{0,16}", number):
+        raise InvalidRequestError(f"{text!r} is not a limit; it must look like characters_per_day=100000")
+    return name, int(number) if number else None
+
+
+def _limits(limits: KeyLimits | None) -> list[str]:
+    """Write limits, one a line: ``100,000 characters per day``."""
+    if limits is None:
+        return []
+    words = {"concurrent": "at the same moment"}
+    return [
+        f"{value:,} {words.get(name, name.replace('_', ' '))}" if value else f"{name}: no limit"
+        for name, value in asdict(limits).items()
+        if value is not None
+    ]
 
 
 def duration_s(text: str) -> float:
@@ -155,10 +219,18 @@ def local_time(moment: float | None) -> str:
 
 @contextmanager
 def _access(data_dir: Path | None) -> Iterator[Access]:
-    from speechlab.service import Access, Database, default_data_dir
+    from speechlab.service import Access
+
+    with _database(data_dir) as database:
+        yield Access(database)
+
+
+@contextmanager
+def _database(data_dir: Path | None) -> Iterator[Database]:
+    from speechlab.service import Database, default_data_dir
 
     with closing(Database(data_dir or default_data_dir())) as database:
-        yield Access(database)
+        yield database
 
 
 def _checked_providers(providers: list[str] | None) -> list[str] | None:
@@ -178,7 +250,22 @@ def _checked_providers(providers: list[str] | None) -> list[str] | None:
     return providers
 
 
+def _checked_voices(voices: list[str]) -> list[str] | None:
+    """Check ids of voices; ``all`` stands for all of them."""
+    if voices == ["all"]:
+        return None
+    checked = []
+    for voice in voices:
+        identity = canonical_uuid(voice)
+        if identity is None:
+            raise InvalidRequestError(f"{voice!r} is not the id of a voice; GET /tts/voices lists them")
+        checked.append(identity)
+    return checked
+
+
 def _rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
     voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
+    if key.voices is not None:
+        voices += f" ({len(key.voices)} of their voices)"
     recognition = "recognition" if key.recognition else "no recognition"
     return between.join([voices, recognition, *(["translation"] if all_ else [])])

@@ -11,10 +11,6 @@ which doubles the cost of a short clip.)
 from __future__ import annotations
 
 import itertools
-import math
-import re
-import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +18,15 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.audio import pre_roll
-from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._protocols import Recognition, RecognitionSegment
+from speechlab.engines._recognition.decoding import (
+    confidence_of,
+    decoder_settings,
+    load_whisper,
+    repeats_itself,
+    shifted,
+)
+from speechlab.engines._recognition.detection import SAMPLE_RATE, find_speech, pieces_of
 from speechlab.engines._recognition.spans import (
     Span,
     TimedWord,
@@ -45,20 +48,13 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import RecognitionOptions
 
-SAMPLE_RATE = 16_000
 _WINDOW_FRAMES = 3_000
 # Seconds of real silence left around speech: off keeps the recording nearly as it is, on keeps the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
-_QUIET_PEAK = 0.05
-_RUNAWAY_RATIO = 2.4
 _SURE = 0.8
 """A language that is less likely than this, among those supported, is looked for in each piece."""
-_PIECE_S = (1.5, 10.0)
-"""Least and greatest length of a piece."""
 _SLOWEST = (1.5, 5.0)
 """Characters a second of the slowest speech, in Japanese and Chinese, and in English; less text has lost some."""
-_SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
-_TIMES = 3
 _SEAM_MS = 150
 _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
@@ -123,7 +119,7 @@ class WhisperEngine:
             ModelError: The weights are missing or damaged.
         """
         if self._whisper is None:
-            self._whisper = _load(self._model_folder(), self._threads, self._compute_type)
+            self._whisper = load_whisper(self._model_folder(), self._threads, self._compute_type)
 
     def close(self) -> None:
         """Let go of the model; the next use loads it again."""
@@ -151,7 +147,7 @@ class WhisperEngine:
             )
         duration = len(samples) / SAMPLE_RATE
         segmenting = options.vad == "segments"
-        speech = _find_speech(samples, options.min_silence_gap if segmenting else 400)
+        speech = find_speech(samples, options.min_silence_gap if segmenting else 400)
         nothing = Recognition("", options.language or self._languages[0], 0.0)
         if not speech:
             return nothing
@@ -176,7 +172,7 @@ class WhisperEngine:
         if segmenting:
             segments = self._segments(found, language, Timeline(kept), speech, options, duration)
             text = "".join(_glue(language, segment.text) for segment in segments).strip()
-        return Recognition(text, language, _confidence(found) * certainty, segments)
+        return Recognition(text, language, confidence_of(found) * certainty, segments)
 
     def _decode(
         self, sound: NDArray[np.float32], options: RecognitionOptions
@@ -191,7 +187,7 @@ class WhisperEngine:
         tokenizer = require("faster_whisper.tokenizer").Tokenizer(
             whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
         )
-        settings = _settings(tokenizer, options, self._beam_size)
+        settings = decoder_settings(tokenizer, options, self._beam_size)
         found = list(whisper.generate_segments(features, tokenizer, settings, False, first))
         return found, language, certainty
 
@@ -206,12 +202,12 @@ class WhisperEngine:
         found: list[Any] = []
         spoken: dict[str, float] = {}
         sureness = 0.0
-        heard = _find_speech(sound, _SEAM_MS)
+        heard = find_speech(sound, _SEAM_MS)
         seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(heard)]
-        for start, end in _pieces(sound, seams):
+        for start, end in pieces_of(sound, seams):
             piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
             segments, language, certainty = self._decode(piece, options)
-            found += [_shifted(segment, start) for segment in segments]
+            found += [shifted(segment, start) for segment in segments]
             spoken[language] = spoken.get(language, 0.0) + end - start
             sureness += certainty * (end - start)
         language = max(spoken, key=lambda code: spoken[code])
@@ -281,136 +277,6 @@ class WhisperEngine:
                 f"name a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
             )
         return self._folder
-
-
-def _load(folder: Path, threads: int, compute_type: str) -> Any:
-    library = require("faster_whisper")
-
-    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
-        """Decodes a window that never came to its end once more, forbidding repetition, without any dice.
-
-        Text that compresses well may also be speech that repeats itself; which it is shows when the recording is
-        decoded in pieces.
-        """
-
-        def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
-            checkpoint()
-            first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            if first[3] <= _RUNAWAY_RATIO:
-                return first
-            options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
-            again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
-            return again if again[3] < first[3] and unended else first
-
-    try:
-        return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(
-            f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
-        ) from error
-
-
-def repeats_itself(text: str) -> bool:
-    """Whether a text says the same again and again, as a recogniser in a loop does, and sometimes a speaker."""
-    data = text.strip().encode("utf-8")
-    if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
-        return True
-    parts = [part.strip().lower() for part in _SENTENCE_END.split(text) if part.strip()]
-    runs = zip(*(parts[shift:] for shift in range(_TIMES)), strict=False)
-    return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
-
-
-def _pieces(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
-    """Cut where speech pauses, and long stretches where they are quietest; in seconds."""
-    least, most = (round(limit * SAMPLE_RATE) for limit in _PIECE_S)
-    seams = [round(seam * SAMPLE_RATE) for seam in seams_s]
-    cuts = [0]
-    for seam in (*seams, len(sound)):
-        while seam - cuts[-1] > most:
-            window = sound[cuts[-1] + least : cuts[-1] + most]
-            step = SAMPLE_RATE // 20
-            loudness = [
-                float(np.abs(window[at : at + step]).mean()) for at in range(0, len(window) - step, step)
-            ]
-            cuts.append(cuts[-1] + least + int(np.argmin(loudness)) * step + step // 2)
-        if seam - cuts[-1] >= least and (len(sound) - seam >= least or seam == len(sound)):
-            cuts.append(seam)
-    if cuts[-1] != len(sound):
-        cuts = [*cuts[:-1], len(sound)] if len(cuts) > 1 else [*cuts, len(sound)]
-    return [(first / SAMPLE_RATE, last / SAMPLE_RATE) for first, last in itertools.pairwise(cuts)]
-
-
-def _shifted(segment: Any, start_s: float) -> Any:
-    """Move a segment, and its words, to where its piece begins."""
-    words = [
-        replace(word, start=word.start + start_s, end=word.end + start_s) for word in segment.words or ()
-    ]
-    return replace(
-        segment,
-        start=segment.start + start_s,
-        end=segment.end + start_s,
-        words=words if segment.words is not None else None,
-    )
-
-
-def _find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
-    if not len(samples):
-        return []
-    peak = float(np.max(np.abs(samples)))
-    if not math.isfinite(peak):
-        raise EngineError("the audio holds samples that are not numbers; decode it again")
-    if 0.0 < peak < _QUIET_PEAK:
-        # The detector was trained on speech of a usual level and misses what was recorded very softly.
-        samples = samples * np.float32(0.5 / max(peak, 1e-3))
-    vad = require("faster_whisper.vad")
-    # Speech shorter than 0.1 s is a click; padding is ours to do, after the merging.
-    settings = vad.VadOptions(min_silence_duration_ms=gap_ms, speech_pad_ms=0, min_speech_duration_ms=100)
-    duration = len(samples) / SAMPLE_RATE
-    found = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
-    return [Span(part["start"] / SAMPLE_RATE, min(part["end"] / SAMPLE_RATE, duration)) for part in found]
-
-
-def _settings(tokenizer: Any, options: RecognitionOptions, beam_size: int) -> Any:
-    module = require("faster_whisper.transcribe")
-    return module.TranscriptionOptions(
-        beam_size=beam_size,
-        best_of=1,
-        patience=1.0,
-        length_penalty=1.0,
-        repetition_penalty=options.repetition_penalty,
-        no_repeat_ngram_size=0,
-        log_prob_threshold=-1.0,
-        no_speech_threshold=0.6,
-        compression_ratio_threshold=_RUNAWAY_RATIO,
-        # A window that went wrong must not mislead the next one.
-        condition_on_previous_text=False,
-        prompt_reset_on_temperature=0.5,
-        temperatures=[options.temperature],
-        initial_prompt=None,
-        prefix=None,
-        suppress_blank=True,
-        suppress_tokens=module.get_suppressed_tokens(tokenizer, [-1]),
-        without_timestamps=False,
-        max_initial_timestamp=1.0,
-        word_timestamps=options.vad == "segments",
-        prepend_punctuations="\"'“¿([{-「『（",
-        append_punctuations="\"'.。,，!！?？:：”)]}、」』）",
-        multilingual=False,
-        max_new_tokens=None,
-        clip_timestamps=[0.0],
-        hallucination_silence_threshold=None,
-        hotwords=", ".join(options.hotwords) or None,
-    )
-
-
-def _confidence(found: Sequence[Any]) -> float:
-    """Geometric mean of the tokens' probabilities."""
-    count = sum(len(segment.tokens) for segment in found)
-    if not count:
-        return 0.0
-    mean = sum(segment.avg_logprob * len(segment.tokens) for segment in found) / count
-    return min(1.0, max(0.0, math.exp(mean)))
 
 
 def _glue(language: str, text: str) -> str:

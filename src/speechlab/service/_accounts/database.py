@@ -62,6 +62,10 @@ _MIGRATIONS = (
     CREATE INDEX usage_by_time ON usage (time);
     """,
     "CREATE INDEX usage_by_key ON usage (key_id, time)",
+    """
+    CREATE TABLE limits (key_id TEXT PRIMARY KEY, limits TEXT NOT NULL) STRICT;
+    ALTER TABLE keys ADD COLUMN voices TEXT;
+    """,
 )
 
 

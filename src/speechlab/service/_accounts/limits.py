@@ -10,6 +10,7 @@ import contextlib
 import math
 import time
 from collections import deque
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from speechlab.contract import RealtimeCode
@@ -24,6 +25,46 @@ LimitScope = Literal["key", "service"]
 
 _WINDOW_S = 60.0
 _CONCURRENT_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """How much a key may use; None where nothing is said, 0 for no limit.
+
+    Days and months are those of UTC. What is under way when a quota ends is finished.
+
+    Attributes:
+        requests_per_minute: Operations that may begin within any sixty seconds.
+        concurrent: Operations that may run at the same moment.
+        operations_per_day: Operations that reach an engine.
+        operations_per_month: The same in a month.
+        characters_per_day: Unicode code points of the texts given.
+        characters_per_month: The same in a month.
+        seconds_per_day: Seconds of audio made or heard.
+        seconds_per_month: The same in a month.
+    """
+
+    requests_per_minute: int | None = None
+    concurrent: int | None = None
+    operations_per_day: int | None = None
+    operations_per_month: int | None = None
+    characters_per_day: int | None = None
+    characters_per_month: int | None = None
+    seconds_per_day: int | None = None
+    seconds_per_month: int | None = None
+
+    def over(self, other: KeyLimits) -> KeyLimits:
+        """Return these limits, and another's where nothing is said here."""
+        both = {
+            name: getattr(other, name) if (own := getattr(self, name)) is None else own
+            for name in LIMIT_NAMES
+        }
+        return KeyLimits(**both)
+
+
+LIMIT_NAMES = tuple(field.name for field in fields(KeyLimits))
+"""Names of the limits that a key can have."""
+UNLIMITED = KeyLimits()
 
 
 class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of ours
@@ -75,12 +116,13 @@ class Place(Protocol):
 class Limiter(Protocol):
     """Decides who is admitted: :class:`RateLimiter`, or one that a test makes fail."""
 
-    def admit(self, scope: LimitScope, name: str) -> Place:
+    def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
         """Admit a request.
 
         Args:
             scope: The owner of the limit.
             name: Its name: a key id or a service.
+            own: Limits of this key, which go before those of the settings.
 
         Returns:
             Its place, to be left when the request is over.
@@ -110,10 +152,12 @@ class RateLimiter:
         }
         self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
-    def admit(self, scope: LimitScope, name: str) -> Place:
+    def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
         """Admit a request; see the protocol."""
         if scope == "key":
             per_minute, concurrent = self._key_limits
+            per_minute = per_minute if own.requests_per_minute is None else own.requests_per_minute
+            concurrent = concurrent if own.concurrent is None else own.concurrent
             whose = "this key"
         else:
             per_minute, concurrent = self._rates.get(name, 0), self._concurrent.get(name, 0)

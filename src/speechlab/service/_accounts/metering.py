@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._accounts.ledger import UsageRow
-from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
+from speechlab.service._accounts.limits import UNLIMITED, NotAdmitted, RateLimiter
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.counters import Counters
     from speechlab.service._accounts.ledger import Ledger, Status
     from speechlab.service._accounts.limits import Limiter, LimitScope, Place
+    from speechlab.service._accounts.quotas import Quotas
     from speechlab.service._config.settings import ServiceConfig
     from speechlab.service._keys import Principal
 
@@ -161,12 +162,16 @@ class Metering:
         config: The limits.
         counters: The counters.
         ledger: Where rows go, or None if the service keeps nothing.
+        quotas: Limits of single keys, or None if the service keeps nothing.
     """
 
-    def __init__(self, config: ServiceConfig, counters: Counters, ledger: Ledger | None) -> None:
+    def __init__(
+        self, config: ServiceConfig, counters: Counters, ledger: Ledger | None, quotas: Quotas | None = None
+    ) -> None:
         self.limiter: Limiter = RateLimiter(config)
         self.counters = counters
         self._ledger = ledger
+        self._quotas = quotas
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
         """Return the meter of a new operation.
@@ -185,7 +190,11 @@ class Metering:
             NotAdmitted: Over a limit, or the limiter failed.
         """
         try:
-            return self.limiter.admit(scope, name)
+            own = UNLIMITED
+            if scope == "key" and self._quotas is not None:
+                own = self._quotas.limits_of(name)
+                self._quotas.check(name, own)
+            return self.limiter.admit(scope, name, own)
         except NotAdmitted as refusal:
             self.counters.refused(scope)
             raise refusal from None
@@ -198,5 +207,7 @@ class Metering:
     def record(self, row: UsageRow) -> None:
         """Count an operation that reached a backend."""
         self.counters.used(row)
+        if self._quotas is not None:
+            self._quotas.used(row)
         if self._ledger is not None:
             self._ledger.add(row)

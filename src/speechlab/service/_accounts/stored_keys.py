@@ -47,6 +47,7 @@ class StoredKey:
         revoked: Unix time in seconds, or None.
         providers: Providers whose voices it may use, or None for all.
         recognition: Whether it may use recognition.
+        voices: Ids of the voices that it may use, or None for all of its providers.
     """
 
     key_id: str
@@ -58,6 +59,7 @@ class StoredKey:
     revoked: float | None = None
     providers: frozenset[str] | None = None
     recognition: bool = True
+    voices: frozenset[str] | None = None
 
     def is_open(self, now: float) -> bool:
         """Whether it is valid at a time (Unix seconds)."""
@@ -169,7 +171,12 @@ class Access:
         return known
 
     def allow(
-        self, which: str, *, providers: Iterable[str] | None = None, recognition: bool = True
+        self,
+        which: str,
+        *,
+        providers: Iterable[str] | None = None,
+        recognition: bool = True,
+        voices: Iterable[str] | None = None,
     ) -> StoredKey:
         """Set what a key may use; holds from the next request on.
 
@@ -177,15 +184,16 @@ class Access:
             which: Id, name or beginning.
             providers: Providers whose voices it may use, or None for all.
             recognition: Whether it may use recognition.
+            voices: Ids of the voices that it may use, or None for all of its providers.
 
         Raises:
             InvalidRequestError: See :meth:`get`.
         """
-        allowed = None if providers is None else frozenset(providers)
-        known = replace(self.get(which), providers=allowed, recognition=recognition)
+        allowed, chosen = (None if names is None else frozenset(names) for names in (providers, voices))
+        known = replace(self.get(which), providers=allowed, recognition=recognition, voices=chosen)
         self._database.write(
-            "UPDATE keys SET providers = ?, recognition = ? WHERE id = ?",
-            (_listed(allowed), recognition, known.key_id),
+            "UPDATE keys SET providers = ?, recognition = ?, voices = ? WHERE id = ?",
+            (_listed(allowed), recognition, _listed(chosen), known.key_id),
         )
         return known
 
@@ -208,7 +216,7 @@ class Access:
         if not known.is_open(now):
             return None
         self._note_use(known.key_id, now)
-        return Principal(known.key_id, known.providers, known.recognition)
+        return _principal(known)
 
     def again(self, key_id: str) -> Principal | None:
         """Return what a key may use now, or None if it has expired or was revoked.
@@ -221,7 +229,7 @@ class Access:
         if known is None or not known.is_open(now):
             return None
         self._note_use(key_id, now)
-        return Principal(known.key_id, known.providers, known.recognition)
+        return _principal(known)
 
     def _note_use(self, key_id: str, now: float) -> None:
         if now - self._last_uses.get(key_id, float("-inf")) >= _LAST_USE_S:
@@ -263,8 +271,16 @@ def _secret_of(path: Path) -> bytes:
     return secret
 
 
-def _listed(providers: frozenset[str] | None) -> str | None:
-    return None if providers is None else orjson.dumps(sorted(providers)).decode()
+def _listed(names: frozenset[str] | None) -> str | None:
+    return None if names is None else orjson.dumps(sorted(names)).decode()
+
+
+def _named(listed: str | None) -> frozenset[str] | None:
+    return None if listed is None else frozenset(orjson.loads(listed))
+
+
+def _principal(key: StoredKey) -> Principal:
+    return Principal(key.key_id, key.providers, key.recognition, voices=key.voices)
 
 
 def _stored(row: sqlite3.Row) -> StoredKey:
@@ -276,6 +292,7 @@ def _stored(row: sqlite3.Row) -> StoredKey:
         expires=row["expires"],
         last_used=row["last_used"],
         revoked=row["revoked"],
-        providers=None if row["providers"] is None else frozenset(orjson.loads(row["providers"])),
+        providers=_named(row["providers"]),
         recognition=bool(row["recognition"]),
+        voices=_named(row["voices"]),
     )

@@ -196,7 +196,7 @@ class Conversation:
                 id=self._voice.id,
                 model=model,
                 rules=self._voice.rules,
-                allowed=self._principal.may_speak(provider.name),
+                allowed=self._principal.may_speak(provider.name, self._voice.id),
                 temperature=provider.temperature,
                 streams=lambda name, rate: streams(AudioFormat(name), rate),
             )
@@ -210,9 +210,9 @@ class Conversation:
         meter = self._service.metering.begin("tts", self._principal, transport="websocket")
         try:
             meter.admit()
-            if not self._principal.may_speak(provider):
+            if not self._principal.may_speak(provider, self._voice.id):
                 meter.close()
-                said = "this key may no longer use the provider behind this voice"
+                said = "this key may no longer use this voice, or the provider behind it"
                 return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
             meter.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
         except NotAdmitted as refusal:

@@ -113,8 +113,8 @@ async def speak(request: Request) -> Response:
         utterance = await _accept(service, wanted)
     except InvalidRequestError as error:
         raise invalid(error, "tts") from None
-    if not principal_of(request).may_speak(utterance.voice.provider.name):
-        message = f"this key may not use the provider {utterance.voice.provider.name!r}"
+    if not principal_of(request).may_speak(utterance.voice.provider.name, utterance.voice.id):
+        message = f"this key may not use this voice of the provider {utterance.voice.provider.name!r}"
         raise Fault("ErrPermissionDenied", message, "tts", "voice_id")
     meter.accept(
         utterance.voice.provider.name,

@@ -1,0 +1,128 @@
+"""Decoding with Whisper: its model, the settings of its search, and what guards it against loops."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from speechlab._require import require
+from speechlab.engines._checkpoints import checkpoint
+from speechlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from speechlab.engines._protocols import RecognitionOptions
+
+_RUNAWAY_RATIO = 2.4
+_SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
+_TIMES = 3
+
+
+def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
+    """Load a CTranslate2 Whisper model.
+
+    Args:
+        folder: Where it is.
+        threads: Threads of one inference.
+        compute_type: CTranslate2's type of numbers.
+
+    Raises:
+        MissingDependencyError: faster-whisper is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    library = require("faster_whisper")
+
+    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
+        """Decodes a window that never came to its end once more, forbidding repetition, without any dice.
+
+        Text that compresses well may also be speech that repeats itself; which it is shows when the recording is
+        decoded in pieces.
+        """
+
+        def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
+            checkpoint()
+            first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            if first[3] <= _RUNAWAY_RATIO:
+                return first
+            options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
+            again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
+            return again if again[3] < first[3] and unended else first
+
+    try:
+        return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(
+            f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
+        ) from error
+
+
+def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int) -> Any:
+    """Return faster-whisper's settings for a recognition."""
+    module = require("faster_whisper.transcribe")
+    return module.TranscriptionOptions(
+        beam_size=beam_size,
+        best_of=1,
+        patience=1.0,
+        length_penalty=1.0,
+        repetition_penalty=options.repetition_penalty,
+        no_repeat_ngram_size=0,
+        log_prob_threshold=-1.0,
+        no_speech_threshold=0.6,
+        compression_ratio_threshold=_RUNAWAY_RATIO,
+        # A window that went wrong must not mislead the next one.
+        condition_on_previous_text=False,
+        prompt_reset_on_temperature=0.5,
+        temperatures=[options.temperature],
+        initial_prompt=None,
+        prefix=None,
+        suppress_blank=True,
+        suppress_tokens=module.get_suppressed_tokens(tokenizer, [-1]),
+        without_timestamps=False,
+        max_initial_timestamp=1.0,
+        word_timestamps=options.vad == "segments",
+        prepend_punctuations="\"'“¿([{-「『（",
+        append_punctuations="\"'.。,，!！?？:：”)]}、」』）",
+        multilingual=False,
+        max_new_tokens=None,
+        clip_timestamps=[0.0],
+        hallucination_silence_threshold=None,
+        hotwords=", ".join(options.hotwords) or None,
+    )
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a text says the same again and again, as a recogniser in a loop does, and sometimes a speaker."""
+    data = text.strip().encode("utf-8")
+    if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
+        return True
+    parts = [part.strip().lower() for part in _SENTENCE_END.split(text) if part.strip()]
+    runs = zip(*(parts[shift:] for shift in range(_TIMES)), strict=False)
+    return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
+
+
+def shifted(segment: Any, start_s: float) -> Any:
+    """Move a segment, and its words, to where its piece begins."""
+    words = [
+        replace(word, start=word.start + start_s, end=word.end + start_s) for word in segment.words or ()
+    ]
+    return replace(
+        segment,
+        start=segment.start + start_s,
+        end=segment.end + start_s,
+        words=words if segment.words is not None else None,
+    )
+
+
+def confidence_of(found: Sequence[Any]) -> float:
+    """Geometric mean of the tokens' probabilities."""
+    count = sum(len(segment.tokens) for segment in found)
+    if not count:
+        return 0.0
+    mean = sum(segment.avg_logprob * len(segment.tokens) for segment in found) / count
+    return min(1.0, max(0.0, math.exp(mean)))

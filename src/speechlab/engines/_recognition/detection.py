@@ -1,0 +1,69 @@
+"""Where somebody speaks in a recording, and how it is cut where nobody does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab._require import require
+from speechlab.engines._recognition.spans import Span
+from speechlab.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+SAMPLE_RATE = 16_000
+_QUIET_PEAK = 0.05
+_PIECE_S = (1.5, 10.0)
+"""Least and greatest length of a piece."""
+
+
+def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
+    """Return where somebody speaks.
+
+    Args:
+        samples: Mono, float32 in [-1, 1], shape (frames,), at 16,000 Hz.
+        gap_ms: Milliseconds of silence that part two stretches of speech.
+
+    Raises:
+        EngineError: Some samples are not numbers.
+    """
+    if not len(samples):
+        return []
+    peak = float(np.max(np.abs(samples)))
+    if not math.isfinite(peak):
+        raise EngineError("the audio holds samples that are not numbers; decode it again")
+    if 0.0 < peak < _QUIET_PEAK:
+        # The detector was trained on speech of a usual level and misses what was recorded very softly.
+        samples = samples * np.float32(0.5 / max(peak, 1e-3))
+    vad = require("faster_whisper.vad")
+    # Speech shorter than 0.1 s is a click; padding is ours to do, after the merging.
+    settings = vad.VadOptions(min_silence_duration_ms=gap_ms, speech_pad_ms=0, min_speech_duration_ms=100)
+    duration = len(samples) / SAMPLE_RATE
+    found = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
+    return [Span(part["start"] / SAMPLE_RATE, min(part["end"] / SAMPLE_RATE, duration)) for part in found]
+
+
+def pieces_of(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
+    """Cut where speech pauses, and long stretches where they are quietest; in seconds."""
+    least, most = (round(limit * SAMPLE_RATE) for limit in _PIECE_S)
+    seams = [round(seam * SAMPLE_RATE) for seam in seams_s]
+    cuts = [0]
+    for seam in (*seams, len(sound)):
+        while seam - cuts[-1] > most:
+            window = sound[cuts[-1] + least : cuts[-1] + most]
+            step = SAMPLE_RATE // 20
+            loudness = [
+                float(np.abs(window[at : at + step]).mean()) for at in range(0, len(window) - step, step)
+            ]
+            cuts.append(cuts[-1] + least + int(np.argmin(loudness)) * step + step // 2)
+        if seam - cuts[-1] >= least and (len(sound) - seam >= least or seam == len(sound)):
+            cuts.append(seam)
+    if cuts[-1] != len(sound):
+        cuts = [*cuts[:-1], len(sound)] if len(cuts) > 1 else [*cuts, len(sound)]
+    return [(first / SAMPLE_RATE, last / SAMPLE_RATE) for first, last in itertools.pairwise(cuts)]

@@ -1,0 +1,161 @@
+"""Limits of single keys, and how much of their quotas they have used; kept in the data folder.
+
+The limits are read anew for each operation, so that a change holds at once. What was used is summed from the ledger
+at the start, and counted from then on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+
+from speechlab.errors import InvalidRequestError
+from speechlab.service._accounts.limits import LIMIT_NAMES, UNLIMITED, KeyLimits, NotAdmitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from speechlab.service._accounts.database import Database
+    from speechlab.service._accounts.ledger import UsageRow
+
+EVERY_KEY = "all"
+"""Stands for every key that has no limit of its own."""
+_UNITS = ("operations", "characters", "seconds")
+_WINDOWS = ("day", "month")
+_MOST = 10**15
+
+
+class Quotas:
+    """The limits of the keys of a data folder.
+
+    Args:
+        database: The folder's database.
+        clock: Returns the Unix time in seconds.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self._ends = dict.fromkeys(_WINDOWS, float("-inf"))
+        self._used: dict[str, dict[str, list[float]]] = {window: _nothing() for window in _WINDOWS}
+
+    # Limits
+
+    def limits_of(self, key_id: str) -> KeyLimits:
+        """Return what holds for a key: its own limits, and those of every key where it has none.
+
+        Raises:
+            StoreError: The database cannot be read; nobody may be let in.
+        """
+        rows = self._database.read(
+            "SELECT key_id, limits FROM limits WHERE key_id IN (?, ?)", (key_id, EVERY_KEY)
+        )
+        found = {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
+        return found.get(key_id, UNLIMITED).over(found.get(EVERY_KEY, UNLIMITED))
+
+    def own_limits(self) -> dict[str, KeyLimits]:
+        """Return the limits that were set, by key id."""
+        rows = self._database.read("SELECT key_id, limits FROM limits ORDER BY key_id")
+        return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
+
+    def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
+        """Change limits of a key; holds from the next operation on.
+
+        Args:
+            key_id: Its id, or ``"all"`` for every key that has no limit of its own.
+            changes: By name of :data:`LIMIT_NAMES`: 0 for no limit, None for what holds for every key.
+
+        Returns:
+            The limits set for it.
+
+        Raises:
+            InvalidRequestError: There is no such limit, or it cannot be this high or low.
+        """
+        for name, value in changes.items():
+            if name not in LIMIT_NAMES:
+                raise InvalidRequestError(f"there is no limit {name!r}; there are {', '.join(LIMIT_NAMES)}")
+            if value is not None and not 0 <= value <= _MOST:
+                raise InvalidRequestError(f"{name} must be 0 (no limit) to {_MOST:,}, and this is {value:,}")
+        limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
+        kept = {name: value for name, value in asdict(limits).items() if value is not None}
+        if kept:
+            self._database.write(
+                "INSERT OR REPLACE INTO limits (key_id, limits) VALUES (?, ?)",
+                (key_id, orjson.dumps(kept).decode()),
+            )
+        else:
+            self._database.write("DELETE FROM limits WHERE key_id = ?", (key_id,))
+        return limits
+
+    # Use
+
+    def load(self) -> None:
+        """Sum what was used today and this month, from the ledger. Blocks."""
+        now = self._clock()
+        for window in _WINDOWS:
+            begin, self._ends[window] = _bounds(window, now)
+            self._used[window] = _nothing()
+            rows = self._database.read(
+                "SELECT key_id, count(*), sum(characters), sum(audio_s) FROM usage WHERE time >= ? GROUP BY key_id",
+                (begin,),
+            )
+            self._used[window].update({row[0]: [float(value) for value in row[1:]] for row in rows})
+
+    def used(self, row: UsageRow) -> None:
+        """Count an operation."""
+        self._turn_over()
+        for window in _WINDOWS:
+            counts = self._used[window][row.key_id]
+            for place, amount in enumerate((1, row.characters, row.audio_s)):
+                counts[place] += amount
+
+    def check(self, key_id: str, limits: KeyLimits) -> None:
+        """Refuse a key that has used up a quota.
+
+        Raises:
+            NotAdmitted: It has.
+        """
+        self._turn_over()
+        for window in reversed(_WINDOWS):  # the longer wait is the one to be told
+            counts = self._used[window].get(key_id, (0.0,) * len(_UNITS))
+            for unit, used in zip(_UNITS, counts, strict=True):
+                limit = getattr(limits, f"{unit}_per_{window}")
+                if limit and used >= limit:
+                    wait = max(1.0, self._ends[window] - self._clock())
+                    raise NotAdmitted(
+                        "key",
+                        f"this key has used its {limit:,} {unit} of this {window} (UTC); try again in {_said(wait)}",
+                        retry_after_s=wait,
+                    )
+
+    def _turn_over(self) -> None:
+        """Begin anew with a new day or month."""
+        now = self._clock()
+        for window in _WINDOWS:
+            if now >= self._ends[window]:
+                self._ends[window] = _bounds(window, now)[1]
+                self._used[window] = _nothing()
+
+
+def _nothing() -> defaultdict[str, list[float]]:
+    return defaultdict(lambda: [0.0] * len(_UNITS))
+
+
+def _bounds(window: str, now: float) -> tuple[float, float]:
+    """Unix times at which the day or month of a moment begins and ends, in UTC."""
+    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if window == "day":
+        return day.timestamp(), (day + timedelta(days=1)).timestamp()
+    first = day.replace(day=1)
+    return first.timestamp(), (first + timedelta(days=32)).replace(day=1).timestamp()
+
+
+def _said(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{math.ceil(hours / 24)} days" if hours > 48 else f"{math.ceil(hours)} h"
