@@ -112,6 +112,27 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
         assert [row.status for row in Ledger(database).rows()] == ["cancelled"]
 
 
+def test_a_stream_that_the_end_breaks_off_is_not_a_success_in_the_log(stage, caplog):
+    caplog.set_level("INFO", logger="speechlab")
+    with stage(drain_s=0) as service:
+        fields = {"voice_id": service.voice("endless"), "text": "Hello.", "format": "wav", "stream": True}
+        begun = threading.Event()
+
+        def read():
+            with service.http.raw_json("/tts", fields) as connection, contextlib.suppress(OSError):
+                read_until(connection, b"\r\n\r\n")
+                begun.set()
+                while connection.recv(65_536):
+                    pass
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        assert begun.wait(20)
+    reading.join(20)
+    (logged,) = [record.fields for record in caplog.records if record.getMessage() == "request"]
+    assert (logged["status"], logged["sent"]) == (503, 200)
+
+
 def test_an_idle_service_stops_at_once_and_its_idle_connections_with_it(stage):
     with stage(drain_s=60) as service:
         idle = socket.create_connection(service.http.address, timeout=20)

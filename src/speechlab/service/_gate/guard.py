@@ -172,7 +172,8 @@ class Guard:
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
-                # The server cancels what outlasts the drain; its client is told.
+                # The server cancels what outlasts the drain; its client is told, unless a part of the reply is out.
+                scope[ENDED] = (503, "the service stopped")
                 raise _stopping(scope) from None
 
     def _let_in(self, scope: Scope) -> None:
