@@ -41,37 +41,67 @@ def shown(request, chromium):
     assert page.errors == []
 
 
+ANSWERING = """
+window.model = new (class extends FakeModel {
+  async send(content) {
+    (window.sent ??= []).push(content);
+    for (const [message, buffers] of await window.ask(content)) {
+      const views = buffers.map((text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer));
+      this.emit("msg:custom", message, views);
+    }
+  }
+})(state);
+"""
+
+
+def _answer(shown, widget):
+    """Let the page ask a widget as its model would."""
+    answers = []
+
+    def send(content, buffers=()):
+        answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
+
+    def ask(content):
+        answers.clear()
+        widget._asked(widget, content, [])
+        return list(answers)
+
+    widget.send = send
+    shown.page.expose_function("ask", ask)
+
+
 @pytest.fixture
 def show_player(shown):
-    """Show a Player's state by its real module, in a page with a stand-in for the model."""
+    """Show a Player by its real module, in a page whose model asks the real player."""
 
     def show(player, body_style=""):
-        css = player._css
+        _answer(shown, player)
         shown.files["/player.js"] = ("text/javascript", player._esm)
         page = shown.show(
-            f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{css}</style><script>{FAKE_MODEL}</script>"
-            f'<body style="{body_style}"><div id="cell"></div>'
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{player._css}</style>"
+            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
         )
-        names = "audio peaks sample_rate duration facts title lang segments current_time playing selected selection"
-        state = {name: getattr(player, name) for name in names.split()}
-        for name in ("audio", "peaks"):
-            state[name] = list(state[name])
-        state["selection"] = list(state["selection"])
+        names = (
+            "clips piece_s duration title layers tier current_time playing selected selection view loop speed"
+        )
+        state = {name: getattr(player, name) for name in f"{names} heard equal_level spectrogram".split()}
+        state.update(peaks=list(player.peaks), selection=list(player.selection), view=list(player.view))
         page.evaluate(
-            """async (state) => {
-              for (const name of ["audio", "peaks"]) state[name] = new DataView(new Uint8Array(state[name]).buffer);
+            f"""async (state) => {{
+              state.peaks = new DataView(new Uint8Array(state.peaks).buffer);
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
               window.starts = [];
               const start = AudioBufferSourceNode.prototype.start;
-              AudioBufferSourceNode.prototype.start = function (when, offset, duration) {
-                starts.push([offset, duration, this.buffer.sampleRate, this.buffer.length]);
+              AudioBufferSourceNode.prototype.start = function (when, offset, duration) {{
+                starts.push({{ when, offset, duration, rate: this.buffer.sampleRate, length: this.buffer.length,
+                  sound: this.buffer }});
                 return start.call(this, when, offset, duration);
-              };
-              window.model = new FakeModel(state);
+              }};
+              {ANSWERING}
               const widget = (await import("/player.js")).default;
-              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
-            }""",
+              window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
+            }}""",
             state,
         )
         return page
@@ -153,17 +183,6 @@ export function stand(model) {
     for (const [number, fill] of filled) fill(await window.control(number));
   }, 60);
 }
-"""
-ANSWERING = """
-window.model = new (class extends FakeModel {
-  async send(content) {
-    (window.sent ??= []).push(content);
-    for (const [message, buffers] of await window.ask(content)) {
-      const views = buffers.map((text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer));
-      this.emit("msg:custom", message, views);
-    }
-  }
-})(state);
 """
 
 

@@ -145,7 +145,13 @@ def test_a_picture_of_the_voices(shown, show_table, save_picture, width, name):
 def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview, save_picture, request):
     scheme = request.node.callspec.params["shown"]
     clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0])
-    page = show_player(Player(clip.named("zh-023"), [(0.2, 1.1, "今天天气"), (1.1, 2.3, "很好")], lang="zh"))
+    said = [(0.2, 1.42, "目前的经济形势"), (1.54, 2.3, "非常复杂")]
+    heard = [(0.22, 1.4, "目前的经济形式"), (1.56, 2.25, "非常复杂")]
+    tiers = {"reference": said, "recogniser": heard, "VAD": [(0.2, 2.3)]}
+    shown = {"24 kHz": clip, "8 kHz": clip.resample(8_000)} if scheme == "dark" else clip.named("zh-023")
+    page = show_player(Player(shown, tiers, lang="zh", spectrogram=True))
+    page.evaluate("model.set('selection', [0.9, 1.42]); model.set('current_time', 0.4)")
+    page.wait_for_timeout(500)
     save_picture(page, ".speechlab-player", f"player-{scheme}")
     preview = BatchPreview()
     preview.begin("synthesize")

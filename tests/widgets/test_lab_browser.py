@@ -125,9 +125,11 @@ def test_the_player_lives_in_jupyterlab(jupyterlab, lab_page):
     assert lab_page.locator(".jp-OutputArea-output figure audio").count() == 2
     segment.click()
     deadline = time.monotonic() + 20
-    while lab_page.evaluate(ASK, "player.selected") != "0" and time.monotonic() < deadline:
+    # the sound was asked for, came, and played to the end of the segment
+    heard = "(player.selected, player.current_time, player.playing)"
+    while lab_page.evaluate(ASK, heard) != "(0, 0.5, False)" and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert lab_page.evaluate(ASK, "player.selected") == "0"
+    assert lab_page.evaluate(ASK, heard) == "(0, 0.5, False)"
 
 
 def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(jupyterlab, lab_page):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from traitlets import TraitError
 
 from speechlab import widgets
@@ -23,11 +25,109 @@ def clip():
     return AudioClip(0.5 * np.sin(np.arange(24_000) / 20), 24_000, "tone")
 
 
-def test_the_sound_travels_exactly_unless_mp3_is_asked_for(clip):
-    assert np.abs(decode(Player(clip).audio).samples - clip.samples).max() <= 1 / 65536
-    lossy = Player(clip, format="mp3")
-    assert sniff(lossy.audio) == "mp3"
-    assert "lossy" in lossy.facts
+def asked(player, **content):
+    """What a player answers to its browser's side."""
+    answers = []
+    player.send = lambda told, buffers=(): answers.append((told, *buffers))
+    player._asked(player, content, [])
+    return answers
+
+
+@pytest.mark.parametrize("form", ["flac", "wav", "mp3", "ogg"])
+def test_the_sound_travels_in_pieces_and_exactly_unless_another_format_is_asked_for(form):
+    sound = AudioClip(0.5 * np.sin(np.arange(25 * 8_000) / 20), 8_000)
+    player = Player(sound, format=form)
+    for piece, (start, end) in enumerate([(0, 10), (10, 20), (20, 25)]):
+        [(told, data)] = asked(player, type="sound", clip=0, piece=piece)
+        assert (told["start"], told["end"]) == (start, end)
+        assert sniff(data) == form
+        if form in {"flac", "wav"}:
+            assert "lossy" not in player.clips[0]["facts"]
+            expected = sound.samples[start * 8_000 : end * 8_000]
+            assert np.abs(decode(data).samples - expected).max() <= 1 / 65536
+        else:
+            assert "lossy" in player.clips[0]["facts"]
+            assert told["lead"] == min(0.1, start)
+            assert len(data) < 50_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "sound", "clip": 1, "piece": 0},
+        {"type": "sound", "clip": 0},
+        {"type": "peaks", "clip": 0, "start": "x", "end": 1, "count": 1},
+        {"type": "other"},
+    ],
+)
+def test_a_request_that_makes_no_sense_has_no_answer(clip, content):
+    assert asked(Player(clip), **content) == []
+
+
+def test_a_file_that_is_gone_later_is_words(tmp_path):
+    path = AudioClip(np.zeros(2_200_000), 8_000).save(tmp_path / "long.wav")
+    player = Player({"one": path, "other": AudioClip(np.ones(8_000), 8_000)})
+    player._sounds[0]._clip = None  # as if it were too long to be kept
+    path.unlink()
+    for content in ({"piece": 0}, {"start": 0, "end": 1, "count": 9}):
+        kind = "sound" if "piece" in content else "spectrogram"
+        [(told, data)] = asked(player, type=kind, clip=0, **content)
+        assert (told["error"], data) == ("the file is gone", b"")
+    assert "no sound" in str(player.static_html())
+
+
+def test_a_zoomed_waveform_and_a_spectrogram_are_drawn_when_asked_for(clip):
+    player = Player(clip)
+    [(told, data)] = asked(player, type="peaks", clip=0, start=0.25, end=0.5, count=100)
+    assert len(data) == 200
+    [(told, data)] = asked(player, type="spectrogram", clip=0, start=0.0, end=1.0, count=64)
+    with Image.open(BytesIO(data)) as image:
+        assert image.size[0] == 64
+        loudest = np.array(image.convert("RGBA"))[:, :, 3].sum(axis=1).argmax()
+        height = image.size[1]
+    # the tone has 24,000 / (40 pi) = 191 Hz
+    assert (1 - (loudest + 0.5) / height) * told["top"] == pytest.approx(191, abs=100)
+    long = Player(AudioClip(np.zeros(8_000 * 301), 8_000))
+    [(told, _)] = asked(long, type="spectrogram", clip=0, start=0.0, end=301.0, count=64)
+    assert "zoom in" in told["error"]
+
+
+def test_several_clips_have_names_and_one_level(clip):
+    quiet = AudioClip(clip.samples / 4, 24_000)
+    player = Player({"loud": clip, "quiet": quiet, "silent": AudioClip(np.zeros(48_000), 24_000)})
+    assert [round(one["gain"], 3) for one in player.clips] == [0.25, 1.0, 1.0]
+    assert player.duration == 2.0
+    assert "silent" in player.clips[2]["facts"]
+    assert repr(player) == "Player(3 clips, 2.00 s, 0 segments)"
+    player.heard = 2
+    with pytest.raises(TraitError, match="give 0 to 2"):
+        player.heard = 3
+    with pytest.raises(AudioError, match="at least one"):
+        Player({})
+
+
+def test_tiers_have_names_languages_and_tables(clip):
+    transcript = SimpleNamespace(segments=ROWS, language="ja")
+    player = Player(clip, {"reference": transcript, "VAD": [(0.1, 0.4)]}, lang="zh")
+    assert [layer["lang"] for layer in player.layers] == ["ja", "zh"]
+    assert player.tiers["VAD"].to_dict("records") == [{"start": 0.1, "end": 0.4, "text": ""}]
+    player.tier = 1
+    assert len(player.segments) == 1
+    player.segments = ROWS
+    assert (player.tier, len(player.segments)) == (0, 2)
+    html = str(Player(clip, {"<b>": ROWS}).static_html())
+    assert "&lt;b&gt;" in html
+
+
+def test_view_speed_and_loop_are_set_from_here_too(clip):
+    player = Player(clip)
+    assert player.view == (0.0, 1.0)
+    player.view = (0.25, 0.5)
+    player.view = ()
+    assert player.view == (0.0, 1.0)
+    player.speed = 2
+    with pytest.raises(TraitError, match=r"give 0.25 to 4"):
+        player.speed = 9
 
 
 @pytest.mark.parametrize(
@@ -53,7 +153,7 @@ def test_missing_text_is_no_text(clip):
 def test_a_transcript_with_its_audio_needs_nothing_else(clip):
     transcript = SimpleNamespace(audio=clip, segments=ROWS, language="ja")
     player = Player(transcript)
-    assert (len(player.segments), player.lang, player.title) == (2, "ja", "tone")
+    assert (len(player.segments), player.layers[0]["lang"], player.title) == (2, "ja", "tone")
 
 
 def test_files_and_bytes_will_do(clip, tmp_path):
@@ -66,10 +166,11 @@ def test_files_and_bytes_will_do(clip, tmp_path):
     ("arguments", "said"),
     [
         ({"audio": 5}, "a int is no sound; give an AudioClip"),
-        ({"format": "ogg"}, "'flac', 'wav' or 'mp3'"),
+        ({"format": "aiff"}, "'flac', 'wav', 'ogg' or 'mp3'"),
         ({"audio": AudioClip(np.zeros(0), 24_000)}, "is empty"),
         ({"segments": [(1.0, 0.5, "x")]}, "0 <= start <= end"),
         ({"segments": {"start": 0.0, "end": 0.5}}, "segments are a dict"),
+        ({"segments": {"reference": 5}}, "segments are a int"),
         ({"segments": b"0 0.5"}, "segments are a bytes"),
         ({"segments": [(0.0, float("inf"), "x")]}, "0 <= start <= end"),
         ({"segments": [{"text": "x"}]}, "needs start and end"),

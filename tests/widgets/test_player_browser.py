@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +13,22 @@ from speechlab.widgets import Player
 
 pytestmark = pytest.mark.browser
 
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 RATE = 24_000
 SEGMENTS = [
     (0.25, 0.75, "聞き取れてますか"),
-    (1.0, 1.5, "<img src=x onerror='window.fired=1'>"),
+    (1.0, 1.5, "<img src=x onerror='window.fired=1'> costs $5 in Tokyo and $6 in Osaka"),
     (3.0, 3.9, "end"),
 ]
 
 
+def tone(seconds, hz=220, rate=RATE, level=0.5):
+    return level * np.sin(2 * np.pi * hz * np.arange(round(seconds * rate)) / rate)
+
+
 @pytest.fixture
 def player():
-    time = np.arange(4 * RATE) / RATE
-    sound = 0.5 * np.sin(2 * np.pi * 220 * time) * np.abs(np.sin(np.pi * time))
+    sound = tone(4) * np.abs(np.sin(np.pi * np.arange(4 * RATE) / RATE))
     return Player(AudioClip(sound, RATE, "a <b>clip</b>"), SEGMENTS, lang="ja")
 
 
@@ -35,14 +40,23 @@ def slider(page):
     return page.get_by_role("slider", name="Position")
 
 
+def played(page):
+    page.wait_for_function("starts.length > 0 && !model.get('playing')")
+    return page.evaluate("starts.map(({ offset, duration, rate }) => [offset, duration, rate])")
+
+
 def test_names_roles_and_values_are_there_for_those_who_cannot_see_it(show_player, player):
     page = show_player(player)
     assert page.get_by_role("group", name="Player: a <b>clip</b>").count() == 1
     assert slider(page).get_attribute("aria-valuemin") == "0"
     assert slider(page).get_attribute("aria-valuemax") == "4.00"
     assert slider(page).get_attribute("aria-valuetext") == "0.0 seconds of 4.0 seconds"
-    assert page.get_by_role("listitem").count() == 3
+    assert page.get_by_role("list", name="Segments").get_by_role("listitem").count() == 3
     assert page.get_by_text("聞き取れてますか").get_attribute("lang") == "ja"
+    loop = page.get_by_role("button", name="Loop")
+    assert loop.get_attribute("aria-pressed") == "false"
+    loop.click()
+    assert loop.get_attribute("aria-pressed") == "true"
 
 
 def test_text_from_outside_stays_text(show_player, player):
@@ -52,16 +66,15 @@ def test_text_from_outside_stays_text(show_player, player):
     assert page.get_by_text("<svg onload").count() == 1
     assert page.locator("img, svg, b").count() == 0
     assert page.evaluate("window.fired") is None
+    assert "mathjax_ignore" in page.locator(".speechlab-player").get_attribute("class")
 
 
 def test_a_segment_plays_exactly_its_samples_and_reports_the_end(show_player, player):
     page = show_player(player)
     page.get_by_role("button", name=re.compile("聞き取れてますか")).click()
-    page.wait_for_function("model.get('playing')")
-    page.wait_for_function("!model.get('playing')")
-    [[offset, duration, rate, length]] = page.evaluate("starts")
-    assert (round(offset * rate), round(duration * rate)) == (6_000, 12_000)
-    assert (rate, length) == (RATE, 4 * RATE)
+    [[offset, duration, rate]] = played(page)
+    assert (round(offset * rate), round(duration * rate), rate) == (6_000, 12_000, RATE)
+    assert page.evaluate("starts[0].length") == 4 * RATE
     assert state(page, "current_time") == 0.75
     assert state(page, "selected") == 0
     assert state(page, "selection") == [0.25, 0.75]
@@ -71,15 +84,15 @@ def test_a_segment_plays_exactly_its_samples_and_reports_the_end(show_player, pl
 def test_play_and_pause_by_button_and_by_space(show_player, player):
     page = show_player(player)
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function("model.get('playing')")
+    page.wait_for_function("starts.length")
     page.wait_for_timeout(300)
     page.get_by_role("button", name="Pause").click()
     page.wait_for_function("!model.get('playing')")
     stopped = state(page, "current_time")
     assert 0 < stopped < 4
     slider(page).press("Space")
-    page.wait_for_function("model.get('playing')")
-    assert page.evaluate("starts")[1][0] == pytest.approx(stopped)
+    page.wait_for_function("starts.length === 2")
+    assert page.evaluate("starts[1].offset") == pytest.approx(stopped)
     slider(page).press("Space")
     page.wait_for_function("!model.get('playing')")
 
@@ -93,25 +106,57 @@ def test_keys_move_and_none_of_them_reaches_the_notebook(show_player, player):
         ("ArrowDown", 2),
         ("ArrowUp", 3),
         ("Home", 0),
+        (".", 0.01),
+        (",", 0),
         ("PageUp", 4),
     ]:
         page.keyboard.press(key)
-        assert state(page, "current_time") == expected
+        assert state(page, "current_time") == pytest.approx(expected)
         assert slider(page).get_attribute("aria-valuenow") == f"{expected:.2f}"
     page.keyboard.press("x")
     page.keyboard.press("Shift+M")
     page.get_by_role("button", name="Play", exact=True).focus()
+    for key, name, expected in [("l", "loop", True), ("s", "spectrogram", True), ("L", "loop", False)]:
+        page.keyboard.press(key)
+        assert state(page, name) is expected
     page.keyboard.press("a")
     assert page.evaluate("leaked") == []
+
+
+def test_a_selection_is_made_dropped_and_zoomed_by_keys(show_player, player):
+    page = show_player(player)
+    slider(page).focus()
+    for key in ("ArrowRight", "[", "ArrowRight", "]"):
+        page.keyboard.press(key)
+    assert state(page, "selection") == [1, 2]
+    page.keyboard.press("+")
+    assert state(page, "view") == [0.75, 2.75]
+    page.keyboard.press("+")
+    assert state(page, "view") == [1.125, 2.125]
+    page.get_by_role("slider", name="Part that is seen").wait_for()
+    page.keyboard.press("End")
+    assert state(page, "view") == pytest.approx([3, 4])
+    page.keyboard.press("0")
+    assert state(page, "view") == [0, 4]
+    page.keyboard.press("Escape")
+    assert state(page, "selection") == []
 
 
 def test_tab_walks_through_and_out(show_player, player):
     page = show_player(player)
     seen = []
-    for _ in range(6):
+    for _ in range(12):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.className"))
-    assert seen == ["sl-slider", "sl-toggle", "sl-segment", "sl-segment", "sl-segment", ""]
+        seen.append(
+            page.evaluate(
+                "document.activeElement.getAttribute('aria-label') ?? document.activeElement.className"
+            )
+        )
+    assert seen == [
+        *("Position", "sl-toggle", "sl-small", "Speed", "Zoom in", "sl-small"),
+        *("sl-segment",) * 3,
+        *("", "", "Position"),
+    ]
 
 
 def test_focus_can_be_seen(show_player, player):
@@ -134,11 +179,126 @@ def test_a_click_seeks_and_a_drag_selects(show_player, player):
     assert state(page, "selection") == pytest.approx([2.0, 3.0], abs=0.03)
     assert any("selection" in saved for saved in page.evaluate("model.saved"))
     page.get_by_role("button", name=re.compile(r"Play 0:0")).click()
-    page.wait_for_function("model.get('playing')")
-    offset, duration, *_ = page.evaluate("starts")[0]
+    page.wait_for_function("starts.length")
+    offset, duration = page.evaluate("[starts[0].offset, starts[0].duration]")
     assert [offset, offset + duration] == pytest.approx([2.0, 3.0], abs=0.03)
     slider(page).press("Escape")
     assert state(page, "selection") == []
+
+
+def test_a_selection_repeats_without_a_gap_until_the_loop_is_let_go(show_player, player):
+    page = show_player(player)
+    page.evaluate("model.set('selection', [1, 1.2]); model.set('loop', true)")
+    slider(page).press("Enter")
+    page.wait_for_function("starts.length > 4")
+    starts = page.evaluate("starts.map(({ when, offset, duration }) => [when, offset, duration])")
+    assert [start[1:] for start in starts] == [pytest.approx([1, 0.2])] * len(starts)
+    assert np.diff([start[0] for start in starts]) == pytest.approx(0.2)
+    page.wait_for_timeout(400)
+    assert (
+        1
+        <= page.evaluate("Number(document.querySelector('.sl-slider').getAttribute('aria-valuenow'))")
+        <= 1.2
+    )
+    page.keyboard.press("l")
+    page.wait_for_function("starts.at(-1).duration > 2")
+    slider(page).press("Space")
+
+
+def test_another_speed_keeps_the_pitch(show_player):
+    page = show_player(Player(AudioClip(tone(2, 300), RATE)))
+    for speed in (0.5, 2):
+        page.evaluate(f"starts.length = 0; model.set('speed', {speed})")
+        page.evaluate("model.emit('msg:custom', {type: 'play', start: 0.5, end: 1.0})")
+        durations = [duration for _, duration, _ in played(page)]
+        assert sum(durations) == pytest.approx(0.5 / speed, abs=0.001)
+        assert state(page, "current_time") == 1.0
+        sound = np.array(page.evaluate("starts.flatMap(({ sound }) => [...sound.getChannelData(0)])"))
+        crossings = np.count_nonzero((sound[:-1] < 0) & (sound[1:] >= 0))
+        assert crossings / (len(sound) / RATE) == pytest.approx(300, rel=0.03)
+        assert np.abs(sound).max() == pytest.approx(0.5, abs=0.03)
+        assert np.abs(np.diff(sound)).max() < 0.06  # without a click; the tone itself moves by 0.04
+
+
+def test_sound_comes_in_pieces_that_follow_each_other_to_the_sample(show_player):
+    page = show_player(Player(AudioClip(tone(25), RATE)))
+    page.evaluate("model.emit('msg:custom', {type: 'play', start: 9.9, end: 10.2})")
+    starts = played(page)
+    assert [tuple(round(value * RATE) for value in start[:2]) for start in starts] == [
+        (237_600, 2_400),
+        (0, 4_800),
+    ]
+    whens = page.evaluate("starts.map(({ when }) => when)")
+    assert whens[1] - whens[0] == pytest.approx(0.1)
+    assert {asked["piece"] for asked in page.evaluate("sent") if asked["type"] == "sound"} == {0, 1}
+
+
+def test_clips_play_in_step_and_one_of_them_is_heard(show_player):
+    clips = {
+        "quiet": AudioClip(tone(3, level=0.1), RATE),
+        "<b>loud</b>": AudioClip(tone(2, level=0.8), 16_000),
+    }
+    page = show_player(Player(clips))
+    quiet, loud = (clip["gain"] for clip in state(page, "clips"))
+    assert (quiet, loud) == (1, pytest.approx(0.125, rel=0.02))
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function("starts.length === 2")
+    assert page.evaluate("starts[0].when === starts[1].when")
+    page.get_by_role("button", name="<b>loud</b>").click()
+    assert state(page, "heard") == 1
+    assert state(page, "playing")
+    slider(page).press("1")
+    assert state(page, "heard") == 0
+    assert page.get_by_role("button", name="quiet").get_attribute("aria-pressed") == "true"
+    page.get_by_label("equal level").uncheck()
+    assert state(page, "equal_level") is False
+    assert len(page.evaluate("starts")) == 2
+
+
+def test_tiers_are_seen_listed_and_played(show_player):
+    tiers = {"reference": SEGMENTS, "VAD": [(0.2, 0.8), (2.9, 4.0)]}
+    page = show_player(Player(AudioClip(tone(4), RATE), tiers))
+    page.get_by_label("Listed:").select_option("VAD")
+    assert page.get_by_role("list", name="Segments: VAD").get_by_role("listitem").count() == 2
+    box = slider(page).bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.12, box["y"] + 18 + 88 + 12)  # the reference's first
+    assert (state(page, "tier"), state(page, "selected")) == (0, 0)
+    assert played(page)[0][:2] == pytest.approx([0.25, 0.5])
+    page.keyboard.press("n")
+    assert state(page, "selected") == 1
+
+
+def test_what_is_zoomed_into_is_asked_for_and_the_spectrogram_too(show_player):
+    page = show_player(Player(AudioClip(tone(60), RATE), spectrogram=True))
+    asked = "window.sent && sent.some(({ type, end }) => type === '{}' && end === 30.05)"
+    page.evaluate("model.set('view', [29.95, 30.05])")
+    for kind in ("peaks", "spectrogram"):
+        page.wait_for_function(asked.replace("{}", kind))
+    assert not [one for one in page.evaluate("sent") if one["type"] == "sound"]
+
+
+@pytest.mark.parametrize(
+    ("clip", "facts"),
+    [(AudioClip(np.array([0.5]), RATE), "1 sample"), (AudioClip(np.zeros(RATE), RATE), "silent")],
+    ids=["one sample", "silence"],
+)
+def test_clips_of_one_sample_and_of_silence_say_so_and_play(show_player, clip, facts):
+    page = show_player(Player(clip, spectrogram=True))
+    assert page.get_by_text(facts).count() == 1
+    page.get_by_role("button", name="Play", exact=True).click()
+    played(page)
+    page.keyboard.press("+")
+
+
+def test_a_file_that_is_gone_and_a_kernel_that_is_gone_are_words(show_player, player):
+    page = show_player(player)
+    page.evaluate("void (model.send = () => { throw new Error('closed') })")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.get_by_text("No answer: the kernel is gone").wait_for()
+    assert not state(page, "playing")
+    message = "{ type: 'sound', clip: 0, piece: 0, error: 'the file is gone' }"
+    page.evaluate(f"model.emit('msg:custom', {message}, [])")
+    assert page.get_by_role("status").text_content() == "the file is gone"
 
 
 def test_the_kernel_seeks_plays_and_changes_segments(show_player, player):
@@ -146,19 +306,33 @@ def test_the_kernel_seeks_plays_and_changes_segments(show_player, player):
     page.evaluate("model.set('current_time', 1.25)")
     assert slider(page).get_attribute("aria-valuenow") == "1.25"
     page.evaluate("model.emit('msg:custom', {type: 'play', start: 0.5, end: 0.6})")
-    page.wait_for_function("starts.length === 1 && !model.get('playing')")
+    played(page)
     assert state(page, "current_time") == pytest.approx(0.6)
-    page.evaluate("model.set('segments', [{start: 0, end: 1, text: 'new'}])")
-    assert page.get_by_role("listitem").count() == 1
+    page.evaluate("model.set('layers', [{name: '', lang: '', segments: [{start: 0, end: 1, text: 'new'}]}])")
+    assert page.get_by_role("list", name="Segments").get_by_role("listitem").count() == 1
 
 
 def test_removing_it_ends_the_sound_and_the_listening(show_player, player):
     page = show_player(player)
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function("model.get('playing')")
+    page.wait_for_function("starts.length")
     page.evaluate("cleanup()")
     assert state(page, "playing") is False
     assert page.evaluate("model.listeners.length") == 0
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 380)], indirect=["shown"])
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_player, shown, width):
+    shown.page.set_viewport_size({"width": width, "height": 800})
+    clips = {"one": AudioClip(tone(4), RATE), "other <i>": AudioClip(tone(3), RATE)}
+    page = show_player(Player(clips, {"reference": SEGMENTS, "VAD": SEGMENTS}, lang="ja", spectrogram=True))
+    page.evaluate("model.set('selection', [1, 2]); model.set('view', [0, 3])")
+    page.locator("summary").click()
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 PIECE_RATE_HZ = 16_000
 """Recognisers hear no more; a recording of a lower rate keeps its own."""
 _BLOCK = 1 << 16
-_HONEST = {"WAV", "WAVEX", "FLAC", "OGG"}
+HONEST = {"WAV", "WAVEX", "FLAC", "OGG"}
+"""Containers whose headers tell the length."""
 _ENDLESS = 1 << 40
 """Frames that no recording has: the mark of a length that is not known."""
 _WINDOW_S = 0.02
@@ -59,8 +60,8 @@ def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> fl
     """
     if isinstance(source, AudioClip):
         return source.duration_s
-    with _opened(source) as (file, name):
-        if file is not None and file.format in _HONEST and 0 < file.frames < _ENDLESS:
+    with opened(source) as (file, name):
+        if file is not None and file.format in HONEST and 0 < file.frames < _ENDLESS:
             return float(file.frames / file.samplerate)
     return _decoded(source, name).duration_s
 
@@ -85,7 +86,7 @@ def cut_at_silences(
     if isinstance(source, AudioClip):
         yield from _pieces(_clip_blocks(source), source.sample_rate, piece_s)
         return
-    with _opened(source) as (file, name):
+    with opened(source) as (file, name):
         if file is not None:
             try:
                 yield from _pieces(_file_blocks(file, name), file.samplerate, piece_s)
@@ -97,7 +98,7 @@ def cut_at_silences(
 
 
 @contextmanager
-def _opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
+def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
     """A file whose container says that it is whole, for reading in blocks, or None; and its name for messages."""
     import soundfile
 

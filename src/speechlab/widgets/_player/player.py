@@ -1,53 +1,90 @@
-"""The player widget: its traits, and how clips and segments become them."""
+"""The player widget: its traits, and what its browser's side asks for."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import traitlets
 
 from speechlab._arguments import is_number
-from speechlab.audio import AudioClip, clip_figure
-from speechlab.display import element, table
 from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._player.sounds import (
+    FORMATS,
+    MAX_COLUMNS,
+    OVERVIEW,
+    PIECE_S,
+    described,
+    outline_of,
+    piece_of,
+    readers_of,
+    spectrogram_of,
+)
+from speechlab.widgets._player.static import static_player
+from speechlab.widgets._player.tiers import tiers_of
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
     from speechlab.contract import AudioFormat
     from speechlab.display import Html
 
-_HERE = Path(__file__).parent
-_PEAKS = 2_000
-_MAX_STATIC_SEGMENTS = 50
+_BROWSER = Path(__file__).parent / "browser"
+_SPEEDS = (0.25, 4.0)
 
 
 class Player(LiveWidget):
-    """A recording to look at, drag through and hear, with segments that play to the sample.
+    """Recordings to look at, zoom into, drag through and hear, with their segments.
 
-    A click on the waveform seeks, a drag selects, and a click on a segment plays exactly that. Keys on the
-    waveform: space plays and pauses, the arrows move by a second, Page Up and Page Down by five, Home and End to
-    the ends, Enter plays the selection and Escape drops it. Position and selection are known here at once::
+    A click seeks, a drag selects, a click on a segment plays exactly that. A recording of hours opens at once: the
+    browser asks for the sound that it plays and the waveform that it shows. Position, selection and all else that
+    is set there is known here at once, and what is set here shows there::
 
-        player = sl.widgets.Player(clip, transcript)
+        player = sl.widgets.Player(clip, {"reference": reference, "recogniser": transcript, "VAD": spans})
         player  # shows it
         player.selection  # (1.52, 2.40) after a drag
+        player.loop = True  # the selection repeats
+        player.speed = 0.75  # the pitch stays
+        sl.widgets.Player({"a": one, "b": other})  # in step: switch while they play, at equal level
 
-    The player lives as long as the kernel does. In the saved notebook stands what needs none: the clip as it shows
-    itself, and its segments.
+    Keys: space plays and pauses, the arrows move by a second, comma and full stop by a hundredth, Page Up and Page
+    Down by five, Home and End to the ends; Enter plays the selection, [ and ] set its ends, Escape drops it, L loops;
+    + and - zoom, 0 shows all; N and P play the next and the previous segment, digits choose a clip, S shows the
+    spectrogram.
+
+    The player lives as long as the kernel does. In the saved notebook stands what needs none: the clips as they show
+    themselves, and the first segments.
 
     Args:
-        audio: A clip, the path or the bytes of a file; or a transcript that carries its ``audio``.
+        audio: A clip, the path or the bytes of a file, a transcript that carries its ``audio``; or a mapping of names
+            to several of these, which play in step.
         segments: What is said when: a DataFrame with ``start``, ``end`` (seconds) and ``text``; a transcript, by its
-            ``segments``; or an iterable of mappings or of ``(start, end, text)``. None for none.
+            ``segments``; an iterable of mappings or of ``(start, end, text)``; or a mapping of names to several of
+            these, each a tier. None for none.
         lang: BCP 47 tag of the texts, such as ``"ja"``; browsers choose glyphs by it.
         title: Name shown above; by default that of the clip.
-        format: Format in which the sound travels to the browser: ``"flac"`` (exact), ``"wav"`` or ``"mp3"``.
+        format: Format in which the sound travels to the browser: ``"flac"`` (exact), ``"wav"`` (exact), ``"ogg"``
+            (Opus, 2 kB a second, for slow connections) or ``"mp3"``.
+        spectrogram: Whether the spectrogram is seen at first.
+
+    Attributes:
+        current_time: Where it stands, in seconds.
+        playing: Whether it plays.
+        selection: ``(start, end)`` in seconds, or ``()``.
+        view: What is seen: ``(start, end)`` in seconds.
+        loop: Whether the selection, or all where there is none, repeats.
+        speed: 0.25 to 4; the pitch stays.
+        tier: Number of the tier whose texts are listed.
+        selected: Number of the segment of that tier that was played last, or -1.
+        heard: Number of the clip that is heard.
+        equal_level: Whether several clips are made as loud as the quietest.
+        duration: Length of the longest clip in seconds.
 
     Raises:
         AudioError: No usable sound, segments without times, or a format that players do not take.
@@ -55,76 +92,93 @@ class Player(LiveWidget):
         InvalidRequestError: ``title`` or ``lang`` is no text.
     """
 
-    _esm = module_source(_HERE / "player.js")
-    _css = style_sheet(_HERE / "player.css")
+    _esm = module_source(_BROWSER / "player.js")
+    _css = style_sheet(_BROWSER / "player.css")
 
-    audio = traitlets.Bytes().tag(sync=True)
+    clips = traitlets.List(traitlets.Dict()).tag(sync=True)
     peaks = traitlets.Bytes().tag(sync=True)
-    sample_rate = traitlets.Int().tag(sync=True)
+    piece_s = traitlets.Float(PIECE_S).tag(sync=True)
     duration = traitlets.Float().tag(sync=True)
-    facts = traitlets.Unicode().tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
-    lang = traitlets.Unicode().tag(sync=True)
-    segments = traitlets.List(traitlets.Dict()).tag(sync=True)
+    layers = traitlets.List(traitlets.Dict()).tag(sync=True)
+    tier = traitlets.Int(0).tag(sync=True)
     current_time = traitlets.Float(0.0).tag(sync=True)
     playing = traitlets.Bool(default_value=False).tag(sync=True)
     selected = traitlets.Int(-1).tag(sync=True)
     selection = traitlets.Tuple().tag(sync=True)
+    view = traitlets.Tuple().tag(sync=True)
+    loop = traitlets.Bool(default_value=False).tag(sync=True)
+    speed = traitlets.Float(1.0).tag(sync=True)
+    heard = traitlets.Int(0).tag(sync=True)
+    equal_level = traitlets.Bool(default_value=True).tag(sync=True)
+    spectrogram = traitlets.Bool(default_value=False).tag(sync=True)
 
     def __init__(
         self,
-        audio: AudioClip | str | os.PathLike[str] | bytes | Any,
+        audio: Any,
         segments: Any = None,
         *,
         lang: str | None = None,
         title: str | None = None,
         format: AudioFormat | str = "flac",  # noqa: A002
+        spectrogram: bool = False,
     ) -> None:
         for name, given in (("title", title), ("lang", lang)):
             if given is not None and not isinstance(given, str):
                 raise InvalidRequestError(f"{name} {given!r} must be a text, or None", parameter=name)
         if segments is None and hasattr(audio, "segments"):
             segments = audio.segments
-        clip = _clip_of(audio)
-        if str(format) not in {"flac", "wav", "mp3"}:
-            raise AudioError(f"format is {format!r}; players take 'flac', 'wav' or 'mp3'")
-        if clip.frames == 0:
-            raise AudioError(f"{clip!r} is empty; there is nothing to play")
-        sound = clip if clip.channels <= 2 else clip.to_mono()
-        data = sound.encode(format)
-        spans = _segments_of(segments, clip.duration_s)
-        language = lang or getattr(segments, "language", None) or getattr(audio, "language", None) or ""
-        scaled = np.rint(clip.peaks(min(_PEAKS, clip.frames)) * 127).astype(np.int8)
-        lossy = " · lossy (MP3)" if str(format) == "mp3" else ""
+        self._format = str(format)
+        if self._format not in FORMATS:
+            raise AudioError(f"format is {format!r}; players take 'flac', 'wav', 'ogg' or 'mp3'")
+        self._readers = readers_of(audio, title)
+        self._sounds = list(self._readers.values())
+        self._lang = str(lang or getattr(audio, "language", None) or "")
+        duration = max(reader.duration_s for reader in self._sounds)
+        alone = next(iter(self._readers)) if len(self._sounds) == 1 else ""
         super().__init__(
-            audio=data,
-            peaks=scaled.tobytes(),
-            sample_rate=clip.sample_rate,
-            duration=clip.duration_s,
-            facts=f"{clip.duration_s:.2f} s · {clip.sample_rate} Hz{lossy}",
-            segments=spans,
-            title=title or clip.title or "",
-            lang=str(language),
+            clips=described(self._readers, self._format),
+            peaks=b"".join(outline_of(one, 0.0, one.duration_s, OVERVIEW) for one in self._sounds),
+            duration=duration,
+            layers=tiers_of(segments, duration, self._lang),
+            title=title or alone,
+            view=(0.0, duration),
+            spectrogram=bool(spectrogram),
         )
-        self._clip = clip
+        self.on_msg(self._asked)
 
     def static_html(self) -> Html:
-        """Return the clip as it shows itself, and its first segments."""
-        shown = self.segments[:_MAX_STATIC_SEGMENTS]
-        rows = [(f"{one['start']:.2f}", f"{one['end']:.2f}", one["text"]) for one in shown]
-        more = len(self.segments) - len(shown)
-        return element(
-            "div",
-            clip_figure(self._clip, title=self.title or None),
-            table(["start (s)", "end (s)", "text"], rows, langs=[None, None, self.lang or None], right=(0, 1))
-            if rows
-            else None,
-            f"and {more} more segments" if more else None,
-        )
+        """Return the clips as they show themselves, and their first segments."""
+        return static_player(self._readers, [clip["facts"] for clip in self.clips], self.layers)
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""
-        return f"Player({name}{self.duration:.2f} s, {len(self.segments)} segments)"
+        clips = f"{len(self.clips)} clips, " if len(self.clips) > 1 else ""
+        count = sum(len(layer["segments"]) for layer in self.layers)
+        return f"Player({name}{clips}{self.duration:.2f} s, {count} segments)"
+
+    # -- segments
+
+    @property
+    def segments(self) -> list[dict[str, Any]]:
+        """The segments of the tier that is listed; setting them takes what ``Player`` takes, and shows it."""
+        return list(self.layers[self.tier]["segments"]) if self.tier < len(self.layers) else []
+
+    @segments.setter
+    def segments(self, segments: Any) -> None:
+        layers = tiers_of(segments, self.duration, self._lang)
+        with self.hold_sync():
+            self.tier, self.selected, self.layers = 0, -1, layers
+
+    @property
+    def tiers(self) -> dict[str, pd.DataFrame]:
+        """The tiers as tables with ``start``, ``end`` and ``text``, by name."""
+        import pandas as pd
+
+        columns = ["start", "end", "text"]
+        return {layer["name"]: pd.DataFrame(layer["segments"], columns=columns) for layer in self.layers}
+
+    # -- what it does when it is told
 
     def play(self, start: float | None = None, end: float | None = None) -> None:
         """Play from ``start`` (seconds; by default where it stands) to ``end`` (by default the end).
@@ -150,66 +204,64 @@ class Player(LiveWidget):
         """
         self.current_time = min(max(_seconds("seconds", seconds), 0.0), self.duration)
 
-    @traitlets.validate("selection")
+    @traitlets.validate("selection", "view")
     def _ordered(self, proposal: Any) -> tuple[float, ...]:
-        value = tuple(proposal["value"])
-        if value and not (len(value) == 2 and 0 <= value[0] <= value[1]):
-            raise traitlets.TraitError(
-                f"selection is {value!r}; give (start, end) in seconds, or () for none"
-            )
-        return value
+        value, name = tuple(proposal["value"]), proposal["trait"].name
+        if value and not (len(value) == 2 and all(map(is_number, value)) and 0 <= value[0] <= value[1]):
+            raise traitlets.TraitError(f"{name} is {value!r}; give (start, end) in seconds, or () for none")
+        return value or ((0.0, self.duration) if name == "view" else ())
 
+    @traitlets.validate("speed")
+    def _bounded(self, proposal: Any) -> float:
+        slowest, fastest = _SPEEDS
+        if not slowest <= proposal["value"] <= fastest:
+            raise traitlets.TraitError(f"speed is {proposal['value']!r}; give {slowest} to {fastest}")
+        return float(proposal["value"])
 
-def _clip_of(audio: Any) -> AudioClip:
-    inner = getattr(audio, "audio", audio)
-    if isinstance(inner, AudioClip):
-        return inner
-    if isinstance(inner, bytes | bytearray | memoryview):
-        return AudioClip.from_bytes(inner)
-    if isinstance(inner, str | os.PathLike):
-        return AudioClip.from_file(inner)
-    kind = type(audio).__name__
-    raise AudioError(
-        f"a {kind} is no sound; give an AudioClip, a path, bytes, or a transcript that has its audio"
-    )
+    @traitlets.validate("heard", "tier")
+    def _there(self, proposal: Any) -> int:
+        name = proposal["trait"].name
+        count = len(self.clips) if name == "heard" else max(len(self.layers), 1)
+        if not 0 <= proposal["value"] < count:
+            raise traitlets.TraitError(f"{name} is {proposal['value']!r}; give 0 to {count - 1}")
+        return int(proposal["value"])
+
+    # -- from the browser
+
+    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
+        """Answer the browser; what cannot be answered says why, and a request that makes no sense is dropped."""
+        answers: dict[Any, Callable[[dict[str, Any]], tuple[dict[str, Any], bytes]]]
+        answers = {"sound": self._sound, "peaks": self._peaks, "spectrogram": self._spectrogram}
+        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
+        if answer is None:
+            return
+        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+            try:
+                facts, data = answer(content)
+            except AudioError as error:
+                facts, data = {"error": str(error)}, b""
+            except FileNotFoundError:
+                facts, data = {"error": "the file is gone"}, b""
+            except OSError as error:
+                facts, data = {"error": f"the file cannot be read: {error.strerror or error}"}, b""
+            self.send({**content, **facts}, [data])
+
+    def _sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        piece = piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
+        return {"start": piece.start_s, "end": piece.end_s, "lead": piece.lead_s}, piece.data
+
+    def _peaks(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
+        return {}, outline_of(self._sounds[asked["clip"]], float(asked["start"]), float(asked["end"]), count)
+
+    def _spectrogram(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
+        reader = self._sounds[asked["clip"]]
+        data, top = spectrogram_of(reader, float(asked["start"]), float(asked["end"]), count)
+        return {"top": top}, data
 
 
 def _seconds(name: str, value: object) -> float:
     if not is_number(value) or math.isnan(value):
         raise InvalidRequestError(f"{name} {value!r} must be a time in seconds", parameter=name)
     return float(value)
-
-
-def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
-    """Plain dicts with start, end and text, which is what crosses to the browser."""
-    if segments is None:
-        return []
-    inner = getattr(segments, "segments", segments)
-    if inner is None:
-        return []
-    if hasattr(inner, "to_dict") and hasattr(inner, "columns"):
-        inner = inner.to_dict("records")
-    if isinstance(inner, str | bytes | Mapping) or not isinstance(inner, Iterable):
-        raise AudioError(
-            f"segments are a {type(inner).__name__}; give a DataFrame, or (start, end, text) for each"
-        )
-    return [_segment(item, duration_s) for item in inner]
-
-
-def _segment(item: Any, duration_s: float) -> dict[str, Any]:
-    try:
-        if isinstance(item, Mapping):
-            start, end, text = item["start"], item["end"], item.get("text", "")
-        elif hasattr(item, "start"):
-            start, end, text = item.start, item.end, getattr(item, "text", "")
-        else:
-            start, end, text = item
-        first, last = float(start), float(end)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise AudioError(f"{item!r} is no segment; it needs start and end in seconds, and text") from error
-    if not (0 <= first <= last and math.isfinite(last)):
-        raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
-    # Recognisers round: the last segment often ends a few milliseconds after the recording.
-    limit = duration_s
-    missing = text is None or (isinstance(text, float) and math.isnan(text))
-    return {"start": min(first, limit), "end": min(last, limit), "text": "" if missing else str(text)}

@@ -1,21 +1,13 @@
 // The rows as the browser has them: cells by column, what was noted, and which rows are seen in which order.
 
+import { tell } from "../../_shared/kernel.js";
+
 /**
  * @typedef {{name: string, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
  *   decimals: number}} Column
  * @typedef {{search: string, marked: boolean, sort: {name: string, down: boolean} | null,
  *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View
  */
-
-/** Sends to the kernel; says whether there still is one. @param {any} model @param {Record<string, any>} message */
-export function tell(model, message) {
-  try {
-    model.send(message);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** What a cell is filtered by: its category, or each text of its list; "" for none. @param {any} cell @returns {string[]} */
 function keysOf(cell) {

@@ -1,10 +1,9 @@
 // One player for all rows. Sound comes when it is asked for, and that of the next row a moment before.
 
 import { make, shortClock, spoken } from "../../_shared/dom.js";
-import { tell } from "./data.js";
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
-const PATIENCE_MS = 6_000;
 const MAKING_MS = 120_000;
 const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];

@@ -3,7 +3,8 @@
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { TableData, tell } from "./data.js";
+import { tell } from "../../_shared/kernel.js";
+import { TableData } from "./data.js";
 import { addHelp, addJudgement, leastWidth, SOUND_KEYS, showContent } from "./cells.js";
 import { showControls } from "./controls.js";
 import { Listening, waveform } from "./listening.js";

@@ -1,0 +1,165 @@
+"""Recordings of any length, read where they are looked at and heard."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from speechlab._files import user_path
+from speechlab.audio._clip import AudioClip
+from speechlab.audio._measure import peaks
+from speechlab.audio._pieces import HONEST, opened
+from speechlab.errors import AudioDecodeError, AudioError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MAX_KEPT_SAMPLES = 1 << 24
+"""A file of more samples stays on disk (16 kHz: 17 minutes)."""
+_STRETCH = 256
+_BLOCK = _STRETCH << 10
+
+
+class _Survey(NamedTuple):
+    """What one pass over a recording tells: lowest and highest of each 256 frames, and the mean square."""
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    power: float
+
+
+class SoundReader:
+    """A recording that is read where it is asked for; what is in memory does not grow with a file's length.
+
+    WAV, FLAC and Ogg files stay on disk. MP3, whose headers estimate, and short files are decoded once.
+
+    Args:
+        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
+
+    Attributes:
+        sample_rate: In Hz.
+        channels: How many.
+        frames: Length in frames.
+        title: Name of the clip or of the file; None if there is none.
+
+    Raises:
+        AudioDecodeError: It cannot be read, or is cut short where its container tells.
+        FileNotFoundError: There is no such file.
+    """
+
+    def __init__(self, source: AudioClip | bytes | str | os.PathLike[str]) -> None:
+        self._lock = threading.Lock()
+        self._found: _Survey | None = None
+        self._path: Path | None = None
+        if not isinstance(source, AudioClip | bytes):
+            self._path = user_path(source)
+            self._path.stat()
+        self._clip = source if isinstance(source, AudioClip) else self._decoded(source)
+        if self._clip is not None:
+            self.sample_rate, self.frames = self._clip.sample_rate, self._clip.frames
+            self.channels, self.title = self._clip.channels, self._clip.title
+        elif self._path is not None:
+            self.title = self._path.name
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.frames / self.sample_rate
+
+    def read(self, start_s: float, end_s: float) -> AudioClip:
+        """Return what is heard from ``start_s`` to ``end_s``, as far as there is any.
+
+        Raises:
+            AudioError: The file has changed, or cannot be read any more.
+            OSError: The file is gone.
+        """
+        first, last = self._frame(start_s), self._frame(end_s)
+        if self._clip is not None:
+            return AudioClip(self._clip.samples[first:last], self.sample_rate)
+        return AudioClip(next(self._blocks(first, max(last - first, 1)))[: last - first], self.sample_rate)
+
+    def outline(self, start_s: float, end_s: float, count: int) -> NDArray[np.float32]:
+        """Return the lowest and highest sample of each of ``count`` equal stretches, shape (count, 2).
+
+        The first call for a long stretch reads the whole recording, once.
+
+        Raises:
+            AudioError: The file has changed, or cannot be read any more.
+            OSError: The file is gone.
+        """
+        first, last = self._frame(start_s), self._frame(end_s)
+        if last - first < 2 * _STRETCH * count:
+            return peaks(self.read(start_s, end_s).samples, count)
+        survey = self._survey()
+        starts = ((first + np.arange(count) * ((last - first) / count)) / _STRETCH).astype(np.int64)
+        end = math.ceil(last / _STRETCH)
+        low = np.minimum.reduceat(survey.low[:end], starts)
+        return np.stack([low, np.maximum.reduceat(survey.high[:end], starts)], axis=1)
+
+    def rms_dbfs(self) -> float:
+        """Return the level of the whole, in dB below full scale; minus infinity for silence."""
+        power = self._survey().power
+        return 10.0 * math.log10(power) if power > 0 else -math.inf
+
+    def _frame(self, seconds: float) -> int:
+        return min(max(round(seconds * self.sample_rate), 0), self.frames)
+
+    def _decoded(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
+        """The sound in memory; None if it is long, and can be read from its file."""
+        if self._path is not None:
+            with opened(source) as (file, _):
+                long = (
+                    file is not None
+                    and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2
+                )
+                if file is not None and file.format in HONEST and long:
+                    self.sample_rate, self.channels = file.samplerate, file.channels
+                    self.frames = file.frames
+                    return None
+        return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
+
+    def _survey(self) -> _Survey:
+        with self._lock:
+            if self._found is None:
+                parts = [_surveyed(block) for block in self._blocks(0, _BLOCK)]
+                power = sum(part.power for part in parts) / max(self.frames * self.channels, 1)
+                low, high = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+                self._found = _Survey(low, high, power)
+            return self._found
+
+    def _blocks(self, first: int, size: int) -> Iterator[NDArray[np.float32]]:
+        """The samples from a frame on, ``size`` frames at a time."""
+        if self._clip is not None:
+            for start in range(first, self.frames, size):
+                yield self._clip.samples[start : start + size]
+            return
+        import soundfile
+
+        with self._path.open("rb") as raw:  # type: ignore[union-attr]  # without a clip there is a path
+            try:
+                with soundfile.SoundFile(raw) as file:
+                    file.seek(first)
+                    exact = file.subtype == "PCM_16"  # read as they are, which is several times as fast
+                    for start in range(first, self.frames, size):
+                        block = file.read(size, dtype="int16" if exact else "float32")
+                        if len(block) < min(size, self.frames - start):
+                            raise AudioDecodeError(f"{self.title} is shorter than it was")
+                        yield block.astype(np.float32) / 32_768 if exact else block
+            except soundfile.LibsndfileError as error:
+                raise AudioError(f"{self.title} cannot be read: {error}") from error
+
+
+def _surveyed(block: NDArray[np.float32]) -> _Survey:
+    low = block if block.ndim == 1 else block.min(axis=1)
+    high = block if block.ndim == 1 else block.max(axis=1)
+    starts = np.arange(0, len(block), _STRETCH)
+    flat = block.reshape(-1)
+    power = float(np.dot(flat, flat))
+    return _Survey(np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), power)

@@ -1,0 +1,94 @@
+// What is drawn of the clips: an outline of all of each, and finer ones and spectrograms of what is seen, asked for.
+
+import { tell } from "../../_shared/kernel.js";
+
+const SETTLED_MS = 80;
+const MOST_COLUMNS = 2_000;
+
+/**
+ * @typedef {{start: number, end: number, values: Int8Array}} Outline
+ * @typedef {{start: number, end: number, image: ImageBitmap | null, top: number, error: string}} Picture
+ */
+
+export class Detail {
+  /** @param {any} model @param {() => void} changed */
+  constructor(model, changed) {
+    this.model = model;
+    this.changed = changed;
+    this.timer = 0;
+    this.asked = "";
+    /** @type {Outline[]} */
+    this.fine = [];
+    /** @type {Picture | null} */
+    this.picture = null;
+    this.whole = this.outlines();
+  }
+
+  /** The outlines that come with the player. @returns {Outline[]} */
+  outlines() {
+    const view = this.model.get("peaks");
+    const all = new Int8Array(view.buffer, view.byteOffset, view.byteLength);
+    const clips = this.model.get("clips");
+    const each = clips.length ? all.length / clips.length : 0;
+    return clips.map((clip, index) => ({ start: 0, end: clip.seconds, values: all.subarray(index * each, (index + 1) * each) }));
+  }
+
+  /** The finest outline of a clip that holds a stretch. @param {number} clip @param {number} start @param {number} end */
+  outline(clip, start, end) {
+    const fine = this.fine[clip];
+    const whole = this.whole[clip];
+    return fine && fine.start <= Math.max(start, 0) + 1e-6 && fine.end >= Math.min(end, whole.end) - 1e-6 ? fine : whole;
+  }
+
+  /** Asks for what is seen, once that stands still. @param {number} width In pixels of the screen. */
+  look(width) {
+    const [start, end] = this.model.get("view");
+    const clip = this.model.get("heard");
+    const spectrogram = this.model.get("spectrogram");
+    const wanted = [start, end, clip, spectrogram, width].join();
+    if (wanted === this.asked || !width) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.asked = wanted;
+      const count = Math.min(Math.ceil(width), MOST_COLUMNS);
+      this.whole.forEach((whole, index) => {
+        const stop = Math.min(end, whole.end);
+        const enough = ((stop - start) / whole.end) * (whole.values.length / 2) >= count;
+        if (start < stop && !enough) tell(this.model, { type: "peaks", clip: index, start, end: stop, count });
+      });
+      const stop = Math.min(end, this.whole[clip].end);
+      if (spectrogram && start < stop) tell(this.model, { type: "spectrogram", clip, start, end: stop, count });
+    }, SETTLED_MS);
+  }
+
+  /** @param {any} message @param {DataView[]} buffers */
+  async take(message, buffers) {
+    const { start, end, error = "" } = message;
+    const view = buffers[0];
+    if (message.type === "peaks") {
+      if (error) return;
+      const values = new Int8Array(view.buffer, view.byteOffset, view.byteLength);
+      this.fine[message.clip] = { start, end, values };
+    } else {
+      if (message.clip !== this.model.get("heard")) return;
+      const bytes = new Uint8Array(/** @type {ArrayBuffer} */ (view.buffer), view.byteOffset, view.byteLength);
+      const image = error ? null : await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+      this.picture?.image?.close();
+      this.picture = { start, end, image, top: message.top, error };
+    }
+    this.changed();
+  }
+
+  forgetPicture() {
+    this.picture?.image?.close();
+    this.picture = null;
+  }
+
+  reset() {
+    clearTimeout(this.timer);
+    this.asked = "";
+    this.fine = [];
+    this.forgetPicture();
+    this.whole = this.outlines();
+  }
+}

@@ -1,0 +1,205 @@
+// The picture of a player: time axis, waveforms, spectrogram, tiers, selection and position on one canvas.
+
+const AXIS_PX = 18;
+const TIER_PX = 24;
+const ALONE_PX = 88;
+const SPECTROGRAM_PX = 110;
+const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+const TICK_PX = 70;
+
+/**
+ * @typedef {{start: number, end: number, text: string}} Segment
+ * @typedef {{name: string, lang: string, segments: Segment[]}} Layer
+ * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], heard: number, position: number,
+ *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,
+ *   detail: import("./detail.js").Detail}} Scene
+ */
+
+/** Where each part of the picture stands. @param {number} clips @param {boolean} spectrogram @param {number} tiers */
+export function placesOf(clips, spectrogram, tiers) {
+  const lane = clips === 1 ? ALONE_PX : Math.max(34, 68 - 8 * clips);
+  const spectrum = AXIS_PX + lane * clips;
+  const first = spectrum + (spectrogram ? SPECTROGRAM_PX : 0);
+  return { lane, spectrum, first, tier: TIER_PX, height: first + TIER_PX * tiers };
+}
+
+/** A time on the axis, as short as the step allows. @param {number} seconds @param {number} step */
+function tickText(seconds, step) {
+  const decimals = step >= 1 ? 0 : Math.min(Math.ceil(-Math.log10(step) - 1e-9), 3);
+  const units = Math.round(seconds * 10 ** decimals);
+  const whole = Math.floor(units / 10 ** decimals);
+  const parts = [Math.floor(whole / 60) % 60, whole % 60].map((part) => String(part).padStart(2, "0"));
+  const hours = Math.floor(whole / 3600);
+  const clocked = hours ? `${hours}:${parts.join(":")}` : `${Number(parts[0])}:${parts[1]}`;
+  return decimals ? `${clocked}.${String(units % 10 ** decimals).padStart(decimals, "0")}` : clocked;
+}
+
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
+export function drawScene(canvas, scene) {
+  const width = canvas.clientWidth;
+  if (!width) return;
+  const ratio = window.devicePixelRatio || 1;
+  const places = placesOf(scene.clips.length, scene.spectrogram, scene.layers.length);
+  canvas.style.height = `${places.height}px`;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(places.height * ratio);
+  const pen = canvas.getContext("2d");
+  if (!pen) return;
+  pen.scale(ratio, ratio);
+  const style = getComputedStyle(canvas);
+  pen.font = `11px ${style.fontFamily}`;
+  /** @param {string} name */
+  const color = (name) => style.getPropertyValue(name).trim();
+  const [start, end] = scene.view;
+  /** @param {number} seconds */
+  const x = (seconds) => ((seconds - start) / Math.max(end - start, 1e-9)) * width;
+  const brush = { pen, width, color, x, places };
+
+  drawAxis(brush, scene);
+  if (scene.clips.length === 1) drawBands(brush, scene);
+  if (scene.selection) {
+    const [from, to] = scene.selection;
+    pen.fillStyle = color("--sl-selection");
+    pen.fillRect(x(from), AXIS_PX, Math.max(x(to) - x(from), 1), places.height - AXIS_PX);
+  }
+  scene.clips.forEach((clip, index) => drawWave(brush, scene, index));
+  if (scene.spectrogram) drawSpectrogram(brush, scene);
+  scene.layers.forEach((layer, index) => drawTier(brush, scene, index));
+  pen.fillStyle = color("--sl-cursor");
+  pen.fillRect(Math.min(Math.max(x(scene.position) - 0.75, -2), width - 1.5), 0, 1.5, places.height);
+}
+
+/** @typedef {{pen: CanvasRenderingContext2D, width: number, color: (name: string) => string, x: (seconds: number) => number,
+ *   places: ReturnType<typeof placesOf>}} Brush */
+
+/** @param {Brush} brush @param {Scene} scene */
+function drawAxis({ pen, width, color, x }, scene) {
+  const [start, end] = scene.view;
+  const step = STEPS.find((one) => (one / Math.max(end - start, 1e-9)) * width >= TICK_PX) ?? 7200;
+  pen.fillStyle = color("--sl-soft");
+  pen.textBaseline = "middle";
+  for (let tick = Math.ceil(start / step - 1e-9); tick * step <= end; tick += 1) {
+    const at = x(tick * step);
+    pen.fillRect(at, AXIS_PX - 5, 1, 5);
+    const text = tickText(tick * step, step);
+    if (at + pen.measureText(text).width + 4 < width) pen.fillText(text, at + 4, 8);
+  }
+  pen.fillRect(0, AXIS_PX - 1, width, 0.5);
+}
+
+/** Segments of the listed tier behind the waveform. @param {Brush} brush @param {Scene} scene */
+function drawBands({ pen, width, color, x, places }, scene) {
+  scene.layers[scene.tier]?.segments.forEach((segment, index) => {
+    const from = x(segment.start);
+    const to = x(segment.end);
+    if (to < 0 || from > width) return;
+    pen.fillStyle = color(index === scene.selected ? "--sl-band-on" : "--sl-band");
+    pen.fillRect(from, AXIS_PX, Math.max(to - from - 1, 1), places.lane);
+  });
+}
+
+/** @param {Brush} brush @param {Scene} scene @param {number} clip */
+function drawWave({ pen, width, color, x, places }, scene, clip) {
+  const [start, end] = scene.view;
+  const { start: from, end: to, values } = scene.detail.outline(clip, start, end);
+  const count = values.length / 2;
+  const top = AXIS_PX + places.lane * clip;
+  const middle = top + places.lane / 2;
+  const half = places.lane / 2 - 4;
+  const edge = x(scene.position);
+  const done = color("--sl-done");
+  const wave = color("--sl-wave");
+  pen.globalAlpha = clip === scene.heard ? 1 : 0.45;
+  const perPixel = ((end - start) / width / Math.max(to - from, 1e-9)) * count;
+  const first = ((start - from) / Math.max(to - from, 1e-9)) * count;
+  const last = Math.min(Math.ceil(x(scene.clips[clip].seconds)), width);
+  for (let column = Math.max(Math.floor(x(0)), 0); column < last; column += 1) {
+    const begin = Math.max(Math.floor(first + column * perPixel), 0);
+    const stop = Math.min(Math.max(Math.floor(first + (column + 1) * perPixel), begin + 1), count);
+    let low = 127;
+    let high = -127;
+    for (let bin = begin; bin < stop; bin += 1) {
+      low = Math.min(low, values[2 * bin]);
+      high = Math.max(high, values[2 * bin + 1]);
+    }
+    if (high < low) low = high = 0;
+    pen.fillStyle = column < edge ? done : wave;
+    pen.fillRect(column, middle - (high / 127) * half - 0.5, 1, ((high - low) / 127) * half + 1);
+  }
+  pen.globalAlpha = 1;
+  if (scene.clips.length > 1) drawLabel(pen, color, scene.clips[clip].name, 0, top, clip === scene.heard);
+}
+
+/**
+ * A name on a ground of its own; with a width, at the right of it.
+ * @param {CanvasRenderingContext2D} pen @param {(name: string) => string} color @param {string} text
+ * @param {number} width @param {number} top @param {boolean} strong
+ */
+function drawLabel(pen, color, text, width, top, strong) {
+  if (!text) return;
+  const { font } = pen;
+  if (strong) pen.font = `bold ${font}`;
+  const shown = text.length > 24 ? `${text.slice(0, 23)}…` : text;
+  const wide = pen.measureText(shown).width + 8;
+  const left = Math.max(width - wide, 0);
+  pen.globalAlpha = 0.85;
+  pen.fillStyle = color("--sl-paper");
+  pen.fillRect(left, top + 1, wide, 14);
+  pen.globalAlpha = 1;
+  pen.fillStyle = color(width ? "--sl-soft" : "--sl-ink");
+  pen.fillText(shown, left + 4, top + 8);
+  pen.font = font;
+}
+
+/** @param {Brush} brush @param {Scene} scene */
+function drawSpectrogram({ pen, width, color, x, places }, scene) {
+  const { picture } = scene.detail;
+  const top = places.spectrum;
+  pen.fillStyle = color("--sl-soft");
+  pen.fillRect(0, top, width, 0.5);
+  if (!picture?.image) {
+    pen.fillText(picture?.error || "…", 6, top + SPECTROGRAM_PX / 2);
+    return;
+  }
+  const from = x(picture.start);
+  const wide = x(picture.end) - from;
+  // the picture is a mask, which takes the colour of the theme's ink
+  const mask = new OffscreenCanvas(picture.image.width, picture.image.height);
+  const ink = mask.getContext("2d");
+  if (!ink || wide < 1) return;
+  ink.drawImage(picture.image, 0, 0);
+  ink.globalCompositeOperation = "source-in";
+  ink.fillStyle = color("--sl-ink");
+  ink.fillRect(0, 0, mask.width, mask.height);
+  pen.drawImage(mask, from, top + 1, wide, SPECTROGRAM_PX - 2);
+  drawLabel(pen, color, `${(picture.top / 1000).toFixed(1)} kHz`, 0, top + 1, false);
+  drawLabel(pen, color, "0", 0, top + SPECTROGRAM_PX - 17, false);
+}
+
+/** @param {Brush} brush @param {Scene} scene @param {number} number */
+function drawTier({ pen, width, color, x, places }, scene, number) {
+  const layer = scene.layers[number];
+  const top = places.first + places.tier * number;
+  pen.fillStyle = color("--sl-line");
+  pen.fillRect(0, top, width, 1);
+  layer.segments.forEach((segment, index) => {
+    const from = x(segment.start);
+    const wide = x(segment.end) - from;
+    if (from + wide < 0 || from > width) return;
+    const chosen = number === scene.tier && index === scene.selected;
+    pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
+    pen.fillRect(from, top + 2, Math.max(wide - 1, 1), places.tier - 3);
+    pen.fillStyle = color("--sl-done");
+    pen.fillRect(from, top + 2, 1.5, places.tier - 3);
+    const left = Math.max(from, 0);
+    if (from + wide - left < 14 || !segment.text) return;
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, top, from + wide - left - 2, places.tier);
+    pen.clip();
+    pen.fillStyle = color("--sl-ink");
+    pen.fillText(segment.text.slice(0, 200), left + 4, top + places.tier / 2 + 1);
+    pen.restore();
+  });
+  drawLabel(pen, color, layer.name, width, top + 5, number === scene.tier);
+}

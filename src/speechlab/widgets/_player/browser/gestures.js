@@ -1,0 +1,143 @@
+// Pointer and keys: a click seeks, a drag selects, a click on a tier plays its segment.
+
+import { placesOf } from "./draw.js";
+
+const STEP_S = 1;
+const FINE_STEP_S = 0.01;
+const PAGE_S = 5;
+const DRAG_PX = 4;
+
+/** @typedef {import("./player.js").PlayerView} PlayerView */
+
+export class Gestures {
+  /** @param {PlayerView} player @param {AbortSignal} signal */
+  constructor(player, signal) {
+    this.player = player;
+    this.model = player.model;
+    /** @type {{x: number, seconds: number, moved: boolean, segment: [number, number] | null} | null} */
+    this.drag = null;
+    const { slider, root } = player.ui;
+    /** @param {HTMLElement} node @param {string} name @param {(event: any) => void} listener */
+    const on = (node, name, listener) => node.addEventListener(name, listener, { signal, passive: false });
+    on(slider, "pointerdown", (event) => this.press(event));
+    on(slider, "pointermove", (event) => this.pull(event));
+    on(slider, "pointerup", () => this.release());
+    on(slider, "pointercancel", () => (this.drag = null));
+    on(slider, "wheel", (event) => this.wheel(event));
+    on(root, "keydown", (event) => this.key(event));
+  }
+
+  /** @param {MouseEvent} event */
+  secondsAt(event) {
+    const box = this.player.ui.canvas.getBoundingClientRect();
+    const [start, end] = this.player.view;
+    return this.player.clamp(start + ((event.clientX - box.left) / box.width) * (end - start));
+  }
+
+  /** The tier and the segment below the pointer. @param {PointerEvent} event @param {number} seconds @returns {[number, number] | null} */
+  segmentAt(event, seconds) {
+    const { model } = this;
+    const layers = model.get("layers");
+    const places = placesOf(model.get("clips").length, model.get("spectrogram"), layers.length);
+    const top = this.player.ui.canvas.getBoundingClientRect().top + places.first;
+    const tier = Math.floor((event.clientY - top) / places.tier);
+    const found = layers[tier]?.segments.findIndex((one) => one.start <= seconds && seconds < one.end) ?? -1;
+    return found < 0 ? null : [tier, found];
+  }
+
+  /** @param {PointerEvent} event */
+  press(event) {
+    if (event.button !== 0) return;
+    const seconds = this.secondsAt(event);
+    this.drag = { x: event.clientX, seconds, moved: false, segment: this.segmentAt(event, seconds) };
+    this.player.ui.slider.setPointerCapture(event.pointerId);
+  }
+
+  /** @param {PointerEvent} event */
+  pull(event) {
+    const { drag } = this;
+    if (!drag) return;
+    drag.moved ||= Math.abs(event.clientX - drag.x) > DRAG_PX;
+    if (!drag.moved) return;
+    const to = this.secondsAt(event);
+    this.model.set("selection", [Math.min(drag.seconds, to), Math.max(drag.seconds, to)]);
+    this.model.set("selected", -1);
+  }
+
+  release() {
+    const { drag, player } = this;
+    this.drag = null;
+    if (!drag) return;
+    if (drag.moved) {
+      this.model.save_changes();
+      if (this.model.get("loop")) player.replay();
+    } else if (drag.segment) {
+      if (drag.segment[0] !== this.model.get("tier")) player.put({ tier: drag.segment[0], selected: -1 });
+      player.playSegment(drag.segment[1]);
+    } else player.seek(drag.seconds);
+  }
+
+  /** @param {WheelEvent} event */
+  wheel(event) {
+    const { player } = this;
+    const [start, end] = player.view;
+    if (event.ctrlKey || event.metaKey) player.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.secondsAt(event));
+    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const by = ((event.deltaX || event.deltaY) / player.ui.canvas.clientWidth) * (end - start);
+      player.look(start + by, end + by);
+    } else return;
+    event.preventDefault();
+  }
+
+  /** What keys do: the first anywhere in the widget, the others on the waveform. */
+  acts() {
+    const { player, model } = this;
+    const at = player.transport.now();
+    const range = player.selection;
+    /** @type {Record<string, () => void>} */
+    const anywhere = {
+      l: () => player.put({ loop: !model.get("loop") }),
+      s: () => player.put({ spectrogram: !model.get("spectrogram") }),
+      "+": () => player.zoom(0.5),
+      "=": () => player.zoom(0.5),
+      "-": () => player.zoom(2),
+      0: () => player.look(0, player.duration),
+      "[": () => player.put({ selection: [at, Math.max(range?.[1] ?? player.duration, at)], selected: -1 }),
+      "]": () => player.put({ selection: [Math.min(range?.[0] ?? 0, at), at], selected: -1 }),
+      n: () => player.stepSegment(1),
+      p: () => player.stepSegment(-1),
+      ",": () => player.seek(at - FINE_STEP_S),
+      ".": () => player.seek(at + FINE_STEP_S),
+      Escape: () => player.put({ selection: [], selected: -1 }),
+    };
+    /** @type {Record<string, () => void>} */
+    const here = {
+      ArrowLeft: () => player.seek(at - STEP_S),
+      ArrowDown: () => player.seek(at - STEP_S),
+      ArrowRight: () => player.seek(at + STEP_S),
+      ArrowUp: () => player.seek(at + STEP_S),
+      PageDown: () => player.seek(at - PAGE_S),
+      PageUp: () => player.seek(at + PAGE_S),
+      Home: () => player.seek(0),
+      End: () => player.seek(player.duration),
+      " ": () => player.playOrPause(),
+      Enter: () => player.playSelection(),
+    };
+    return { anywhere, here };
+  }
+
+  /** None gets through to the notebook, where "x" cuts the cell. @param {KeyboardEvent} event */
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { target } = event;
+    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+    const { anywhere, here } = this.acts();
+    const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const clip = /^[1-9]$/.test(name) ? Number(name) - 1 : -1;
+    const act = anywhere[name] ?? (target === this.player.ui.slider ? here[name] : undefined);
+    if (act) act();
+    else if (clip >= 0 && clip < this.model.get("clips").length) this.player.put({ heard: clip });
+    else return;
+    event.preventDefault();
+  }
+}

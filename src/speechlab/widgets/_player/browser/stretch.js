@@ -1,0 +1,99 @@
+// Sound slower or faster at its own pitch: waveform-similarity overlap-add (Verhelst and Roelands, 1993).
+//
+// Each step takes a stretch of the recording near where it should be, chosen so that it goes on best from what was
+// heard before, and fades it in. Only audio elements do that by themselves, and those neither play to the sample nor
+// in step.
+
+const WINDOW_S = 0.04;
+const SEARCH_S = 0.0125;
+
+/** Where in `sound` what comes after the last step is found again. @param {Float32Array} last @param {Float32Array} sound @param {number} range */
+function bestMatch(last, sound, range) {
+  /** @param {number} at @param {number} step */
+  const likeness = (at, step) => {
+    let product = 0;
+    let energy = 1e-9;
+    for (let i = 0; i < last.length; i += step) {
+      product += last[i] * sound[at + i];
+      energy += sound[at + i] * sound[at + i];
+    }
+    return product / Math.sqrt(energy);
+  };
+  const search = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ by, /** @type {number} */ step) => {
+    let best = from;
+    let most = -Infinity;
+    for (let at = from; at <= to; at += by) {
+      const found = likeness(at, step);
+      if (found > most) [best, most] = [at, found];
+    }
+    return best;
+  };
+  const near = search(0, range, 4, 4);
+  return search(Math.max(near - 3, 0), Math.min(near + 3, range), 1, 2);
+}
+
+export class Stretch {
+  /**
+   * @param {number} rate
+   * @param {number} speed
+   * @param {number} from First frame.
+   * @param {(first: number, count: number) => Float32Array[]} read Frames of the recording, for each channel.
+   */
+  constructor(rate, speed, from, read) {
+    this.hop = Math.round((rate * WINDOW_S) / 2);
+    this.search = Math.round(rate * SEARCH_S);
+    this.speed = speed;
+    this.position = from;
+    this.read = read;
+    /** What would come next without a change of speed. @type {Float32Array[] | null} */
+    this.tail = null;
+    /** @type {Float32Array[]} */
+    this.left = [];
+  }
+
+  /** How far beyond its position it looks, in frames. */
+  static reach(/** @type {number} */ rate) {
+    return Math.ceil(rate * (3 * WINDOW_S + 2 * SEARCH_S));
+  }
+
+  step() {
+    const { hop, search, tail } = this;
+    const range = tail ? 2 * search : 0;
+    const sound = this.read(Math.round(this.position) - range / 2, range + 2 * hop);
+    const at = tail ? bestMatch(tail[0], sound[0], range) : 0;
+    const made = sound.map((channel, index) => {
+      const out = channel.slice(at, at + hop);
+      if (tail) {
+        for (let i = 0; i < hop; i += 1) {
+          const share = 0.5 - 0.5 * Math.cos((Math.PI * (i + 0.5)) / hop);
+          out[i] = tail[index][i] * (1 - share) + out[i] * share;
+        }
+      }
+      return out;
+    });
+    this.tail = sound.map((channel) => channel.slice(at + hop, at + 2 * hop));
+    this.position += hop * this.speed;
+    return made;
+  }
+
+  /** The next frames, for each channel. @param {number} count */
+  take(count) {
+    const channels = this.left.length ? this.left.map((left) => [left]) : [];
+    let there = this.left[0]?.length ?? 0;
+    while (there < count) {
+      this.step().forEach((part, index) => (channels[index] ??= []).push(part));
+      there += this.hop;
+    }
+    const joined = channels.map((parts) => {
+      const whole = new Float32Array(there);
+      let at = 0;
+      for (const part of parts) {
+        whole.set(part, at);
+        at += part.length;
+      }
+      return whole;
+    });
+    this.left = joined.map((whole) => whole.slice(count));
+    return joined.map((whole) => whole.slice(0, count));
+  }
+}

@@ -1,0 +1,220 @@
+// What plays: all clips in step and to the sample, one of them heard; a stretch that repeats; any speed at its pitch.
+
+import { Pieces } from "./pieces.js";
+import { Stretch } from "./stretch.js";
+
+const AHEAD_S = 1.5;
+const TICK_MS = 200;
+const CHUNK_S = 0.5;
+const FIRST_S = 1; // what has to be there before it begins, so that it does not falter where a piece ends
+const SHORTEST_LOOP_S = 0.02;
+
+// Only one player sounds at a time.
+/** @type {Transport | null} */
+let sounding = null;
+
+/** @typedef {{at: number, from: number, to: number, speed: number}} Span When a stretch of the recording sounds. */
+
+export class Transport {
+  /** @type {AudioContext} */ context;
+
+  /** @param {any} model @param {() => void} changed @param {(error: string) => void} failed */
+  constructor(model, changed, failed) {
+    this.model = model;
+    this.changed = changed;
+    this.position = Math.min(model.get("current_time"), model.get("duration"));
+    this.pieces = new Pieces(model, () => this.pump(), (error) => {
+      this.stop();
+      failed(error);
+    });
+    this.failed = failed;
+    this.active = false;
+    this.speed = 1;
+    this.from = 0;
+    this.until = 0;
+    this.loop = false;
+    this.cursor = 0;
+    this.nextAt = 0;
+    this.timer = 0;
+    /** @type {Span[]} */
+    this.spans = [];
+    /** @type {Set<AudioBufferSourceNode>} */
+    this.nodes = new Set();
+    /** @type {GainNode[]} */
+    this.gains = [];
+    /** @type {Stretch[]} */
+    this.stretches = [];
+  }
+
+  get playing() {
+    return this.active && this.spans.length > 0;
+  }
+
+  get waiting() {
+    return this.active && !this.spans.length;
+  }
+
+  now() {
+    if (!this.playing) return this.position;
+    const time = this.context.currentTime;
+    let span = this.spans[0];
+    for (const one of this.spans) if (one.at <= time) span = one;
+    return Math.min(span.from + Math.max(time - span.at, 0) * span.speed, span.to);
+  }
+
+  /**
+   * Plays; where it repeats, from `again` on.
+   * @param {number} from @param {number} until @param {boolean} [loop] @param {number} [again]
+   */
+  async play(from, until, loop = false, again = from) {
+    this.halt();
+    if (sounding && sounding !== this) sounding.stop();
+    sounding = this;
+    const context = this.pieces.context;
+    this.context = context;
+    this.active = true;
+    this.position = from;
+    this.from = again;
+    this.until = until;
+    this.loop = loop && until - again >= SHORTEST_LOOP_S;
+    this.cursor = from;
+    this.nextAt = 0;
+    this.speed = this.model.get("speed");
+    this.stretches = [];
+    this.mix(true);
+    this.timer = setInterval(() => this.pump(), TICK_MS);
+    const { timer } = this;
+    this.pieces.ready(from, Math.min(from + FIRST_S, until));
+    this.changed();
+    if (context.state !== "running") {
+      const woken = await Promise.race([
+        context.resume().then(() => true),
+        new Promise((resolve) => setTimeout(() => resolve(false), 1_500)),
+      ]);
+      if (timer !== this.timer || !this.active) return;
+      if (!woken) {
+        this.stop();
+        this.failed("The browser wants a click on Play first");
+        return;
+      }
+    }
+    this.pump();
+  }
+
+  /** Has all that will soon be heard scheduled. */
+  pump() {
+    if (!this.active || this.context.state !== "running") return;
+    const time = this.context.currentTime;
+    while (this.spans.length > 1 && this.spans[1].at <= time) this.spans.shift();
+    while (this.nextAt < time + AHEAD_S) {
+      if (this.cursor >= this.until - 1e-6) {
+        if (!this.loop) break;
+        this.cursor = this.from;
+        this.stretches = [];
+      }
+      if (!this.schedule(Math.max(this.nextAt, time + 0.003))) return;
+    }
+    if (this.cursor >= this.until - 1e-6 && !this.loop && time >= this.nextAt) this.settle(this.until);
+  }
+
+  /** The next stretch, from a time of the context's on; false where its sound is not there yet. @param {number} at */
+  schedule(at) {
+    const { pieces, cursor, speed, context } = this;
+    const plain = speed === 1;
+    const end = plain ? (Math.floor(cursor / pieces.seconds + 1e-9) + 1) * pieces.seconds : cursor + CHUNK_S * speed;
+    const to = Math.min(this.until, end);
+    const reach = plain ? 0 : Stretch.reach(context.sampleRate) / context.sampleRate;
+    const first = !this.spans.length;
+    const needed = Math.max(to + reach, first ? Math.min(cursor + FIRST_S, this.until) : 0);
+    if (!pieces.ready(cursor - reach, needed)) return false;
+    if (to < this.until) pieces.ready(to, Math.min(to + pieces.seconds, this.until), true);
+    pieces.clips.forEach((clip, index) => {
+      const stop = Math.min(to, clip.seconds);
+      const piece = pieces.at(index, cursor);
+      if (stop <= cursor || !piece) return;
+      if (plain) this.sound(index, piece.buffer, at, piece.lead + cursor - piece.start, stop - cursor);
+      else this.sound(index, this.stretched(index, stop), at, 0, (stop - cursor) / speed);
+    });
+    this.spans.push({ at, from: cursor, to, speed });
+    this.nextAt = at + (to - cursor) / speed;
+    this.cursor = to;
+    if (first) this.changed();
+    return true;
+  }
+
+  /** @param {number} clip @param {number} to */
+  stretched(clip, to) {
+    const { context, pieces, cursor, speed } = this;
+    const { sampleRate } = context;
+    this.stretches[clip] ??= new Stretch(sampleRate, speed, Math.round(cursor * sampleRate), (first, count) =>
+      pieces.read(clip, first, count));
+    const channels = this.stretches[clip].take(Math.max(Math.round(((to - cursor) / speed) * sampleRate), 1));
+    const buffer = context.createBuffer(channels.length, channels[0].length, sampleRate);
+    channels.forEach((channel, index) => buffer.copyToChannel(channel, index));
+    return buffer;
+  }
+
+  /** @param {number} clip @param {AudioBuffer} buffer @param {number} at @param {number} offset @param {number} seconds */
+  sound(clip, buffer, at, offset, seconds) {
+    const node = this.context.createBufferSource();
+    node.buffer = buffer;
+    node.connect(this.gains[clip]);
+    node.onended = () => {
+      node.disconnect();
+      if (this.nodes.delete(node)) this.pump();
+    };
+    this.nodes.add(node);
+    node.start(at, offset, seconds);
+  }
+
+  /** Makes the chosen clip the one that is heard. @param {boolean} [now] */
+  mix(now = false) {
+    const context = this.pieces.context;
+    const { clips } = this.pieces;
+    const equal = this.model.get("equal_level");
+    clips.forEach((clip, index) => {
+      const gain = (this.gains[index] ??= context.createGain());
+      gain.connect(context.destination);
+      const value = index !== this.model.get("heard") ? 0 : equal ? clip.gain : 1;
+      if (now) gain.gain.value = value;
+      else gain.gain.setTargetAtTime(value, context.currentTime, 0.004);
+    });
+  }
+
+  /** Another speed, or another stretch to repeat, while it plays. @param {number} until @param {boolean} loop @param {number} again */
+  change(until, loop, again) {
+    if (this.active) this.play(this.now(), until, loop, again);
+  }
+
+  stop() {
+    if (this.active) this.settle(this.now());
+  }
+
+  /** @param {number} position */
+  settle(position) {
+    this.halt();
+    this.position = position;
+    this.changed();
+  }
+
+  halt() {
+    clearInterval(this.timer);
+    this.timer = 0;
+    this.active = false;
+    this.spans = [];
+    for (const node of this.nodes) {
+      node.onended = null;
+      node.stop();
+      node.disconnect();
+    }
+    this.nodes.clear();
+    if (sounding === this) sounding = null;
+  }
+
+  dispose() {
+    this.stop();
+    for (const gain of this.gains) gain.disconnect();
+    this.gains = [];
+    this.pieces.forget();
+  }
+}

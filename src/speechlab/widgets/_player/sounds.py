@@ -1,0 +1,171 @@
+"""What the browser asks a player for: sound in pieces, waveforms and spectrograms of what is seen."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab.audio import AudioClip, SoundReader, sound_preview
+from speechlab.errors import AudioError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PIECE_S = 10.0
+"""A piece of sound that is sent at once: short enough to be there soon, and far below ten million bytes."""
+OVERVIEW = 1_500
+FORMATS = {"flac": "", "wav": "", "mp3": "lossy (MP3)", "ogg": "lossy preview (Opus)"}
+MAX_COLUMNS = 4_000
+MAX_SPECTROGRAM_S = 300.0
+_LEAD_S = 0.1
+"""Lossy codecs fade in and out, so a piece of theirs begins earlier and ends later than what is played of it."""
+_WINDOW_S = 0.02
+_TOP_HZ = 8_000.0
+_RANGE_DB = 65.0
+_ROWS = 128
+
+
+class SentPiece(NamedTuple):
+    """Sound for a browser: a file, when what is played of it begins in the recording, and how far in the file."""
+
+    data: bytes
+    start_s: float
+    end_s: float
+    lead_s: float
+
+
+def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
+    """Return the recordings by their names.
+
+    Args:
+        audio: A clip, a path, bytes, a transcript with its audio; or a mapping of names to these.
+        title: Name of a recording that is alone.
+
+    Raises:
+        AudioError: Something is no sound, or empty.
+        FileNotFoundError: A file is not there.
+    """
+    if isinstance(audio, Mapping):
+        if not audio:
+            raise AudioError("there is no clip in the mapping; give at least one name with its clip")
+        return {str(name): _reader(one) for name, one in audio.items()}
+    reader = _reader(audio)
+    return {title or reader.title or "": reader}
+
+
+def _reader(audio: Any) -> SoundReader:
+    inner = getattr(audio, "audio", audio)
+    if isinstance(inner, bytearray | memoryview):
+        inner = bytes(inner)
+    if not isinstance(inner, AudioClip | bytes | str | os.PathLike):
+        kind = type(audio).__name__
+        raise AudioError(
+            f"a {kind} is no sound; give an AudioClip, a path, bytes, or a transcript that has its audio"
+        )
+    reader = SoundReader(inner)
+    if reader.frames == 0:
+        raise AudioError(f"{inner!r} is empty; there is nothing to play")
+    return reader
+
+
+def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
+    """Return what the browser knows of each recording.
+
+    With its ``gain`` each is as loud as the quietest that is not silent.
+    """
+    levels = [reader.rms_dbfs() for reader in readers.values()]
+    heard = [level for level in levels if math.isfinite(level)]
+    told = []
+    for (name, reader), level in zip(readers.items(), levels, strict=True):
+        facts = [_length(reader), f"{reader.sample_rate} Hz"]
+        facts += ["silent"] if not math.isfinite(level) else []
+        facts += [f"{level:.0f} dBFS"] if len(levels) > 1 and math.isfinite(level) else []
+        facts += [FORMATS[sound_format]] if FORMATS[sound_format] else []
+        told.append(
+            {
+                "name": name,
+                "seconds": reader.duration_s,
+                "rate": reader.sample_rate,
+                "gain": 10 ** ((min(heard) - level) / 20) if math.isfinite(level) else 1.0,
+                "facts": " · ".join(facts),
+            }
+        )
+    return told
+
+
+def _length(reader: SoundReader) -> str:
+    if reader.frames == 1:
+        return "1 sample"
+    seconds = reader.duration_s
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours} h {rest // 60:02d} min" if hours else f"{rest // 60} min {rest % 60:02d} s"
+
+
+def outline_of(reader: SoundReader, start_s: float, end_s: float, count: int) -> bytes:
+    """Return a waveform as int8: lowest and highest of each of ``count`` stretches in turn."""
+    return np.rint(reader.outline(start_s, end_s, count) * 127).astype(np.int8).tobytes()
+
+
+def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
+    """Return one of the pieces of ten seconds that a recording is sent in.
+
+    Raises:
+        AudioError: There is no such piece, or it cannot be read any more.
+        OSError: The file is gone.
+    """
+    start, end = number * PIECE_S, min((number + 1) * PIECE_S, reader.duration_s)
+    if not 0 <= start < end:
+        raise AudioError(f"there is no piece {number}")
+    lead = min(_LEAD_S, start) if FORMATS[sound_format] else 0.0
+    clip = reader.read(start - lead, end + lead)
+    clip = clip if clip.channels <= 2 else clip.to_mono()
+    data = sound_preview(clip).data if sound_format == "ogg" else clip.encode(sound_format)
+    return SentPiece(data, start, end, lead)
+
+
+def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
+    """Draw a spectrogram: dark where there is energy, on a transparent ground, 65 dB from the loudest down.
+
+    Each column is one Hann window of 20 ms around its time.
+
+    Returns:
+        The bytes of a PNG, and its highest frequency in Hz.
+
+    Raises:
+        AudioError: The stretch is too long, or cannot be read.
+        OSError: The file is gone.
+    """
+    if end_s - start_s > MAX_SPECTROGRAM_S:
+        raise AudioError(f"zoom in: a spectrogram shows at most {MAX_SPECTROGRAM_S / 60:.0f} minutes")
+    rate = reader.sample_rate
+    size = max(16, round(_WINDOW_S * rate))
+    margin = size / rate
+    samples = reader.read(start_s - margin, end_s + margin).to_mono().samples
+    first = round(max(start_s - margin, 0) * rate)
+    centres = np.round(np.linspace(start_s, end_s, columns) * rate).astype(np.int64) - first
+    padded = np.pad(samples, size)
+    frames = padded[(centres + size - size // 2)[:, None] + np.arange(size)]
+    top = min(_TOP_HZ, rate / 2)
+    power = np.abs(np.fft.rfft(frames * np.hanning(size).astype(np.float32), max(size, 512)))
+    bins = max(int(top / (rate / 2) * (power.shape[1] - 1)), 1)
+    levels: NDArray[np.float64] = 20 * np.log10(np.maximum(power[:, : bins + 1].T[::-1], 1e-6))
+    shade = np.clip((levels - levels.max()) / _RANGE_DB + 1, 0, 1) if levels.max() > -100 else levels * 0
+    return _picture(shade), top
+
+
+def _picture(shade: NDArray[np.float64]) -> bytes:
+    from PIL import Image
+
+    image = Image.fromarray(np.rint(shade * 15).astype(np.uint8), mode="P")
+    image = image.resize((image.width, _ROWS), Image.Resampling.NEAREST)
+    image.putpalette([0] * 48)
+    buffer = BytesIO()
+    image.save(buffer, format="PNG", transparency=bytes(17 * step for step in range(16)))
+    return buffer.getvalue()

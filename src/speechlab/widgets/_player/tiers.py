@@ -1,0 +1,69 @@
+"""Tiers of segments: how tables, transcripts and triples become them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from speechlab.errors import AudioError
+
+Tier = dict[str, Any]
+"""A tier as it crosses to the browser: ``name``, ``lang`` and ``segments``."""
+
+
+def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
+    """Return tiers of segments: one for each name of a mapping, or a single one without a name.
+
+    Args:
+        segments: A DataFrame, a transcript, an iterable of segments; or a mapping of names to these.
+        duration_s: Segments that end later end here.
+        lang: Language of tiers that do not know theirs.
+
+    Raises:
+        AudioError: Something is no segment.
+    """
+    if segments is None:
+        return []
+    if not isinstance(segments, Mapping) or set(segments) & {"start", "end"}:
+        return [_tier("", segments, duration_s, lang)]
+    return [_tier(str(name), one, duration_s, lang) for name, one in segments.items()]
+
+
+def _tier(name: str, given: Any, duration_s: float, lang: str) -> Tier:
+    language = getattr(given, "language", None) or lang
+    return {"name": name, "lang": str(language), "segments": _segments_of(given, duration_s)}
+
+
+def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
+    """Plain dicts with start, end and text, which is what crosses to the browser."""
+    inner = getattr(segments, "segments", segments)
+    if inner is None:
+        return []
+    if hasattr(inner, "to_dict") and hasattr(inner, "columns"):
+        inner = inner.to_dict("records")
+    if isinstance(inner, str | bytes | Mapping) or not isinstance(inner, Iterable):
+        raise AudioError(
+            f"segments are a {type(inner).__name__}; give a DataFrame, or (start, end, text) for each"
+        )
+    return [_segment(item, duration_s) for item in inner]
+
+
+def _segment(item: Any, duration_s: float) -> dict[str, Any]:
+    try:
+        if isinstance(item, Mapping):
+            start, end, text = item["start"], item["end"], item.get("text", "")
+        elif hasattr(item, "start"):
+            start, end, text = item.start, item.end, getattr(item, "text", "")
+        else:
+            start, end, *rest = item
+            (text,) = rest or ("",)
+        first, last = float(start), float(end)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AudioError(f"{item!r} is no segment; it needs start and end in seconds, and text") from error
+    if not (0 <= first <= last and math.isfinite(last)):
+        raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
+    # Recognisers round: the last segment often ends a few milliseconds after the recording.
+    limit = duration_s
+    missing = text is None or (isinstance(text, float) and math.isnan(text))
+    return {"start": min(first, limit), "end": min(last, limit), "text": "" if missing else str(text)}
