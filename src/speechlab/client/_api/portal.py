@@ -107,6 +107,8 @@ def result_of(future: Future[T]) -> T:
     except BaseException:
         _end_with_program()
         raise
+    finally:
+        del future  # it holds the error, whose traceback holds this frame
 
 
 def _end_with_program() -> None:
