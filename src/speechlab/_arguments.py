@@ -85,17 +85,22 @@ def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
 
 
-def rename_call(error: TypeError, called: str, name: str) -> None:
+def rename_call(error: TypeError, called: str, name: str) -> bool:
     """Let a complaint about the arguments of a call speak of what the user called.
 
     Args:
         error: What the call raised; anything but such a complaint stays as it is.
         called: Qualified name of the function behind.
         name: The name that the user knows.
+
+    Returns:
+        Whether it is such a complaint.
     """
     text = str(error)
-    if text.startswith(f"{called}()"):
-        error.args = (f"{name}{text.removeprefix(called)}",)
+    if not text.startswith(f"{called}()"):
+        return False
+    error.args = (f"{name}{text.removeprefix(called)}",)
+    return True
 
 
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from websockets.asyncio.server import serve
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from support.clock import FakeClock, Half
 from support.http_server import CLOSE, RESET, FaultServer, chunked, delta, events, reply
+from support.realtime_server import Script, spoken
 from support.samples import KEY, VOICE, VOICE_ID
 
 
@@ -43,6 +45,26 @@ def server(_server_loop):
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.sleep(0)
+
+    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+
+
+@pytest.fixture
+def realtime(_server_loop):
+    """A realtime service that says what a test scripts; it speaks each text at first."""
+    script = Script()
+    script.speaks = [spoken]
+
+    async def begin():
+        return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
+
+    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
+    script.port = running.sockets[0].getsockname()[1]
+    yield script
+
+    async def stop():
+        running.close()
+        await running.wait_closed()
 
     asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
 

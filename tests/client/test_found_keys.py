@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import io
 import ssl
 import sys
 
@@ -113,6 +114,8 @@ def test_connect_asks_where_somebody_can_answer(ring, monkeypatch):
         return "sl:typed"
 
     monkeypatch.setattr("getpass.getpass", answer)
+    monkeypatch.delattr(sys, "ps1", raising=False)  # a shell of IPython in an earlier test leaves one
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     with connect("https://speech.example") as lab:
         assert "api_key=None" in repr(lab)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)

@@ -14,7 +14,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from websockets.asyncio.server import serve
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
@@ -33,26 +32,12 @@ from speechlab.errors import (
     StreamTruncatedError,
 )
 from support.clock import eventually
-from support.realtime_server import PIECES, Script, deltas, done, error, spoken, start, usage
+from support.realtime_server import PIECES, deltas, done, error, spoken, start, usage
 
 
 @pytest.fixture
-def script(_server_loop):
-    scripted = Script()
-    scripted.speaks = [spoken]
-
-    async def begin():
-        return await serve(scripted.handle, "127.0.0.1", 0, process_request=scripted.handshake)
-
-    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
-    scripted.port = running.sockets[0].getsockname()[1]
-    yield scripted
-
-    async def stop():
-        running.close()
-        await running.wait_closed()
-
-    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+def script(realtime):
+    return realtime
 
 
 @pytest.fixture

@@ -126,6 +126,17 @@ def test_a_key_in_the_wrong_place_is_not_shown(server, http, name, wrap, tmp_pat
     assert secret not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["token", "key", "apikey", "authorization", "retries"])
+def test_a_key_under_a_wrong_name_is_in_no_frame(server, http, name):
+    with Client(server.base_url) as lab:
+        makes = (Client, AsyncClient, connect, Client.connect)
+        for make in (*makes, lambda _, **given: lab.with_options(**given)):
+            with pytest.raises(ConfigurationError, match=f"no option {name!r}") as caught:
+                make(server.base_url, **{name: http.KEY})
+            assert ("the key is api_key" in str(caught.value)) == (name != "retries")
+            assert http.KEY not in everything_of(caught.value)
+
+
 def test_a_call_that_is_cancelled_leaves_no_key_in_its_frames(server, http):
     server.script([5.0])
 

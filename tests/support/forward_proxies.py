@@ -7,11 +7,11 @@ import socket
 import threading
 from dataclasses import dataclass, field
 
-from support.sockets import read_exactly, read_head
+from support.sockets import Listener, read_exactly, read_head
 
 
 @dataclass
-class ForwardProxy:
+class ForwardProxy(Listener):
     """Passes everything on to one place, whichever host is asked for.
 
     Attributes:
@@ -27,25 +27,7 @@ class ForwardProxy:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def __post_init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.place = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection):
-        with connection, contextlib.suppress(OSError, ValueError):
-            connection.settimeout(60)
-            self.serve(connection)
+        self.listen()
 
     def serve(self, connection):
         head, rest = read_head(connection)

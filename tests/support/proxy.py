@@ -9,7 +9,7 @@ import struct
 import threading
 from dataclasses import dataclass
 
-from support.sockets import dechunked, read_exactly, read_head
+from support.sockets import Listener, dechunked, read_exactly, read_head
 
 TEXT, BINARY, CLOSE = 1, 2, 8
 
@@ -91,40 +91,28 @@ class Fault:
 
 
 @dataclass
-class Proxy:
+class Proxy(Listener):
     upstream: tuple[str, int]
     fault: Fault
 
     def __post_init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listen()
+        self.url = f"http://{self.place}"
 
-    def close(self):
-        self.listener.close()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection):
-        with connection, contextlib.suppress(OSError, ValueError):
-            connection.settimeout(60)
-            head, rest = read_head(connection)
-            first, *lines = head.decode("latin-1").split("\r\n")
-            method, path, _ = first.split(" ")
-            headers = [line.split(": ", 1) for line in lines]
-            length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-            request = Request(method, path, headers, read_exactly(connection, rest, length))
-            reply = self.fault.asked(request)
-            if reply is None:
-                with socket.create_connection(self.upstream, timeout=60) as upstream:
-                    reply = self._ask(request, connection, upstream)
-            if reply is not None:
-                self.fault.answered(request, reply)
-                connection.sendall(reply.bytes())
+    def serve(self, connection):
+        head, rest = read_head(connection)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = [line.split(": ", 1) for line in lines]
+        length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
+        request = Request(method, path, headers, read_exactly(connection, rest, length))
+        reply = self.fault.asked(request)
+        if reply is None:
+            with socket.create_connection(self.upstream, timeout=60) as upstream:
+                reply = self._ask(request, connection, upstream)
+        if reply is not None:
+            self.fault.answered(request, reply)
+            connection.sendall(reply.bytes())
 
     def _ask(self, request, connection, upstream):
         with contextlib.suppress(OSError):  # refused, and closed, before all of it was sent

@@ -3,7 +3,33 @@
 from __future__ import annotations
 
 import socket
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
+
+
+class Listener:
+    """Serves each connection in a thread of its own; a class that is one has ``serve``."""
+
+    def listen(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, suppress(OSError, ValueError):
+            connection.settimeout(60)
+            self.serve(connection)
 
 
 def read_all(connection: socket.socket) -> bytes:

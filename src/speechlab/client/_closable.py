@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from speechlab.client._frames import own_methods
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class AsyncClosable:
+class AsyncClosable(ABC):
     """Something to be used as ``async with``, and closed at the end of the block."""
 
     def __init_subclass__(cls) -> None:
@@ -19,9 +20,9 @@ class AsyncClosable:
         if public and cls.__module__ != __name__:
             own_methods(cls)
 
+    @abstractmethod
     async def aclose(self) -> None:
         """Close it."""
-        raise NotImplementedError
 
     async def close(self) -> None:
         """The same as :meth:`aclose`."""
@@ -39,9 +40,9 @@ class AsyncClosable:
 class AsyncOpenable(AsyncClosable):
     """Something that is also opened at the beginning of the block."""
 
+    @abstractmethod
     async def open(self) -> None:
         """Open it."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         await self.open()

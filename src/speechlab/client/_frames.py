@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 _ROOM = f"{__package__}."
 
 _OURS = tuple(
@@ -30,7 +31,7 @@ _OURS = tuple(
 """Folders of this package, and of what carries calls from thread to thread."""
 
 
-def brief(error: SpeechLabError) -> SpeechLabError:
+def brief(error: E) -> E:
     """The error without the frames of this package; those of the user's own functions stay."""
     kept: list[TracebackType] = []
     trace = error.__traceback__

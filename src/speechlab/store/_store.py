@@ -323,6 +323,11 @@ def _text(value: Mapping[str, Any]) -> str:
 def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
     if "full" in str(error):
         return StoreError(f"no space left for the store {path}; free some; what is stored stays valid")
+    if "disk I/O error" in str(error):
+        text = "free space, a limit on the size of files (ulimit -f) or the disk itself may be the reason"
+        return StoreError(
+            f"the store {path} cannot be read or written (disk I/O error): {text}; what is stored stays valid"
+        )
     if "readonly" in str(error):
         return StoreError(
             f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"

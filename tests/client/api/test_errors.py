@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
+import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -100,12 +101,14 @@ def test_what_to_do_about_no_answer_stands_beside_what_happened(server, lab, htt
 
 def test_an_error_in_a_cell_is_a_few_lines(server, http, monkeypatch, tmp_path):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    for name in ("ps1", "ps2", "ps3"):  # which the shell sets for the process
+        monkeypatch.setattr(sys, name, "", raising=False)
     server.script(http.reply(401, REFUSED))
     shell = InteractiveShell()
     shell.user_ns["make"] = lambda kind: kind(server.base_url, api_key=http.KEY, max_retries=0)
     for cell in (
         "import speechlab as sl; lab = make(sl.Client); lab.translate('a', source_lang='ja', target_lang='en')",
-        "import speechlab as sl; await make(sl.AsyncClient).voices()",
+        "async with make(sl.AsyncClient) as other: await other.voices()",
     ):
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
@@ -113,4 +116,11 @@ def test_an_error_in_a_cell_is_a_few_lines(server, http, monkeypatch, tmp_path):
         assert isinstance(result.error_in_exec, AuthenticationError)
         assert "Invalid token" in shown.getvalue()
         assert len(shown.getvalue().splitlines()) <= 15
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        result = shell.run_cell("lab.translate('a', sorce_lang='ja', target_lang='en')")
+    assert isinstance(result.error_in_exec, TypeError)
+    assert "translate() got an unexpected keyword argument 'sorce_lang'" in shown.getvalue()
+    assert len(shown.getvalue().splitlines()) <= 15
+    shell.user_ns["lab"].close()
     shell.history_manager.end_session()

@@ -7,8 +7,8 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx2
 import pytest
-from websockets.asyncio.server import serve
 
 from speechlab.client import AsyncClient, Client, Transcribe, Translate, connect
 from speechlab.errors import (
@@ -20,30 +20,10 @@ from speechlab.errors import (
     ServerError,
     StreamTruncatedError,
 )
-from support.realtime_server import Script, spoken
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
-
-
-@pytest.fixture
-def realtime(_server_loop):
-    script = Script()
-    script.speaks = [spoken]
-
-    async def begin():
-        return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
-
-    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
-    script.port = running.sockets[0].getsockname()[1]
-    yield script
-
-    async def stop():
-        running.close()
-        await running.wait_closed()
-
-    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
 
 
 # -- a time for one call
@@ -315,6 +295,42 @@ def test_a_time_of_its_own_bounds_the_search_for_its_voice(server, http, tmp_pat
         ):
             with pytest.raises(APITimeoutError, match=r"tts/voices: the call's time of 0\.3 s"):
                 call()
+        server.script(http.reply(body={"voices": [http.VOICE]}), [20.0])
+        with pytest.raises(
+            APITimeoutError, match=r"/tts: the call's time of 0\.8 s"
+        ):  # the whole, not what is left
+            lab.synthesize("a", voice="calm", timeout=0.8)
+
+
+def test_a_reply_that_does_not_come_is_told_with_its_seconds(http):
+    class Silent(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            raise httpx2.ReadTimeout("")
+
+        async def aclose(self):
+            pass
+
+    with (
+        Client("http://127.0.0.1:9", transport=Silent(), max_retries=0) as lab,
+        pytest.raises(APITimeoutError, match=r"nothing came within \d+ s"),
+    ):
+        lab.translate("a", **MEANT)
+
+
+def test_realtime_texts_have_a_time_of_their_own(realtime, http):
+    realtime.speaks = [lambda said: [1.0]]
+    with Client(f"http://127.0.0.1:{realtime.port}", max_retries=0) as lab:
+        with lab.realtime(voice=http.VOICE_ID, timeout=0.3) as session:
+            for given, said in ((None, "0.3 s"), (0.2, "0.2 s")):
+                with pytest.raises(APITimeoutError, match=f"no audio began within {said}"):
+                    session.say("a", timeout=given)
+            with pytest.raises(InvalidRequestError, match="timeout is 0"):
+                session.speak("a", timeout=0)
+        with (
+            lab.realtime_pool(1) as pool,
+            pytest.raises(APITimeoutError, match=r"no audio began within 0\.4 s"),
+        ):
+            pool.say("a", voice=http.VOICE_ID, timeout=0.4)
 
 
 @pytest.mark.parametrize("transport", [None, "aiohttp"])

@@ -198,11 +198,15 @@ def test_the_calls_time_bounds_its_retries(server, http, clock, wire):
     assert sum(clock.slept) < 100
 
 
-def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, lab, http):
+@pytest.mark.parametrize("transport", [None, "aiohttp"])
+def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, http, transport):
     server.script(
         [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]
     )
-    with pytest.raises(StreamTruncatedError) as caught:
+    with (
+        Client(server.base_url, transport=transport) as lab,
+        pytest.raises(StreamTruncatedError, match=r"cut short after 4 bytes \([^<>]*\)") as caught,
+    ):
         lab.synthesize("a", voice=http.VOICE_ID)
     assert caught.value.partial == b"RIFF"
     assert caught.value.timing.attempts == len(server.requests) == 1

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import subprocess
 import sys
 
 import pytest
-from websockets.asyncio.server import serve
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, APIError, ConfigurationError
 from support.forward_proxies import ForwardProxy, SocksProxy
-from support.realtime_server import Script, spoken
 from support.sockets import nobody
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
@@ -167,20 +164,6 @@ def test_this_machine_is_reached_without_it(server, http, wire, proxy, monkeypat
     with client(http, wire, server.base_url) as lab:
         assert translate(lab) == "Hello"
     assert not proxy.asked
-
-
-@pytest.fixture
-def realtime(_server_loop):
-    script = Script()
-    script.speaks = [spoken]
-
-    async def begin():
-        return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
-
-    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
-    script.port = running.sockets[0].getsockname()[1]
-    yield script
-    _server_loop.call_soon_threadsafe(running.close)
 
 
 @pytest.mark.parametrize("kind", [ForwardProxy, SocksProxy])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -148,7 +149,9 @@ class AsyncClient(Performer):
         async def prepare() -> RealtimeConfig:
             return (await self._with_known_voice(options)).config()
 
-        return AsyncRealtimeSession(self._sender, prepare, self.identity)
+        settings = self._settings
+        settings = replace(settings, timeout=time_of(options.timeout, settings.timeout))
+        return AsyncRealtimeSession(self._sender.with_settings(settings), prepare, self.identity)
 
     def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
         """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.

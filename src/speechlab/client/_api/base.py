@@ -9,7 +9,7 @@ from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
-from speechlab.client._settings.settings import changed
+from speechlab.client._settings.settings import changed, check_names
 from speechlab.client._store.memory import Memory
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender
@@ -42,6 +42,7 @@ class ClientBase(AsyncClosable):
     ) -> None:
         # From here on the key is in no local variable, which tracebacks in notebooks would show.
         key, api_key = as_secret(api_key), None
+        check_names(options)
         settings = configured_settings(base_url, ws_base_url, key, dict(options))
         if settings is None:
             raise ConfigurationError(_NOT_CONFIGURED)
@@ -92,6 +93,7 @@ class ClientBase(AsyncClosable):
             ServiceStartError: The embedded service could not be started.
         """
         key, api_key = as_secret(api_key), None
+        check_names(options)
         return cls.from_settings(
             await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options))
         )
@@ -119,6 +121,7 @@ class ClientBase(AsyncClosable):
         Args:
             **changes: See the class; ``transport`` cannot be changed.
         """
+        check_names(changes)
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, changed(self._settings, changes), self)

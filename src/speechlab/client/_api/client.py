@@ -10,6 +10,7 @@ from speechlab.client._api.realtime import RealtimePool, RealtimeSession
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from
+from speechlab.client._settings.settings import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +38,7 @@ class Client(Face[AsyncClient]):
         **options: Unpack[ClientOptions],
     ) -> None:
         key, api_key = as_secret(api_key), None
+        check_names(options)
         self._set_up(AsyncClient(base_url, ws_base_url=ws_base_url, api_key=key, **options))
 
     def _set_up(self, client: AsyncClient) -> None:
@@ -60,6 +62,7 @@ class Client(Face[AsyncClient]):
         **options: Unpack[ClientOptions],
     ) -> Self:
         key, api_key = as_secret(api_key), None
+        check_names(options)
         return cls.from_settings(settings_for(base_url, ws_base_url, key, dict(options)))
 
     base_url = mirrored(AsyncClient.base_url)
@@ -68,6 +71,7 @@ class Client(Face[AsyncClient]):
 
     @described_as(AsyncClient.with_options)
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
+        check_names(changes)
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, self._async.with_options(**changes))
@@ -143,6 +147,7 @@ def connect(
     **options: Unpack[ClientOptions],
 ) -> Client:
     key, api_key = as_secret(api_key), None
+    check_names(options)
     return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)
 
 
@@ -155,4 +160,5 @@ async def aconnect(
     **options: Unpack[ClientOptions],
 ) -> AsyncClient:
     key, api_key = as_secret(api_key), None
+    check_names(options)
     return await AsyncClient.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)

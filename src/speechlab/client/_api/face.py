@@ -86,7 +86,8 @@ def waited(
         try:
             return _portal.run(method, self._async, *args, **kwargs)
         except TypeError as error:
-            rename_call(error, method.__qualname__, call.__qualname__)
+            if rename_call(error, method.__qualname__, call.__qualname__):
+                raise brief(error)  # noqa: B904 - it is the same error
             raise
         except SpeechLabError as error:
             raise brief(error)  # noqa: B904 - it is the same error
@@ -124,7 +125,8 @@ def faced(
         try:
             return face(method(self._async, *args, **kwargs))
         except TypeError as error:
-            rename_call(error, method.__qualname__, call.__qualname__)
+            if rename_call(error, method.__qualname__, call.__qualname__):
+                raise brief(error)  # noqa: B904 - it is the same error
             raise
         except SpeechLabError as error:
             raise brief(error)  # noqa: B904 - it is the same error

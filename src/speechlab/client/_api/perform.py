@@ -13,9 +13,10 @@ import orjson
 
 from speechlab.client._api.base import ClientBase
 from speechlab.client._operations.call import RawResponse, about_reply
-from speechlab.client._operations.operation import time_of
+from speechlab.client._operations.operation import TimeLeft, time_of
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
+from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._store.memory import StoredCall
@@ -189,10 +190,10 @@ class Performer(ClientBase):
         time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
         known = (await self._voices_for(options, voice, time_s)).one(voice)
-        if time_s is None or not hasattr(options, "timeout"):  # a session has none of its own
+        if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
             return known, options
-        left_s = max(_LEAST_S, time_s - (clock.monotonic() - began))
-        return known, cast("V", replace(cast("Any", options), timeout=left_s))
+        left = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
+        return known, cast("V", replace(cast("Any", options), timeout=left))
 
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice as the catalogue has it, which is requested only to look up a description."""

@@ -33,9 +33,9 @@ class RealtimeSession(Face[AsyncRealtimeSession]):
     close = waited(AsyncRealtimeSession.aclose)
 
     @described_as(AsyncRealtimeSession.speak)
-    def speak(self, text: str) -> SpeechEvents:
+    def speak(self, text: str, *, timeout: float | None = None) -> SpeechEvents:
         async def begin() -> AsyncSpeechEvents:  # its task belongs to the loop
-            return self._async.speak(text)
+            return self._async.speak(text, timeout=timeout)
 
         return SpeechEvents(_portal.run(begin))
 

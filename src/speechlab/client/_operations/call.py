@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timin
     return error
 
 
-class Body:
+class Body(ABC):
     """A body that can be opened again for each sending.
 
     Attributes:
@@ -39,9 +40,9 @@ class Body:
     content_type: str
     length: int
 
+    @abstractmethod
     def open(self) -> bytes | AsyncIterator[bytes]:
         """The bytes, whole or in pieces."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

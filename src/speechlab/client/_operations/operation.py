@@ -11,7 +11,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 import orjson
 
@@ -149,12 +149,34 @@ class Operation(ABC, Generic[R]):
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON body of a reply with these values, for results of which the store has no body."""
-        raise NotImplementedError
+        raise NotImplementedError("the store has the bodies of all replies to this operation")
 
 
 def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0) -> str:
     """The key of anything that a client keeps: an operation, a stream of one, a catalogue, a realtime text."""
     return request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
+
+
+class TimeLeft(float):
+    """Seconds that are left of a call's time, after a part of it went into finding its voice.
+
+    Args:
+        left_s: What is left.
+        whole_s: The whole, which errors name.
+    """
+
+    whole_s: float
+
+    def __new__(cls, left_s: float, whole_s: float) -> Self:
+        """Make one."""
+        left = super().__new__(cls, left_s)
+        left.whole_s = whole_s
+        return left
+
+
+def whole_s(time_s: float) -> float:
+    """The time of a call as it was given, in seconds."""
+    return time_s.whole_s if isinstance(time_s, TimeLeft) else time_s
 
 
 def time_of(given: object, usual: float | None) -> float | None:
@@ -167,8 +189,8 @@ def time_of(given: object, usual: float | None) -> float | None:
     Raises:
         InvalidRequestError: It is no time.
     """
-    if given is None:
-        return usual
+    if given is None or isinstance(given, TimeLeft):
+        return usual if given is None else given
     if not is_number(given) or not 0 < given < float("inf"):
         message = f"timeout is {given!r:.40}; give seconds above 0, or None for the client's own"
         raise InvalidRequestError(message, parameter="timeout")

@@ -54,9 +54,11 @@ class RealtimeOptions(SpeechOptions):
     Args:
         audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let
             only text pass. Events hold the same bytes in both.
+        timeout: Seconds for connecting and configuring, and for each text; None is the client's own.
     """
 
     audio_transport: str = "binary"
+    timeout: float | None = None
 
     def config(self) -> RealtimeConfig:
         """Check the settings of a session (section 4.3); a voice given by its description is looked up before.

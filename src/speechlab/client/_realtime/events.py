@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 class Job:
     """One text on its way; what the session's task and the reader share."""
 
-    def __init__(self, text: str, client_id: str, sender: Sender) -> None:
+    def __init__(self, text: str, client_id: str, sender: Sender, time_s: float | None) -> None:
         self.text = text
+        self.time_s = time_s
+        """Seconds from its sending to its record of usage, or None."""
         self.synthesis = Synthesis(client_id)
         self.task: asyncio.Task[None] | None = None
         self.over = False

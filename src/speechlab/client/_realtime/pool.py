@@ -32,10 +32,9 @@ class RealtimeText(RealtimeOptions):
 
     @property
     def options(self) -> RealtimeOptions:
-        """The options without the text."""
-        return RealtimeOptions(
-            **{option.name: getattr(self, option.name) for option in fields(RealtimeOptions)}
-        )
+        """The options of a session, which are not those of its texts."""
+        given = {option.name: getattr(self, option.name) for option in fields(RealtimeOptions)}
+        return RealtimeOptions(**{**given, "timeout": None})
 
 
 class AsyncRealtimePool(AsyncClosable):
@@ -81,7 +80,7 @@ class AsyncRealtimePool(AsyncClosable):
                 raise ConfigurationError("this pool is closed; ask for a new one")
             session = await self._free(key, options)
             try:
-                clip = await session.say(request.text)
+                clip = await session.say(request.text, timeout=request.timeout)
             except BaseException:
                 # Where a text failed it is not certain what the session can still do; sessions are cheap.
                 await self._discard(session)

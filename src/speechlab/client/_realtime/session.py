@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import attach_timing
-from speechlab.client._operations.operation import sendable
+from speechlab.client._operations.operation import sendable, time_of
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
 from speechlab.client._realtime.events import AsyncSpeechEvents, Job
 from speechlab.client._realtime.synthesis import Phase, Synthesis
@@ -92,11 +92,12 @@ class AsyncRealtimeSession(AsyncOpenable):
         if self._info is None:
             await self._connected()
 
-    def speak(self, text: str) -> AsyncSpeechEvents:
+    def speak(self, text: str, *, timeout: float | None = None) -> AsyncSpeechEvents:
         """Speak a text; it is sent when those before it are done.
 
         Args:
             text: What to say, whole; at most 5,000 characters.
+            timeout: Seconds from its sending to its record of usage; None is the session's.
 
         Returns:
             Its events: ``AudioStart``, ``AudioDelta`` for each piece, ``AudioDone`` and ``Usage``. Dropping or
@@ -116,17 +117,19 @@ class AsyncRealtimeSession(AsyncOpenable):
         self._check_process()
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")
-        job = Job(text, f"say_{secrets.token_hex(8)}", self._sender)
+        time_s = time_of(timeout, self._sender.settings.timeout)
+        job = Job(text, f"say_{secrets.token_hex(8)}", self._sender, time_s)
         self._jobs.append(job)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
         return AsyncSpeechEvents(job)
 
-    async def say(self, text: str) -> SpeechClip:
+    async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109
         """Speak a text, and wait for all of it.
 
         Args:
             text: What to say, whole; at most 5,000 characters.
+            timeout: Seconds from its sending to its record of usage; None is the session's.
 
         Returns:
             A clip, checked to be whole.
@@ -139,7 +142,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             APIError: The service refused to be connected to again.
             APIConnectionError: No answer came.
         """
-        async with self.speak(text) as events:
+        async with self.speak(text, timeout=timeout) as events:
             return await events.collect()
 
     async def aclose(self) -> None:
@@ -217,7 +220,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             job.config = await self._prepared()
             if await self._tape.played(job):
                 return
-            place = await self._sender.place("tts")
+            place = await self._sender.place("tts", job.time_s)
         except SpeechLabError as error:
             job.fail(error)
             return
@@ -255,7 +258,7 @@ class AsyncRealtimeSession(AsyncOpenable):
     async def _perform(self, job: Job) -> None:
         socket = await self._connected()
         problem: SpeechLabError
-        clock, time_s = self._sender.settings.clock, self._sender.settings.timeout
+        clock, time_s = self._sender.settings.clock, job.time_s
         until = None if time_s is None else clock.monotonic() + time_s
         within_s = 0.0
         try:

@@ -215,16 +215,27 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
         )
 
 
-def check_names(options: Mapping[str, Any]) -> None:
+_OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
+
+
+def check_names(options: Any) -> None:
     """Refuse options that do not exist.
+
+    The function that the user called does so first, before it hands the options on: a key under a wrong name must be
+    in no frame that a traceback with locals shows.
+
+    Args:
+        options: The options by name; emptied if there is one that does not exist.
 
     Raises:
         ConfigurationError: There is one; the text lists those that exist.
     """
     unknown = [name for name in options if name not in ClientOptions.__annotations__]
     if unknown:
+        options.clear()
         known = ", ".join(ClientOptions.__annotations__)
-        raise ConfigurationError(f"a client has no option {unknown[0]!r}; the options are: {known}")
+        meant = "; the key is api_key" if any(word in unknown[0].lower() for word in _OF_KEYS) else ""
+        raise ConfigurationError(f"a client has no option {unknown[0]!r}{meant}; the options are: {known}")
 
 
 def changed(settings: Settings, changes: ClientOptions) -> Settings:
@@ -233,7 +244,6 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
     Raises:
         ConfigurationError: An option does not exist, or cannot be changed.
     """
-    check_names(changes)
     if "transport" in changes:
         raise ConfigurationError("transport belongs to the connections; make a new client with it")
     if changes.keys() & {"mode", "store"}:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
+from abc import abstractmethod
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import about_reply
+from speechlab.client._operations.operation import whole_s
 from speechlab.client._store.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
 from speechlab.client._transport.interrupts import hearing_interrupts
@@ -73,8 +75,9 @@ class Stream(AsyncOpenable):
             if self._body is None:
                 await self._begin()
 
+    @abstractmethod
     async def _begin(self) -> None:
-        raise NotImplementedError
+        """Send the request, or find its reply in the store."""
 
     async def _open(self, operation: Operation[Any]) -> StreamBody:
         self._body = body = await self._played(operation) or await self._sent(operation)
@@ -141,7 +144,10 @@ class Stream(AsyncOpenable):
             pass
         finally:
             self._waited_s += clock.monotonic() - began
-        text = f"the call's time of {self._time_s:g} s is up; a longer one can be given by with_options(timeout=...)"
+        given_s = whole_s(self._time_s or 0.0)
+        text = (
+            f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
+        )
         raise WireError(text, sent=True, timed_out=True, cut=True)
 
     async def _settle(self, spent: dict[str, float]) -> None:

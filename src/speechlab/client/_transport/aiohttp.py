@@ -29,6 +29,7 @@ from speechlab.client._transport.http import (
     environment_proxy,
     is_untrusted,
     no_connection,
+    nothing_came,
     proxy_name,
     request_headers,
     shared_ssl_context,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from aiohttp.abc import AbstractStreamWriter
 
-    from speechlab.client._operations.call import Body, HttpCall
+    from speechlab.client._operations.call import Body, HttpCall, Timeouts
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.http import Sent
 
@@ -101,8 +102,9 @@ class _Upload(Payload):
 class AiohttpReply(Reply):
     """A reply of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, limits: Timeouts) -> None:
         self._response = response
+        self._limits = limits
         self._wire = wire
         self.status = response.status
         self.headers = {}
@@ -118,7 +120,7 @@ class AiohttpReply(Reply):
             try:
                 piece = await content.readany()
             except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-                failure = self._wire.translated(error, sent=True, cut=True)
+                failure = self._wire.translated(error, self._limits, sent=True, cut=True)
             except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
                 raise without_trace(error)  # noqa: B904
             else:
@@ -157,12 +159,12 @@ class AiohttpWire(Wire):
         try:
             response = await self._request(call, upload, connect_s)
         except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-            failure = self.translated(error, sent=sent.done, connect_s=connect_s)
+            failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
         except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
             raise without_trace(error)  # noqa: B904
         else:
             if response.status != 407 or self._proxy is None:
-                reply = AiohttpReply(response, self)
+                reply = AiohttpReply(response, self, call.timeouts)
                 self.replies.add(reply)
                 return reply
             response.close()
@@ -205,19 +207,22 @@ class AiohttpWire(Wire):
         self._used_at = now
 
     def translated(
-        self, error: Exception, *, sent: bool, cut: bool = False, connect_s: float = 0.0
+        self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
     ) -> WireError:
         """The failure that an exception of the library stands for."""
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return no_connection(connect_s, proxy=self._proxy.address if self._proxy else None)
-        timed_out = isinstance(error, TimeoutError)
-        text = "nothing came in time" if timed_out else _said(error)
+        if isinstance(error, TimeoutError):
+            taking = not sent and not isinstance(error, aiohttp.ServerTimeoutError)
+            within_s = limits.write if taking else limits.read
+            return nothing_came(within_s, sent=sent, cut=cut, taking=taking)
+        text = _said(error)
         if self._proxy is not None and not is_untrusted(text):
             if isinstance(error, aiohttp.ClientHttpProxyError):
                 return broken_proxy(self._proxy.address, f"{error.status} {text}", error.status)
             if isinstance(error, aiohttp.ClientConnectorError):
                 return broken_proxy(self._proxy.address, text)
-        return WireError(text, sent=sent, timed_out=timed_out, cut=cut)
+        return WireError(text, sent=sent, timed_out=False, cut=cut)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -233,6 +238,8 @@ def _said(error: Exception) -> str:
     """What an exception says, without the addresses and objects that the library adds."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the connection was closed without a reply"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection was closed before the reply was whole"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         error = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):

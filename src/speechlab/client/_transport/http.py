@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address, ip_network
@@ -94,7 +95,7 @@ class Sent:
         self.done = False
 
 
-class Reply:
+class Reply(ABC):
     """A reply whose head has come; the body comes when asked for.
 
     Attributes:
@@ -107,17 +108,17 @@ class Reply:
     headers: dict[str, str]
     ended: bool = False
 
+    @abstractmethod
     def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives.
 
         Raises:
             WireError: It was cut short, or nothing came for too long.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def close(self) -> None:
         """Close the connection if the body has not been read to its end, and give it back otherwise."""
-        raise NotImplementedError
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
         """The start of an error's body; no failure if it is cut short."""
@@ -130,7 +131,7 @@ class Reply:
         return content
 
 
-class Wire:
+class Wire(ABC):
     """Connections of one client, on one event loop.
 
     Attributes:
@@ -140,6 +141,7 @@ class Wire:
     def __init__(self) -> None:
         self.replies: WeakSet[Reply] = WeakSet()
 
+    @abstractmethod
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
         """Send a request and wait for the head of the reply.
 
@@ -152,7 +154,6 @@ class Wire:
             WireError: None came.
             SpeechLabError: The body could not be made.
         """
-        raise NotImplementedError
 
     async def close(self) -> None:
         """Close all connections."""
@@ -213,6 +214,19 @@ def no_connection(connect_s: float, *, proxy: str | None) -> WireError:
     text = f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {connect_s:g} s"
     advice = "a longer time can be given by with_options(connect_timeout_s=...)"
     return WireError(text, sent=False, timed_out=True, advice=advice)
+
+
+def nothing_came(within_s: float, *, sent: bool, cut: bool, taking: bool = False) -> WireError:
+    """The failure of a reply, or of a piece of one, to come in time.
+
+    Args:
+        within_s: How long that was, in seconds.
+        sent: Whether the request had been sent in full.
+        cut: Whether the reply had begun.
+        taking: Whether it was the request that was not taken.
+    """
+    what = "the request was not taken" if taking else "nothing more came" if cut else "nothing came"
+    return WireError(f"{what} within {within_s:g} s", sent=sent, timed_out=True, cut=cut)
 
 
 _ssl_lock = threading.Lock()

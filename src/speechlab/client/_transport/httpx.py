@@ -19,6 +19,7 @@ from speechlab.client._transport.http import (
     environment_proxy,
     is_untrusted,
     no_connection,
+    nothing_came,
     request_headers,
     shared_ssl_context,
     unusable_proxy,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from speechlab.client._operations.call import HttpCall
+    from speechlab.client._operations.call import HttpCall, Timeouts
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.http import Sent
 
@@ -79,8 +80,9 @@ def _collecting(generators: list[AsyncGenerator[Any, Any]], waiting: Awaitable[T
 class HttpxReply(Reply):
     """A reply of httpx2."""
 
-    def __init__(self, response: httpx2.Response, wire: HttpxWire) -> None:
+    def __init__(self, response: httpx2.Response, wire: HttpxWire, limits: Timeouts) -> None:
         self._response = response
+        self._limits = limits
         self._wire = wire
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
@@ -96,7 +98,7 @@ class HttpxReply(Reply):
                 piece = await (_collecting(generators, anext(body, None)) if first else anext(body, None))
                 first = False
             except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-                failure = self._wire.translated(error, sent=True, cut=True)
+                failure = self._wire.translated(error, self._limits, sent=True, cut=True)
             except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
                 raise without_trace(error)  # noqa: B904
             else:
@@ -145,11 +147,11 @@ class HttpxWire(Wire):
         except SpeechLabError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
-            failure = self.translated(error, sent=sent.done, connect_s=connect_s)
+            failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
         except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
             raise without_trace(error)  # noqa: B904
         else:
-            reply = HttpxReply(response, self)
+            reply = HttpxReply(response, self, call.timeouts)
             self.replies.add(reply)
             if reply.status != 407 or self._proxy is None:
                 return reply
@@ -178,14 +180,17 @@ class HttpxWire(Wire):
         )
 
     def translated(
-        self, error: Exception, *, sent: bool, cut: bool = False, connect_s: float = 0.0
+        self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
     ) -> WireError:
         """The failure that an exception of the library stands for."""
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
             return no_connection(connect_s, proxy=self._proxy)
-        timed_out = isinstance(error, (httpx2.TimeoutException, TimeoutError))
+        if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
+            taking = isinstance(error, httpx2.WriteTimeout)
+            within_s = limits.write if taking else limits.read
+            return nothing_came(within_s, sent=sent, cut=cut, taking=taking)
         text = redact(str(error)).strip() or type(error).__name__
         if self._proxy is not None and not is_untrusted(text):
             if isinstance(error, httpx2.ConnectError):
@@ -193,9 +198,7 @@ class HttpxWire(Wire):
             if isinstance(error, httpx2.ProxyError):  # its text begins with the status
                 status = text.partition(" ")[0]
                 return broken_proxy(self._proxy, text, int(status) if status.isdecimal() else 0)
-        return WireError(
-            "nothing came in time" if timed_out else text, sent=sent, timed_out=timed_out, cut=cut
-        )
+        return WireError(text, sent=sent, timed_out=False, cut=cut)
 
     async def close(self) -> None:
         """Close all connections."""

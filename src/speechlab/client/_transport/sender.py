@@ -10,24 +10,22 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import RunningTotals, Timing, attach_timing, server_timing_s
+from speechlab.client._events import RunningTotals, Timing, attach_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.failures import NO_KEY, error_from_reply, retry_after_s
+from speechlab.client._operations.failures import NO_KEY
 from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Patience
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
 from speechlab.client._scheduling.waiting import CallPlace, NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
-from speechlab.client._transport.http import Sent, WireError
+from speechlab.client._transport.exchange import exchange
 from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.client._transport.progress import Progress, ReplyStream
 from speechlab.errors import (
-    APIConnectionError,
     APITimeoutError,
     RunStoppedError,
     SpeechLabError,
-    StreamTruncatedError,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from speechlab.client._scheduling.group import CallGroup
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.connections import ConnectionPool
-    from speechlab.client._transport.http import Reply
 
 T = TypeVar("T")
 
@@ -114,15 +111,19 @@ class Sender:
             direct=self.direct,
         )
 
-    async def place(self, service: str) -> CallPlace:
+    async def place(self, service: str, time_s: float | None) -> CallPlace:
         """A place for one attempt, which is made elsewhere and not repeated.
+
+        Args:
+            service: ``tts``, ``asr`` or ``translate``.
+            time_s: Seconds that it may be waited for, or None.
 
         Raises:
             APITimeoutError: None came in time.
         """
         scheduled = self.scheduled(service, retries=0)
-        if self.settings.timeout is not None:
-            scheduled.deadline = scheduled.began + self.settings.timeout
+        if time_s is not None:
+            scheduled.deadline = scheduled.began + time_s
         try:
             return await scheduled.place()
         except NotSentError as error:
@@ -328,88 +329,11 @@ class Sender:
         progress.tell("request")
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
-            outcome = await self._send_once(call, progress, place, stream=stream)
+            wire = self.connections.wire(self.settings)
+            outcome = await exchange(wire, self.settings, call, progress, place, stream=stream)
         finally:
             if outcome is None:
                 place.end(Ended(End.UNKNOWN))
             elif isinstance(outcome, RawResponse):
                 place.end(Ended(End.OK if outcome.status < 400 else End.ANSWERED))
         return outcome
-
-    async def _send_once(
-        self, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
-    ) -> RawResponse | ReplyStream | Failure:
-        wire = self.connections.wire(self.settings)
-        remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
-        reply: Reply | None = None
-        opened = False
-        sent = Sent()
-        try:
-            async with asyncio.timeout(remaining):
-                reply = await wire.open(call, sent, self.settings.connect_timeout_s)
-                progress.first_byte_s = progress.clock.monotonic() - place.started
-                progress.processing_s = server_timing_s(reply.headers, "engine")
-                progress.service_queued_s = server_timing_s(reply.headers, "queue")
-                progress.tell("response", status=reply.status)
-                if stream and 200 <= reply.status < 300:
-                    opened = True
-                    place.streams()
-                    return ReplyStream(reply, place, progress)
-                return await self._read_reply(call, progress, reply)
-        except WireError as error:
-            fault = error
-        except TimeoutError:
-            taken = (
-                "a connection, or for the reply"
-                if call.body is None
-                else "a connection, and for the request to be taken"
-            )
-            waited = "the reply" if sent.done else taken
-            text = f"the call's time of {call.timeouts.total:g} s was up while it waited for {waited}"
-            fault = WireError(text, sent=sent.done, timed_out=True)
-        finally:
-            if reply is not None and not opened:
-                await reply.close()
-        return self._no_reply(call, fault)
-
-    async def _read_reply(self, call: HttpCall, progress: Progress, reply: Reply) -> RawResponse | Failure:
-        if call.raw or 200 <= reply.status < 300:
-            content = await self._read_body(call, reply)
-            if isinstance(content, Failure):
-                return content
-            return RawResponse(reply.status, reply.headers, content, progress.timing())
-        content = await reply.read_some()
-        error = error_from_reply(reply.status, reply.headers, content)
-        wait = retry_after_s(reply.headers, progress.clock.time())
-        return Failure(error, status=reply.status, retry_after_s=wait)
-
-    async def _read_body(self, call: HttpCall, reply: Reply) -> bytes | Failure:
-        content = bytearray()
-        try:
-            async for piece in reply.pieces():
-                content += piece
-        except WireError as error:
-            if error.timed_out or call.free:
-                return self._no_reply(call, error)
-            text = f"the reply was cut short after {len(content):,} bytes ({error})"
-        else:
-            return bytes(content)
-        # Not repeated: the work has been done, and most likely counted.
-        return Failure(StreamTruncatedError(text, partial=bytes(content)), sent=True, final=True)
-
-    def _no_reply(self, call: HttpCall, fault: WireError) -> Failure:
-        where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
-        advice = [fault.advice] if fault.advice else []
-        if not advice and fault.sent and not call.free:
-            advice = ["the request had been sent in full, so it may have been done and billed"]
-        elif not advice and not fault.timed_out:
-            lease = self.settings.lease
-            advice = [lease.explain() if lease is not None else "check base_url, and that the service runs"]
-        if fault.timed_out and not fault.advice:
-            advice.append("a longer time can be given by with_options(timeout=...)")
-        kind = APITimeoutError if fault.timed_out else APIConnectionError
-        error = kind(f"{where}: {fault}", possibly_metered=fault.sent and not call.free)
-        error.advice = "; ".join(advice)
-        if fault.final:
-            error.retryable = False
-        return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.final)
