@@ -47,8 +47,6 @@ def test_each_text_meets_the_voices_that_speak_its_language(report):
     assert "empty" in rows.loc["bad", "error"]
     assert pd.isna(rows.loc["bad", "wer"])
     assert rows.loc["e1", "voice_name"] == "hibari: heart"
-    assert rows.loc["j1", "tts_rtf"] > 0
-    assert rows.loc["j1", "asr_rtf"] > 0
     assert AudioClip.from_file(rows.loc["e1", "audio"]).duration_s == pytest.approx(
         rows.loc["e1", "duration_s"]
     )
@@ -60,7 +58,8 @@ def test_the_summary_pools_errors_over_utterances(report):
     expected = english["word_errors"].sum() / english["word_length"].sum()
     row = summary.loc["hibari: heart"]
     assert row["error_rate"] == pytest.approx(expected)
-    assert row["error_rate_low"] <= row["error_rate"] <= row["error_rate_high"]
+    assert pd.isna(row["error_rate_low"])
+    assert row["interval_needs"] == 18
     assert (row["utterances"], row["utterances_scored"]) == (3, 2)
 
 
@@ -102,7 +101,7 @@ def test_a_second_study_reuses_the_first(lab, store, report):
     frame = report.table[["id", "language", "text"]].query("id == 'e1'")
     again = evaluate.round_trip(lab, frame, ["heart"], store=store, progress=False)
     assert again.table["status"].tolist() == ["cached"]
-    assert again.table["tts_rtf"].notna().all()
+    assert len(again.speed) == 0
 
 
 class Notes:

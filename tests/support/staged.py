@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, Tran
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
 from support.clients import KEY, Http
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CANARY = "kanarienvogel"
 
@@ -69,14 +72,17 @@ class StagedRecogniser:
     languages: tuple[str, ...] = ("ja", "en", "zh")
     calls: list[tuple[np.ndarray, Any]] = field(default_factory=list)
     fault: Exception | None = None
+    hears: Callable[[float], str] = lambda duration_s: "heard"
+    """The text of a recording, by its length in seconds."""
 
     def recognise(self, samples: np.ndarray, options: Any) -> Recognition:
         self.calls.append((samples, options))
         if self.fault is not None:
             raise self.fault
         duration = len(samples) / 16_000
-        pieces = (RecognitionSegment(0.0, duration, "heard"),) if options.vad == "segments" else ()
-        return Recognition("heard", options.language or "en", 0.5, pieces)
+        text = self.hears(duration)
+        pieces = (RecognitionSegment(0.0, duration, text),) if options.vad == "segments" else ()
+        return Recognition(text, options.language or "en", 0.5, pieces)
 
 
 @dataclass

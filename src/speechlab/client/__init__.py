@@ -14,6 +14,7 @@ from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
 from speechlab.client._api.for_batches import (
     ask_service,
+    asking_afresh,
     begin,
     by_attempts,
     grouped,
@@ -97,6 +98,7 @@ __all__ = [
     "VoiceCatalogue",
     "aconnect",
     "ask_service",
+    "asking_afresh",
     "begin",
     "by_attempts",
     "connect",

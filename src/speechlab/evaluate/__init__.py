@@ -8,9 +8,10 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.evaluate._recognition import recognition
 from speechlab.evaluate._report import Report, combined_page
-from speechlab.evaluate._round_trip import recognition, round_trip
-from speechlab.evaluate._speech import SpeechReport
+from speechlab.evaluate._round_trip import round_trip
+from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation import TranslationReport, translation
 from speechlab.evaluate._voices import speaks, voice_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class Report(ABC):
@@ -41,6 +42,14 @@ class Report(ABC):
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
         """Return what it takes to read the numbers: versions, signatures, counts."""
+
+    @abstractmethod
+    def plot(self, **options: Any) -> Figure:
+        """Draw the summary as a matplotlib ``Figure``.
+
+        Args:
+            **options: As for the function of :mod:`speechlab.plots` that draws it.
+        """
 
     def to_html(self) -> str:
         """Return the report as one self-contained page: no network, no scripts, sound included."""

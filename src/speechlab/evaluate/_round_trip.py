@@ -1,25 +1,18 @@
-"""The round trip, texts × voices → audio → transcripts → error rates; and its second half alone."""
+"""The round trip: texts × voices → audio → transcripts → error rates."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import (
-    NO_LANGUAGE,
-    code_or_none,
-    keep_free,
-    need_columns,
-    recording_seconds,
-)
+from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._speech import SpeechReport
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.speed import check_speed, timed_voices
 from speechlab.evaluate._voices import cross
-from speechlab.metrics import score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,32 +22,12 @@ if TYPE_CHECKING:
     from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
+    from speechlab.evaluate._speech.report import SpeechReport
     from speechlab.store import Store
 
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 """True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one batch after the
 other."""
-
-_CODES = "speechlab: language codes"
-_PLACES = "speechlab: places"
-_NAMES = {
-    "asr_hypothesis": "hypothesis",
-    "asr_hypothesis_language": "hypothesis_language",
-    "asr_confidence": "confidence",
-    "asr_latency_s": "asr_latency_s",
-}
-
-
-RESULTS = frozenset(
-    {
-        *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
-        *("hypothesis", "hypothesis_language", "confidence", "asr_latency_s", "tts_rtf", "asr_rtf"),
-        *("status", "error", "unit", "error_rate", "alignment"),
-    }
-)
-"""Columns that a study makes, and that its input may not have."""
-
-_SEE = "report.failed() has them"
 
 
 def round_trip(
@@ -65,6 +38,7 @@ def round_trip(
     text: str = "text",
     language: str = "language",
     identify: bool = False,
+    speed: int = 0,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     progress: StageProgress = True,
@@ -73,8 +47,13 @@ def round_trip(
 ) -> SpeechReport:
     """Speak texts with voices, recognise the speech, and score what was understood.
 
-    Japanese and Chinese are scored by characters, English by words; for Japanese the rate of readings stands beside
-    it, because 精度/制度, 三時/3時 and 今日/きょう are not mispronunciations.
+    Japanese and Chinese are scored by characters, English by words. Japanese voices are ranked by the rate of
+    readings, because 精度/制度, 三時/3時 and 今日/きょう are not mispronunciations; the character error rate, and the
+    one that forgives spellings, stand beside it.
+
+    Speed is measured on request, by calls of its own: each voice speaks once before the clock counts, then the voices
+    speak in turns, one call at a time, and nothing comes from a store. ``report.speed`` has these calls, the summary
+    ``first_sound_s`` and ``rtf`` (medians), ``rtf_low`` and ``rtf_high`` (the lowest and the highest call).
 
     Args:
         lab: The client.
@@ -83,6 +62,7 @@ def round_trip(
         text: Column of the texts.
         language: Column of their languages.
         identify: Whether the recogniser must identify the language instead of being told.
+        speed: With how many texts of each language the speed of each voice is measured; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
         progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
@@ -97,6 +77,7 @@ def round_trip(
     """
     need_columns(frame, text, language)
     keep_free(frame, RESULTS)
+    turns = check_speed(speed)
     pairs = cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
     with batch.failures_told_elsewhere():
@@ -113,9 +94,8 @@ def round_trip(
         audio=spoken["tts_audio"],
         duration_s=spoken["tts_duration_s"],
         sample_rate=spoken["tts_sample_rate"],
-        tts_rtf=spoken["tts_processing_s"] / spoken["tts_duration_s"],
     )
-    heard = _recognised(
+    heard = recognised(
         lab,
         spoken,
         language,
@@ -125,160 +105,18 @@ def round_trip(
         progress=_stage(progress, "transcribe"),
         **options,
     )
-    timed = _timed(heard, store)
-    report = _report(title, heard, pairs[mute], list(frame.columns), text, language, timed)
-    tell_failed(_errors(report), len(report.table), _SEE)
-    return report
-
-
-def recognition(
-    lab: Client,
-    frame: pd.DataFrame,
-    *,
-    audio: str = "audio",
-    text: str = "text",
-    language: str = "language",
-    voice: str | None = "voice",
-    identify: bool = False,
-    store: Store | str | None = None,
-    concurrency: int = batch.DEFAULT_CONCURRENCY,
-    progress: Progress = True,
-    title: str = "Recognition",
-    **options: Any,
-) -> SpeechReport:
-    """Recognise recordings and score what was understood.
-
-    Args:
-        lab: The client.
-        frame: One row for each recording.
-        audio: Column of the recordings: paths.
-        text: Column of what is said.
-        language: Column of the languages.
-        voice: Column of who speaks, for the summary; None if there is none.
-        identify: As for :func:`round_trip`.
-        store: As for :func:`round_trip`.
-        concurrency: As for :func:`round_trip`.
-        progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
-            ``sl.widgets.BatchPreview()``.
-        title: Title of the report.
-        **options: Parameters of ``Client.transcribe``.
-
-    Raises:
-        InvalidRequestError: A column is missing.
-        AuthenticationError: The service refuses the API key.
-    """
-    need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
-    import pandas as pd
-
-    keep_free(frame, RESULTS - {"audio", "voice", "duration_s", "sample_rate"})
-    speaker = "recordings" if voice is None else frame[voice]
-    heard = frame.assign(
-        audio=frame[audio],
-        voice=speaker,
-        voice_name=speaker,
-        gender="",
-        duration_s=frame["duration_s"]
-        if "duration_s" in frame.columns
-        else [recording_seconds(one) for one in frame[audio]],
-        sample_rate=pd.array([pd.NA] * len(frame), dtype="Int64"),
-        tts_rtf=float("nan"),
-        tts_status="cached",  # nothing had to be spoken
-        tts_error=None,
-    )
-    known = pd.Series([code_or_none(value) is not None for value in heard[language]], index=heard.index)
-    recognised = _recognised(
-        lab,
-        heard[known],
+    report = reported(
+        title,
+        heard,
+        pairs[mute],
+        list(frame.columns),
+        text,
         language,
-        identify=identify,
         store=store,
-        concurrency=concurrency,
-        progress=progress,
-        **options,
+        speed=timed_voices(lab, pairs[~mute], text, language, turns),
     )
-    skipped = heard[~known].assign(why=NO_LANGUAGE)
-    timed = _timed(recognised, store)
-    report = _report(title, recognised, skipped, list(frame.columns), text, language, timed)
-    tell_failed(_errors(report), len(report.table), _SEE)
+    tell_failed(errors_of(report), len(report.table), SEE)
     return report
-
-
-def _errors(report: SpeechReport) -> pd.Series[str]:
-    return report.table.loc[report.table["status"] == "error", "error"]
-
-
-def _recognised(
-    lab: Client, spoken: pd.DataFrame, language: str, *, identify: bool, **how: Any
-) -> pd.DataFrame:
-    codes = spoken[language].map(code_or_none)
-    with batch.failures_told_elsewhere():
-        heard = batch.transcribe(
-            spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
-            lab,
-            audio="audio",
-            language=None if identify else "language",
-            prefix="asr_",
-            **how,
-        )
-    return heard.assign(**{language: spoken[language]})
-
-
-def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
-        return batch.segments(heard, store, prefix="asr_", audio="audio")
-
-
-def _report(
-    title: str,
-    heard: pd.DataFrame,
-    skipped: pd.DataFrame,
-    given: list[str],
-    text: str,
-    language: str,
-    timed: pd.DataFrame,
-) -> SpeechReport:
-    """Score what was heard, and put rows that nobody could speak or hear beside it."""
-    import pandas as pd
-
-    tidy = _tidy(heard, given).assign(**{_PLACES: range(len(heard))})
-    if faults := timed.attrs.get(batch.FAULTS_ATTRIBUTE):
-        errors = tidy["error"].tolist()
-        tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
-    rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
-    places = pd.Series(rows.index, index=rows.pop(_PLACES))
-    places = places[places.index.notna()]  # without rows that nobody could hear
-    timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
-    scored = score(
-        rows.assign(**{_CODES: rows[language].map(code_or_none)}),
-        reference=text,
-        hypothesis="hypothesis",
-        language=_CODES,
-    )
-    return SpeechReport.of(title, scored.drop(columns=_CODES), text=text, language=language, segments=timed)
-
-
-def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
-    """Keep the rows that nobody could speak or hear, with the reason."""
-    kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
-    return kept.assign(status="skipped", error=skipped.get("why"))
-
-
-def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
-    """Give the columns of the batches the names of one study."""
-    known = ["ok", "cached"]
-    unspoken = ~table["tts_status"].isin(known)  # an error, or a batch that stopped before its turn came
-    failed = unspoken | ~table["asr_status"].isin(known)
-    both = table["tts_status"].isin(["cached"]) & (table["asr_status"] == "cached")
-    status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
-    table = table.assign(
-        status=status,
-        error=table["asr_error"].mask(unspoken, table["tts_error"]),
-        asr_rtf=table["asr_processing_s"] / table["duration_s"],
-    ).rename(columns=_NAMES)
-    fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
-    last = ("tts_rtf", "asr_rtf", "status", "error")
-    return table[[*given, *(name for name in (*fresh, *last) if name not in given)]]
 
 
 def _stage(progress: object, stage: str) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from speechlab.batch import Progress
     from speechlab.client import Client
@@ -68,6 +70,14 @@ class TranslationReport(Report):
             ),
             table(("source", "translation", "reference", "chrF"), lines, caption="Translations"),
         ]
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the scores of the directions: :func:`speechlab.plots.translation_scores` of the summary."""
+        # By name: figures stand a floor above this room, and load when one is drawn.
+        figure: Figure = import_module("speechlab.plots").translation_scores(
+            self.summary, **{"by": list(self.columns[2:]), **options}
+        )
+        return figure
 
     def facts(self) -> Mapping[str, str]:
         """Return versions and the metric's signature."""

@@ -58,6 +58,7 @@ UNITS = {
     "reading": "reading error rate",
     "pinyin": "pinyin error rate",
     "toneless": "toneless error rate",
+    "mixed": "mixed error rate",
 }
 _LATIN = ("DejaVu Sans",)
 """It comes with matplotlib."""
@@ -186,7 +187,7 @@ def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families:
     """Write the names of rows to their left, the first on top, and notes to their right."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontfamily=families)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=8)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     for place, note in enumerate(notes):

@@ -40,7 +40,6 @@ _ROW_INCHES = 0.3
 _STEP = 0.22
 """Between the points of one row, in rows."""
 _LABELS = {
-    "error_rate": "error rate",
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
     "cer": "character error rate",
@@ -111,11 +110,13 @@ def error_rates(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         axes.set_xlim(left=0, right=None if any(np.nanmax(one, initial=0) > 0 for one in values) else 0.1)
         shown = (
-            UNITS.get(unit, "error rate") if named == ["error_rate"] else _LABELS.get(named[0], str(named[0]))
+            UNITS.get(unit, "error rate")
+            if named[0] in {"error_rate", "ranking_rate"}
+            else _LABELS.get(named[0], str(named[0]))
         )
         draw_scale(axes, shown if len(named) == 1 else "rate")
     if len(named) > 1:
-        _draw_legend(figure, panels[0], [_LABELS.get(rate, str(rate)) for rate in named])
+        _draw_legend(figure, panels[0], [_label(rate, "") for rate in named])
     return figure
 
 
@@ -211,6 +212,12 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         axes, "difference of error rates in percentage points; below 0, the first named makes fewer errors"
     )
     return figure
+
+
+def _label(rate: str, unit: str) -> str:
+    if rate in {"error_rate", "ranking_rate"}:
+        return UNITS.get(unit, "error rate")
+    return _LABELS.get(rate, str(rate))
 
 
 def _panels(width: float, rows: list[int], *, legend: bool = False) -> tuple[PaperFigure, list[Axes]]:

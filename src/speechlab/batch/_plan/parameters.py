@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict
@@ -13,7 +14,7 @@ from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     Row = Mapping[str, Any]
 
@@ -180,6 +181,12 @@ def _knows(name: str, value: str) -> bool:
 def _listed(name: str, value: Any) -> Any:
     if name not in _TERMS or value is None:
         return value
+    if isinstance(value, Mapping):
+        message = (
+            f"{name} is a {type(value).__name__}, of which only the keys could be sent, because the service takes "
+            "terms alone; give a list of them"
+        )
+        raise InvalidRequestError(message, parameter=name)
     try:
         return [value] if isinstance(value, str) else list(value)
     except TypeError:

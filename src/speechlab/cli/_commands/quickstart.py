@@ -154,23 +154,23 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
 def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
     from speechlab.text import language_name
 
-    numbers = ("n", "error rate", "95% interval", "readings", "RTF")
+    numbers = ("n", "error rate", "95% interval", "characters")
     table = plain_table("Error rates by voice", "voice", "", "n", *numbers[1:], right=numbers)
     spoken = None
     for row in speech.summary.to_dict("records"):
         if row["language"] != spoken:
             spoken = row["language"]
-            unit = {"word": "words", "char": "characters"}.get(str(row["unit"]), str(row["unit"]))
+            counted = "reading" if row["ranked_by"] == "reading_cer" else str(row["unit"])
+            unit = {"word": "words", "char": "characters", "reading": "readings"}.get(counted, counted)
             table.add_row(f"[bold]{language_name(str(spoken))}[/], by {unit}")
-        low, high = percent(row["error_rate_low"]), percent(row["error_rate_high"])
+        low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
         table.add_row(
             f"  {row['voice_name']}",
             str(row["gender"])[:1],
             str(row["utterances"]),
-            percent(row["error_rate"]),
-            f"{low} to {high}" if low != "–" else "–",
-            percent(row.get("reading_cer")),
-            number(row["tts_rtf"]),
+            percent(row["ranking_rate"]),
+            f"{low} to {high}" if low != "–" else f"{row['interval_needs']} more",
+            percent(row["cer"]) if row["unit"] == "char" else "–",
         )
     console.print()
     console.print(table)
@@ -182,18 +182,6 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
         scores.add_row(direction, str(row["utterances"]), number(row["chrf"], 1), number(row["processing_s"]))
     console.print()
     console.print(scores)
-    console.print()
-    console.print(_speeds(speech))
-
-
-def _speeds(speech: SpeechReport) -> str:
-    """Return the real-time factors of the engines, in one line."""
-    rows = speech.table
-    provider = rows["voice_name"].astype(str).str.partition(":")[0]
-    factors = rows.groupby(provider)["tts_rtf"].median().dropna()
-    parts = [f"{name} {factor:.2f}" for name, factor in factors.items()]
-    parts.append(f"recognition {rows['asr_rtf'].median():.2f}")
-    return "Real-time factors (seconds of work for a second of sound): " + ", ".join(parts)
 
 
 def _print_end(speech: SpeechReport, translated: TranslationReport, out: Path, seconds: float) -> None:

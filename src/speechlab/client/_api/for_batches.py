@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._api import portal as _portal
@@ -12,7 +13,7 @@ from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._scheduling.retry import Patience
 from speechlab.client._settings.settings import plain_url
-from speechlab.client._settings.store_mode import open_store
+from speechlab.client._settings.store_mode import nothing_is_sent, open_store
 from speechlab.client._store.memory import Memory
 from speechlab.contract import VoiceList
 from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
@@ -208,3 +209,21 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
         return lab
     named = open_store(store)
     return lab.with_options(store=named) if named.newest("voices") else lab
+
+
+def asking_afresh(lab: C) -> C:
+    """A copy of a client that asks its service each time, and once: it keeps, replays and repeats nothing.
+
+    Args:
+        lab: The client.
+
+    Raises:
+        ReplayMiss: It only replays.
+    """
+    once = lab.with_options(max_retries=0)
+    behind: Any = getattr(once, "_async", once)
+    if behind._settings.mode == "replay":  # noqa: SLF001 - of the same room
+        raise nothing_is_sent("a call made for its time")
+    behind._settings = replace(behind._settings, store=None)  # noqa: SLF001
+    behind._memory = None  # noqa: SLF001
+    return once

@@ -33,7 +33,7 @@ _EAST_ASIAN = 0x2E80
 
 
 def glossary_terms(
-    references: Sequence[str] | pd.DataFrame,
+    references: Sequence[str] | pd.DataFrame | None,
     hypotheses: Sequence[str] | None = None,
     glossary: Glossary = (),
     *,
@@ -54,6 +54,7 @@ def glossary_terms(
 
     Args:
         references: Reference translations; or a table, whose rows without a text on either side are passed over.
+            None, or a table without that column, where the glossary names source terms and there are sources.
         hypotheses: Translations, as many; not for a table.
         glossary: A list of terms of the target language; or for each source term the one or more target terms that
             will do, such as ``{"会議室": ["meeting room", "conference room"]}``.
@@ -70,7 +71,7 @@ def glossary_terms(
         it was never expected) and ``missed_in`` (numbers of the segments, from 0; labels of the index for a table).
 
     Raises:
-        InvalidRequestError: Lists of different lengths, or an empty term.
+        InvalidRequestError: Lists of different lengths, an empty term, or neither references nor sources.
 
     Example:
         >>> table = glossary_terms(
@@ -79,7 +80,11 @@ def glossary_terms(
         >>> table["missed"].tolist()
         [1, 0]
     """
+    by_source = isinstance(glossary, Mapping)
     if is_frame(references):
+        from_sources = by_source and (sources is not None or has_column(references, source, "source"))
+        if from_sources and not has_column(references, reference, "reference"):
+            reference = hypothesis  # the sources say what is expected
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
         said = as_texts(rows[reference].tolist(), reference)
         heard = as_texts(rows[hypothesis].tolist(), hypothesis)
@@ -87,8 +92,14 @@ def glossary_terms(
         labels = rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
         return table
-    said = as_texts(references, "references")
     heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
+    if references is None and (sources is None or not by_source):
+        message = (
+            "there are no references; give them, or sources=[…] and a glossary from source terms to translations, as "
+            "in {'会議室': ['meeting room']}"
+        )
+        raise InvalidRequestError(message, parameter="references")
+    said = heard if references is None else as_texts(references, "references")
     return glossary_table(said, heard, glossary, sources, language, source_language)
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.errors import StoreError
-from speechlab.evaluate._html import clip_rows, summary_table
 from speechlab.evaluate._report import Report
-from speechlab.metrics import summarize
+from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
+from speechlab.evaluate._speech.speed import no_speed
+from speechlab.evaluate._speech.summary import ENOUGH, ranking_units, summarized
 from speechlab.segments import frame, write
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from speechlab.display import Html
 
@@ -36,17 +38,24 @@ class SpeechReport(Report):
     Attributes:
         title: Title of the page.
         table: One row for each utterance: the input's columns; ``voice``, ``voice_name``, ``gender``; ``audio``
-            (path), ``duration_s``, ``sample_rate`` (Hz); ``hypothesis``, ``hypothesis_language``, ``confidence``;
-            the columns of :func:`speechlab.metrics.score`; ``tts_rtf`` and ``asr_rtf`` (the service's seconds per
-            second of audio); ``status`` (ok, cached, error, or skipped
+            (path), ``duration_s``, ``sample_rate`` (Hz), of recordings ``file`` (its name); ``hypothesis``,
+            ``hypothesis_language``, ``confidence``; the columns of :func:`speechlab.metrics.score`; ``loop`` (whether
+            the recogniser repeated itself as the reference does not); ``status`` (ok, cached, error, or skipped
             where no voice speaks the language), ``error`` (also of a row whose text came and whose segments have
             times that cannot be right).
-        summary: One row for each voice and language: corpus error rates with a 95 % interval by utterance, the
-            seconds of audio and median real-time factors.
+        summary: One row for each voice and language, the best of each language first: the columns of
+            :func:`speechlab.metrics.summarize`; ``ranking_rate`` with ``ranking_rate_low`` and
+            ``ranking_rate_high``, the rate that the order goes by, and ``ranked_by``, its name: ``reading_cer`` for
+            Japanese, else ``error_rate``; ``interval_needs``, how many more utterances it takes for a 95 % interval,
+            which is missing until then; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was
+            measured ``timed_calls``, ``first_sound_s`` and ``rtf`` (medians), ``rtf_low`` and ``rtf_high``.
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
             recordings; ``position`` counts the rows of ``table``. Without it, a frame without rows.
+        speed: One row for each call that was timed, where speed was measured: ``voice``, ``voice_name``,
+            ``language``, ``text``, ``turn``, ``first_sound_s``, ``total_s``, ``duration_s``, ``rtf`` (total over
+            duration), ``concurrency`` and ``error``. Without it, a table without rows.
     """
 
     title: str
@@ -55,6 +64,7 @@ class SpeechReport(Report):
     text: str = "text"
     language: str = "language"
     segments: pd.DataFrame = field(default_factory=lambda: frame([]))
+    speed: pd.DataFrame = field(default_factory=no_speed)
 
     def errors(self, other: SpeechReport | None = None, **options: Any) -> Any:
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
@@ -77,17 +87,12 @@ class SpeechReport(Report):
         text: str = "text",
         language: str = "language",
         segments: pd.DataFrame | None = None,
+        speed: pd.DataFrame | None = None,
     ) -> SpeechReport:
         """Summarise scored rows by voice and language."""
-        by = ["voice", "voice_name", "gender", language]
-        spoken = scored[scored["voice"].notna()]
-        rates = summarize(spoken, by=by)
-        speed = spoken.groupby(by, observed=True, dropna=False).agg(
-            duration_s=("duration_s", "sum"), tts_rtf=("tts_rtf", "median"), asr_rtf=("asr_rtf", "median")
-        )
-        merged = rates.merge(speed.reset_index(), on=by, how="left").rename(columns={language: "language"})
-        ordered = merged.sort_values(["language", "error_rate"], ignore_index=True)
-        return cls(title, scored, ordered, text, language, frame([]) if segments is None else segments)
+        timed = no_speed() if speed is None else speed
+        kept = frame([]) if segments is None else segments
+        return cls(title, scored, summarized(scored, language, timed), text, language, kept, timed)
 
     @classmethod
     def joined(cls, title: str, reports: Sequence[SpeechReport]) -> SpeechReport:
@@ -104,12 +109,28 @@ class SpeechReport(Report):
                 timed.append(report.segments.assign(position=report.segments["position"] + done))
             done += len(report.table)
         segments = pd.concat(timed, ignore_index=True) if timed else None
-        return cls.of(title, pd.concat(tables, ignore_index=True), segments=segments)
+        speeds = [report.speed for report in reports if len(report.speed)]
+        speed = pd.concat(speeds, ignore_index=True) if speeds else None
+        return cls.of(title, pd.concat(tables, ignore_index=True), segments=segments, speed=speed)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the summary and the rows, each of which can be heard."""
         rows = self.table.rename(columns={self.text: "text", self.language: "language"})
-        return [summary_table(self.summary), clip_rows(rows, max_rows=clips)]
+        speed = [speed_table(self.summary)] if len(self.speed) else []
+        return [summary_table(self.summary), *speed, clip_rows(rows, max_rows=clips)]
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the rates that the voices are ranked by: :func:`speechlab.plots.error_rates` of the summary.
+
+        Args:
+            **options: As for that function, such as ``rates=["ranking_rate", "tolerant_cer"]``.
+        """
+        # By name: figures stand a floor above this room, and load when one is drawn.
+        summary = self.summary.assign(unit=ranking_units(self.summary))
+        figure: Figure = import_module("speechlab.plots").error_rates(
+            summary, **{"by": ["voice_name", "language"], "rates": "ranking_rate", **options}
+        )
+        return figure
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers and counts."""
@@ -121,7 +142,7 @@ class SpeechReport(Report):
             "speechlab": package_version(),
             "rows": f"{len(self.table)}, of which {len(self.failed())} failed or were skipped",
             "normalised by": normalizers or "nothing",
-            "intervals": "95 %, bootstrap by utterance",
+            "intervals": f"95 %, bootstrap by utterance, from {ENOUGH} utterances on",
         }
 
     def failed(self) -> pd.DataFrame:

@@ -1,0 +1,1 @@
+"""Studies of speech: their rows, their summary and their report."""

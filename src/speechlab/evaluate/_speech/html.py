@@ -1,0 +1,155 @@
+"""HTML of a report of speech: the tables of voices, and rows that can be heard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_number
+from speechlab.audio import AudioClip
+from speechlab.display import Html, data_url, element, join, percent, table
+from speechlab.errors import AudioError
+from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
+from speechlab.evaluate._speech.summary import ENOUGH, ranking_rates, ranking_units
+from speechlab.metrics import alignment_html
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+
+_PLAYER = "width:100%;min-width:150px;max-width:230px"
+_UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
+
+
+def summary_table(summary: pd.DataFrame) -> Html:
+    """Return the error rates by voice."""
+    rows = []
+    for row in summary.assign(ranking_unit=ranking_units(summary)).to_dict("records"):
+        low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
+        interval = f"{low} to {high}" if low != "–" else "–"
+        if is_number(row["interval_needs"]) and row["interval_needs"] > 0:
+            interval = f"takes {row['interval_needs']} more clips"
+        unit = str(row["ranking_unit"])
+        rows.append(
+            [
+                element("strong", _unbroken(str(row["voice_name"]))),
+                row["language"],
+                str(row["utterances"]),
+                element("strong", percent(row["ranking_rate"])),
+                element("small", _unbroken(interval)),
+                _UNITS.get(unit, unit),
+                percent(row["cer"]) if row["unit"] == "char" else "–",
+                percent(row.get("tolerant_cer")),
+                str(row["loops"]) if row["loops"] else "–",
+            ]
+        )
+    heads = (
+        "voice",
+        "language",
+        "clips",
+        "error rate",
+        "95% interval",
+        "counted in",
+        "characters",
+        "spellings forgiven",
+        "loops",
+    )
+    caption = (
+        "Error rates by voice, the best of each language first. Japanese is ranked by readings, as it sounds. "
+        f"An interval is given from {ENOUGH} clips on."
+    )
+    return table(heads, rows, caption=caption, right=(2, 3, 4, 6, 7, 8))
+
+
+def speed_table(summary: pd.DataFrame) -> Html:
+    """Return how fast the voices speak."""
+    rows = [
+        [
+            element("strong", _unbroken(str(row["voice_name"]))),
+            row["language"],
+            str(row["timed_calls"]),
+            _factor(row["first_sound_s"]),
+            element("strong", _factor(row["rtf"])),
+            element("small", _unbroken(f"{_factor(row['rtf_low'])} to {_factor(row['rtf_high'])}")),
+        ]
+        for row in summary[summary["timed_calls"].fillna(0) > 0].to_dict("records")
+    ]
+    caption = (
+        "Speed by voice: medians of calls made one at a time, voices in turns, after one call of each that is not "
+        "counted. RTF: seconds until the last sound, for one second of sound; below 1 is fast enough."
+    )
+    heads = ("voice", "language", "calls", "first sound (s)", "RTF", "lowest to highest")
+    return table(heads, rows, caption=caption, right=(2, 3, 4, 5))
+
+
+def clip_rows(rows: pd.DataFrame, *, max_rows: int | None = None) -> Html:
+    """Return a table in which each utterance can be heard.
+
+    Args:
+        rows: Scored rows of a round trip.
+        max_rows: Show no more than these, the worst first; None for all of them, text by text.
+    """
+    by = ["id", "voice_name"] if "id" in rows.columns else ["voice_name"]
+    shown = (
+        rows.sort_values(by)
+        if max_rows is None
+        else rows.loc[ranking_rates(rows).sort_values(ascending=False, kind="stable").index].head(max_rows)
+    )
+    lines = [_line(row) for row in shown.to_dict("records")]
+    more = len(rows) - len(shown)
+    caption = "Reference and what was understood: missing text struck out, added text underlined."
+    if more:
+        caption += f" The worst {len(shown)} of {len(rows)} rows."
+    return table(
+        ("voice", "sound (MP3 preview)", "reference and hypothesis", "errors"), lines, caption=caption
+    )
+
+
+def _line(row: Mapping[Hashable, Any]) -> list[object]:
+    language = str(row.get("language", ""))
+    if not isinstance(row.get("hypothesis"), str):
+        return [row["voice_name"] or "–", "–", element("span", str(row.get("error") or "no result")), "–"]
+    codes = languages_of(language)
+    way: dict[str, Any] = {"normalize": mixed_normalizer(codes)} if len(codes) > 1 else {"language": language}
+    difference = alignment_html(str(row["text"]), str(row["hypothesis"]), unit=str(row["unit"]), **way)
+    language = next(iter(codes), "")  # a page knows one language for a text
+    said = element("span", difference, lang=language)
+    text = element("small", "text: ", element("span", str(row["text"]), lang=language))
+    heard = element("small", "heard: ", element("span", str(row["hypothesis"]), lang=language))
+    rate = element("strong", percent(row["error_rate"]))
+    notes = [
+        element("small", f"{name} {percent(row[column])}")
+        for name, column in (("readings", "reading_cer"), ("spellings forgiven", "tolerant_cer"))
+        if is_number(row.get(column)) and row[column] == row[column]
+    ]
+    if row.get("loop") is True:
+        notes.append(element("strong", "the recogniser repeats itself"))
+    names = dict.fromkeys(str(row[name]) for name in ("voice_name", "file", "id") if row.get(name))
+    return [
+        join(Html("<br>"), [element("span" if not at else "small", name) for at, name in enumerate(names)]),
+        _player(str(row["audio"])),
+        join(Html("<br>"), [said, text, heard]),
+        join(Html("<br>"), [rate, *notes]),
+    ]
+
+
+def _player(path: str) -> Html:
+    try:
+        preview = AudioClip.from_file(path).encode("mp3")
+    except (AudioError, OSError):
+        return element("span", "the file is gone")
+    return element(
+        "audio",
+        src=data_url(preview, "audio/mpeg"),
+        controls=True,
+        preload="metadata",
+        style=_PLAYER,
+    )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _factor(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) and value == value else "–"

@@ -1,0 +1,150 @@
+"""Rows of a study of speech: recognised, scored, and put into a report with those that nothing could be done for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from speechlab import batch
+from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._speech.loops import loops
+from speechlab.evaluate._speech.mixed import is_mixed, languages_of, mixed_normalizer
+from speechlab.evaluate._speech.report import SpeechReport
+from speechlab.metrics import score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.client import Client
+    from speechlab.store import Store
+
+_CODES = "speechlab: language codes"
+_PLACES = "speechlab: places"
+_NAMES = {
+    "asr_hypothesis": "hypothesis",
+    "asr_hypothesis_language": "hypothesis_language",
+    "asr_confidence": "confidence",
+}
+RESULTS = frozenset(
+    {
+        *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
+        *("hypothesis", "hypothesis_language", "confidence", "loop"),
+        *("status", "error", "unit", "error_rate", "alignment"),
+    }
+)
+"""Columns that a study makes, and that its input may not have."""
+SEE = "report.failed() has them"
+"""Where the rows are that failed."""
+
+
+def recognised(
+    lab: Client, spoken: pd.DataFrame, language: str, *, identify: bool, **how: Any
+) -> pd.DataFrame:
+    """Recognise rows; the recogniser identifies the language of rows of several."""
+    codes = spoken[language].map(code_or_none)
+    with batch.failures_told_elsewhere():
+        heard = batch.transcribe(
+            spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
+            lab,
+            audio="audio",
+            language=None if identify else "language",
+            prefix="asr_",
+            **how,
+        )
+    return heard.assign(**{language: spoken[language]})
+
+
+def reported(
+    title: str,
+    heard: pd.DataFrame,
+    skipped: pd.DataFrame,
+    given: list[str],
+    text: str,
+    language: str,
+    *,
+    store: Store | str | None,
+    speed: pd.DataFrame | None = None,
+) -> SpeechReport:
+    """Score what was heard, and put rows that nobody could speak or hear beside it."""
+    import pandas as pd
+
+    timed = _timed(heard, store)
+    tidy = _tidy(heard, given).assign(**{_PLACES: range(len(heard))})
+    if faults := timed.attrs.get(batch.FAULTS_ATTRIBUTE):
+        errors = tidy["error"].tolist()
+        tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
+    rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
+    places = pd.Series(rows.index, index=rows.pop(_PLACES))
+    places = places[places.index.notna()]  # without rows that nobody could hear
+    timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
+    scored = _scored(rows, text, language)
+    scored["loop"] = pd.array(
+        [
+            loops(heard, said) if isinstance(heard, str) else pd.NA
+            for heard, said in zip(scored["hypothesis"], scored[text], strict=True)
+        ],
+        dtype="boolean",
+    )
+    return SpeechReport.of(title, scored, text=text, language=language, segments=timed, speed=speed)
+
+
+def errors_of(report: SpeechReport) -> pd.Series[str]:
+    """What is wrong with each row that failed."""
+    return report.table.loc[report.table["status"] == "error", "error"]
+
+
+def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
+        return batch.segments(heard, store, prefix="asr_", audio="audio")
+
+
+def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+    """Score rows by the rules of their languages; of several languages by words and single characters."""
+    import pandas as pd
+
+    of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
+    parts = [
+        score(
+            rows[~of_several].assign(**{_CODES: rows.loc[~of_several, language].map(code_or_none)}),
+            reference=text,
+            hypothesis="hypothesis",
+            language=_CODES,
+        ).drop(columns=_CODES)
+    ]
+    for codes, part in rows[of_several].groupby(rows.loc[of_several, language].map(languages_of)):
+        mixed = score(
+            part,
+            reference=text,
+            hypothesis="hypothesis",
+            language="en",
+            unit="word",
+            normalize=mixed_normalizer(codes),
+        )
+        # Characters of such a text would count the spaces that part its tokens.
+        parts.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
+    if len(parts) == 1:
+        return parts[0]
+    scored = pd.concat([part.astype({"unit": str, "signature": str}) for part in parts]).sort_index()
+    for name in ("unit", "signature"):
+        scored[name] = scored[name].where(scored["errors"].notna(), None).astype("category")
+    return scored
+
+
+def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
+    """Keep the rows that nobody could speak or hear, with the reason."""
+    kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
+    return kept.assign(status="skipped", error=skipped.get("why"))
+
+
+def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
+    """Give the columns of the batches the names of one study."""
+    known = ["ok", "cached"]
+    unspoken = ~table["tts_status"].isin(known)  # an error, or a batch that stopped before its turn came
+    failed = unspoken | ~table["asr_status"].isin(known)
+    both = table["tts_status"].isin(["cached"]) & (table["asr_status"] == "cached")
+    status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
+    table = table.assign(status=status, error=table["asr_error"].mask(unspoken, table["tts_error"]))
+    table = table.rename(columns=_NAMES)
+    fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
+    return table[[*given, *(name for name in (*fresh, "status", "error") if name not in given)]]

@@ -1,0 +1,112 @@
+"""How fast voices speak: calls made for the clock alone, one at a time, voices in turns."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_whole_number, refused
+from speechlab.client import asking_afresh
+from speechlab.errors import SpeechLabError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.client import Client
+
+_TYPES = {
+    "voice": "string",
+    "voice_name": "string",
+    "language": "string",
+    "text": "string",
+    "turn": "Int64",
+    "first_sound_s": "Float64",
+    "total_s": "Float64",
+    "duration_s": "Float64",
+    "rtf": "Float64",
+    "concurrency": "Int64",
+    "error": "string",
+}
+
+
+def check_speed(speed: object) -> int:
+    """Return how many texts of each voice are timed.
+
+    Raises:
+        InvalidRequestError: It is no such number.
+    """
+    if not is_whole_number(speed) or speed < 0:
+        raise refused("speed", speed, "a whole number of texts for each voice, or 0 to measure no speed")
+    return int(speed)
+
+
+def no_speed() -> pd.DataFrame:
+    """The table of calls that were timed, without rows."""
+    import pandas as pd
+
+    return pd.DataFrame(columns=list(_TYPES)).astype(_TYPES)
+
+
+def timed_voices(lab: Client, rows: pd.DataFrame, text: str, language: str, count: int) -> pd.DataFrame:
+    """Time the voices of a study, each with the same texts of a language.
+
+    Each voice speaks once before the clock counts. Then all voices speak the first text, then all the second; each
+    turn begins with another voice. One call is under way at a time, nothing comes from a store, and nothing is tried
+    again.
+
+    Args:
+        lab: The client.
+        rows: Rows of the study: texts with voices.
+        text: Column of the texts.
+        language: Column of their languages.
+        count: Texts for each voice and language; 0 for none.
+
+    Returns:
+        A row for each call: ``voice``, ``voice_name``, ``language``, ``text``, ``turn`` (from 0), ``first_sound_s``
+        (from the call to the first sound; missing where the voice cannot stream), ``total_s`` (to the last sound),
+        ``duration_s`` (of the sound), ``rtf`` (total over duration), ``concurrency`` (1) and ``error``.
+    """
+    import pandas as pd
+
+    if not count or not len(rows):
+        return no_speed()
+    once = asking_afresh(lab)
+    streams = {voice.id: voice.streaming for voice in once.voices()}
+    chosen = rows.drop_duplicates(["voice", language, text])
+    parts = {
+        tuple(map(str, key)): part[text].astype(str).tolist()[:count]
+        for key, part in chosen.groupby(["voice", "voice_name", language], observed=True, sort=False)
+    }
+    for (voice, _, _), texts in parts.items():
+        _timed(once, voice, texts[0], stream=streams[voice])
+    found = []
+    for turn in range(count):
+        keys = list(parts)
+        start = turn % len(keys)
+        for key in keys[start:] + keys[:start]:
+            if turn < len(parts[key]):
+                voice, name, code = key
+                spoken = parts[key][turn]
+                facts = {"voice": voice, "voice_name": name, "language": code, "text": spoken, "turn": turn}
+                found.append(facts | {"concurrency": 1} | _timed(once, voice, spoken, stream=streams[voice]))
+    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _timed(lab: Client, voice: str, text: str, *, stream: bool) -> dict[str, Any]:
+    begun = time.perf_counter()
+    first = None
+    duration_s = 0.0
+    try:
+        if stream:
+            with lab.stream_speech(text, voice=voice, format="wav") as sound:
+                for clip in sound.clips():
+                    if clip.frames and first is None:
+                        first = time.perf_counter() - begun
+                    duration_s += clip.duration_s
+        else:
+            duration_s = lab.synthesize(text, voice=voice).duration_s
+    except SpeechLabError as error:
+        return {"error": str(error)}
+    total_s = time.perf_counter() - begun
+    rtf = total_s / duration_s if duration_s else None
+    return {"first_sound_s": first, "total_s": total_s, "duration_s": duration_s, "rtf": rtf}

@@ -1,0 +1,107 @@
+"""The summary of a study of speech: rates by voice and language, in order, with intervals where they are sound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.evaluate._speech.mixed import is_mixed
+from speechlab.metrics import summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENOUGH = 20
+"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/metrics.md, Intervals)."""
+_ENDS = ("error_rate_low", "error_rate_high")
+_READING = "reading_cer"
+NO_SPEAKER = "all recordings"
+
+
+def summarized(scored: pd.DataFrame, language: str, speed: pd.DataFrame) -> pd.DataFrame:
+    """Summarise scored rows by voice and language, the best voice of each language first.
+
+    Args:
+        scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
+        language: Column of their language.
+        speed: Calls that were timed, as :func:`speechlab.evaluate._speech.speed.timed_voices` gives them.
+    """
+    by = ["voice", language]
+    spoken = scored[scored["voice"].notna()]
+    rates = _without_rough(summarize(spoken, by=by))
+    ranking = _ranking(spoken, rates, by)
+    facts = spoken.groupby(by, observed=True, dropna=False).agg(
+        voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"),
+        loops=("loop", "sum"),
+    )  # fmt: skip
+    merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
+    # Without speakers, rows are named by their files.
+    several = merged["voice_name"].isna() | (merged["voice"] == NO_SPEAKER)
+    merged["voice_name"] = merged["voice_name"].mask(several, merged["voice"])
+    first = ["voice", "voice_name", "gender", language, "unit"]
+    merged = merged[[*first, *(name for name in merged.columns if name not in first)]]
+    merged = merged.rename(columns={language: "language"})
+    if len(speed):
+        merged = merged.merge(_speeds(speed), on=["voice", "language"], how="left")
+    return merged.sort_values(["language", "ranking_rate"], kind="stable", ignore_index=True)
+
+
+def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
+    """The rate by which each row is ranked: of readings where a row has one, else of what the row counts.
+
+    How a word is spelled is not the voice's doing, so Japanese is ranked by how it sounds.
+    """
+    if _READING not in table.columns:
+        return table["error_rate"]
+    return table[_READING].astype("Float64").fillna(table["error_rate"])
+
+
+def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
+    """What the rate that voices are ranked by counts."""
+    units = summary["unit"].mask(summary["ranked_by"] == _READING, "reading")
+    return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
+
+
+def _only(values: pd.Series[str]) -> str | None:
+    return values.iloc[0] if values.nunique(dropna=False) == 1 else None
+
+
+def _without_rough(rates: pd.DataFrame) -> pd.DataFrame:
+    """Take away the intervals of too few utterances, and say how many more it takes."""
+    missing = (ENOUGH - rates["utterances_scored"]).clip(lower=0).astype("Int64")
+    return rates.assign(**{end: rates[end].mask(missing > 0) for end in _ENDS}, interval_needs=missing)
+
+
+def _ranking(spoken: pd.DataFrame, rates: pd.DataFrame, by: list[str]) -> dict[str, pd.Series[float]]:
+    """The rate that voices are ranked by, with its interval."""
+    names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
+    figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
+    figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
+    if _READING not in rates.columns or not rates[_READING].notna().any():
+        return figures
+    read = spoken[spoken["reading_errors"].notna()]
+    # The same bootstrap, of errors and lengths in readings.
+    counted = summarize(
+        read.assign(errors=read["reading_errors"], reference_length=read["reading_length"]), by=by
+    )
+    found = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
+    known = found["error_rate"].notna()
+    for name in names:
+        figures[name] = figures[name].mask(known, found[name.replace("ranking", "error")])
+    figures["ranked_by"] = figures["ranked_by"].mask(known, _READING)
+    return figures
+
+
+def _speeds(speed: pd.DataFrame) -> pd.DataFrame:
+    """Medians of the calls of each voice and language, with the lowest and the highest."""
+    done = speed[speed["error"].isna()]
+    return (
+        done.groupby(["voice", "language"], observed=True)
+        .agg(
+            timed_calls=("rtf", "count"),
+            first_sound_s=("first_sound_s", "median"),
+            rtf=("rtf", "median"),
+            rtf_low=("rtf", "min"),
+            rtf_high=("rtf", "max"),
+        )
+        .reset_index()
+    )

@@ -1,0 +1,264 @@
+"""Studies of speech whose engines do what a test needs: ranking, intervals, speed, mixed rows, loops, figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab import evaluate, plots
+from speechlab.audio import AudioClip
+from speechlab.client import Client
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.loops import loops
+from speechlab.evaluate._speech.mixed import is_mixed, mixed_normalizer
+from speechlab.metrics import score
+from speechlab.store import Store
+from support.staged import staged_service
+
+LOOP = "it was a cold day in the north, " * 4
+
+
+@pytest.fixture(scope="module")
+def staged():
+    with staged_service() as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def lab(staged):
+    with Client(base_url=staged.http.base_url, api_key=staged.http.key) as client:
+        yield client
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture
+def recorded(staged, tmp_path):
+    """Recordings that the recogniser hears as it is told: by their lengths in tenths of a second."""
+
+    def make(*heard):
+        paths = []
+        for number, _ in enumerate(heard, start=1):
+            samples = np.full(1_600 * number, 0.1, dtype=np.float32)
+            paths.append(str(AudioClip(samples, 16_000).save(tmp_path / f"talk-{number}.wav")))
+        staged.ears.hears = lambda duration_s: heard[round(10 * duration_s) - 1]
+        return paths
+
+    yield make
+    staged.ears.hears = lambda duration_s: "heard"
+
+
+def scored(voice, pairs, language="ja"):
+    said, heard = zip(*pairs, strict=True)
+    frame = pd.DataFrame({"text": said, "hypothesis": heard, "language": language})
+    return score(frame).assign(
+        voice=voice, voice_name=voice, gender="f", audio=None, duration_s=1.0, status="ok", error=None,
+        loop=pd.array([False] * len(frame), dtype="boolean"),
+    )  # fmt: skip
+
+
+SPELLED = ("午後から精度を測る", "午後から制度を計る")
+MISHEARD = ("午後から精度を測る", "午後から精度が測る")
+
+
+def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
+    pytest.importorskip("pyopenjtalk")
+    rows = pd.concat([scored("speller", [SPELLED] * 20), scored("mumbler", [MISHEARD] * 20)])
+    report = evaluate.SpeechReport.of("two", rows.reset_index(drop=True))
+    summary = report.summary
+    assert summary["voice"].tolist() == ["speller", "mumbler"]
+    assert summary["ranked_by"].tolist() == ["reading_cer"] * 2
+    assert summary["ranking_rate"].tolist() == summary["reading_cer"].tolist()
+    assert summary["cer"][0] > summary["cer"][1]  # by characters the order is the other one
+    assert summary["tolerant_cer"].notna().all()
+    assert summary["ranking_rate_low"].notna().all()
+    shown = report._repr_html_()
+    worst = shown[shown.index("The worst 3 of 40 rows") :]
+    assert "mumbler" in worst
+    assert "speller" not in worst
+    (axes,) = report.plot().axes
+    assert axes.get_xlabel() == "reading error rate"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["speller, ja", "mumbler, ja"]
+    several = plots.error_rates(report.summary, "voice", rates=["reading_cer", "tolerant_cer", "cer"])
+    assert len(several.legends[0].get_texts()) == 3
+
+
+@pytest.mark.parametrize(("rows", "more"), [(2, 18), (19, 1), (20, 0)])
+def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
+    pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10
+    report = evaluate.SpeechReport.of("few", scored("one", pairs[:rows], "en"))
+    row = report.summary.iloc[0]
+    assert row["interval_needs"] == more
+    for name in ("error_rate_low", "error_rate_high", "ranking_rate_low", "ranking_rate_high"):
+        assert pd.isna(row[name]) == (more > 0), name
+    page = report.to_html()
+    assert (f"takes {more} more clips".replace(" ", "\N{NO-BREAK SPACE}") in page) == (more > 0)
+    note = report.plot().axes[0].texts[0].get_text()
+    assert note.endswith("no interval") == (more > 0)
+
+
+def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
+    frame = pd.DataFrame({"text": ["One sentence.", "Another."], "language": "en"})
+    voices = [staged.voice("plain"), staged.voice("no-model"), staged.voice("plain", "q")]
+    first = evaluate.round_trip(lab, frame, [voices[0], voices[2]], store=store, progress=False)
+    assert len(first.speed) == 0
+    assert not [name for name in [*first.table, *first.summary] if "rtf" in name or "first_sound" in name]
+    staged.speaker.calls.clear()
+    staged.q.calls.clear()
+    with pytest.warns(UserWarning, match="failed"):
+        report = evaluate.round_trip(lab, frame, voices, speed=2, store=store, progress=False)
+    cached = report.table.query("voice != @voices[1]")
+    assert cached["status"].tolist() == ["cached"] * 4
+    calls = [call for call in [*staged.speaker.calls, *staged.q.calls] if call["voice"] == "plain"]
+    assert len(calls) == 6  # one that warms up and two that count, of each voice
+    timed = report.speed
+    assert timed["turn"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert timed["voice"].tolist() == [*voices, voices[1], voices[2], voices[0]]
+    assert timed["concurrency"].eq(1).all()
+    done = timed[timed["error"].isna()]
+    assert len(done) == 4
+    assert (done["first_sound_s"] <= done["total_s"]).all()
+    assert done["duration_s"].tolist() == pytest.approx([1.0] * 4, abs=0.01)
+    row = report.summary.set_index("voice").loc[voices[0]]
+    assert row["timed_calls"] == 2
+    assert row["rtf_low"] <= row["rtf"] <= row["rtf_high"]
+    assert "one at a time, voices in turns" in report.to_html()
+    assert len(plots.distributions(timed, "first_sound_s", by="voice_name").axes) == 1
+    with pytest.raises(InvalidRequestError, match="speed is True"):
+        evaluate.round_trip(lab, frame, voices, speed=True, store=store)
+
+
+def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, recorded):
+    paths = recorded("good morning", "good evening")
+    frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})
+    report = evaluate.recognition(lab, frame, store=store, progress=False, vad="segments")
+    assert report.table["file"].tolist() == ["talk-1.wav", "talk-2.wav"]
+    assert report.table["voice_name"].tolist() == ["talk-1.wav", "talk-2.wav"]
+    assert report.summary["voice_name"].tolist() == ["all recordings"]
+    assert report.segments["text"].tolist() == ["good morning", "good evening"]
+    assert "talk-2.wav" in report.to_html()
+    spoken = evaluate.recognition(lab, frame.assign(speaker=["A", "B"]), store=store, progress=False)
+    assert spoken.summary["voice_name"].tolist() == ["A", "B"]
+    assert "file" in spoken.table
+    with pytest.raises(InvalidRequestError, match="no column 'who'"):
+        evaluate.recognition(lab, frame, voice="who", store=store)
+
+
+def test_rows_of_two_languages_are_scored_and_keep_their_words_apart(staged, lab, store, recorded):
+    said = "今日の meeting room は 3階です"
+    paths = recorded("きのうの meeting rome は三階です。", "good morning")
+    frame = pd.DataFrame(
+        {"audio": paths, "text": [said, "good morning"], "language": ["ja+en", "en"]}, index=[7, 7]
+    )
+    report = evaluate.recognition(lab, frame, store=store, progress=False)
+    assert report.table["status"].tolist() == ["ok", "ok"]
+    assert [options.language for _, options in staged.ears.calls[-2:]].count(None) == 1
+    mixed = report.table.iloc[0]
+    assert mixed["unit"] == "word"
+    assert mixed["reference_normalized"] == "今 日 の meeting room は 三 階 で す"
+    assert (mixed["substitutions"], mixed["insertions"], mixed["reference_length"]) == (3, 1, 10)
+    assert pd.isna(mixed["cer"])
+    assert report.table.iloc[1]["error_rate"] == 0
+    assert report.summary["language"].tolist() == ["en", "ja+en"]
+    assert report.summary["voice_name"].tolist() == ["all recordings"] * 2
+    words, both = report.plot().axes
+    assert (words.get_xlabel(), both.get_xlabel()) == ("word error rate", "mixed error rate")
+    page = report.to_html()
+    assert "words and characters" in page
+    assert "meetingroom" not in page
+    assert 'lang="ja+en"' not in page
+
+
+def test_loops_are_flagged(lab, store, recorded):
+    paths = recorded(LOOP, "no no no")
+    frame = pd.DataFrame(
+        {"audio": paths, "text": ["it was a cold day in the north", "no no no"], "language": "en"}
+    )
+    report = evaluate.recognition(lab, frame, store=store, progress=False)
+    assert report.table["loop"].tolist() == [True, False]
+    assert report.summary["loops"].tolist() == [1]
+    assert report.to_html().count("the recogniser repeats itself") == 1
+
+
+@pytest.mark.parametrize(
+    ("heard", "said", "yes"),
+    [
+        (LOOP, None, True),
+        (LOOP, LOOP, False),
+        ("ありがとうございました。" * 3, "ありがとうございました。", True),
+        ("Thank you for watching. Thank you for watching.", "", True),
+        ("ha ha ha", "ha ha ha", False),
+        ("very, very, very good", "very very very good", False),
+        ("1000000", "1000000", False),
+        ("", "", False),
+        (None, "a", False),
+        (pd.NA, None, False),
+    ],
+)
+def test_the_rule_of_loops(heard, said, yes):
+    assert loops(heard, said) is yes
+
+
+@given(st.text(alphabet="ab cd。、今日は-'", max_size=40))
+def test_no_text_loops_beside_itself(text):
+    assert not loops(text, text)
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=30), st.sampled_from([("ja", "en"), ("zh", "en"), ("en", "ja"), ("en", "de")]))
+def test_texts_of_two_languages_are_tokens_with_single_spaces(text, codes):
+    made = mixed_normalizer(codes)(text)
+    assert made == " ".join(made.split())
+
+
+@pytest.mark.parametrize(
+    ("language", "yes"),
+    [
+        ("ja+en", True),
+        ("ja, en-US", True),
+        ("zh/en", True),
+        ("ja", False),
+        ("en+en", False),
+        (None, False),
+        ("ja+klingon", False),
+    ],
+)
+def test_which_rows_are_of_several_languages(language, yes):
+    assert is_mixed(language) is yes
+
+
+def test_a_report_of_translations_draws_itself(lab, store):
+    frame = pd.DataFrame(
+        {
+            "text": ["eins", "zwei"],
+            "reference": ["one", "two"],
+            "source_lang": "en",
+            "target_lang": ["ja", "zh"],
+        }
+    )
+    report = evaluate.translation(lab, frame, store=store, progress=False)
+    (axes,) = report.plot().axes
+    assert axes.get_xlabel() == "chrF"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["en, ja", "en, zh"]
+
+
+def test_guide(staged, lab, monkeypatch):
+    """Its examples run, one after the other, here on engines that are quick."""
+    guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text("utf-8")
+    staged.speaker.gate.set()
+    monkeypatch.setattr("speechlab.connect", lambda: lab)
+    known = {}
+    for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
+        exec(block, known)
+    assert known["report"].summary["timed_calls"].tolist() == [2, 2]
+    assert known["heard"].segments["text"].tolist() == ["heard"] * 6

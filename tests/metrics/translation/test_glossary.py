@@ -1,0 +1,31 @@
+"""Terms of a glossary, where there are sources and no references."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import glossary_terms
+
+SOURCES = ["会議室は三階です。", "会議室を予約した。", "明日は雨です。"]
+HEARD = ["The meeting room is on the third floor.", "I booked a room.", "It will rain."]
+GLOSSARY = {"会議室": ["meeting room", "conference room"], "雨": "rain"}
+
+
+def test_sources_and_a_glossary_need_no_references():
+    of_lists = glossary_terms(None, HEARD, GLOSSARY, sources=SOURCES, language="en", source_language="ja")
+    assert of_lists[["term", "expected", "found"]].values.tolist() == [["会議室", 2, 1], ["雨", 1, 1]]
+    table = pd.DataFrame({"text": SOURCES, "translation": HEARD}, index=["a", "b", "c"])
+    of_table = glossary_terms(table, glossary=GLOSSARY, language="en", source_language="ja")
+    assert of_table["missed_in"].tolist() == [["b"], []]
+    both = glossary_terms(table.assign(reference=""), glossary=GLOSSARY, language="en", source_language="ja")
+    pd.testing.assert_frame_equal(both, of_table)
+
+
+@pytest.mark.parametrize("given", [{}, {"sources": SOURCES}, {"glossary": GLOSSARY}])
+def test_without_both_it_says_what_to_give(given):
+    with pytest.raises(InvalidRequestError, match=r"no references; give them, or sources="):
+        glossary_terms(None, HEARD, **{"glossary": ["rain"], **given})
+    with pytest.raises(InvalidRequestError, match="no column 'reference'"):
+        glossary_terms(pd.DataFrame({"text": SOURCES, "translation": HEARD}), glossary=["rain"])
