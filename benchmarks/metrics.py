@@ -24,6 +24,7 @@ from rapidfuzz.distance import Levenshtein, Opcodes
 from rapidfuzz.process import cpdist
 
 from speechlab.metrics import error_rate, score
+from speechlab.text import normalizer
 
 Texts = list[str]
 Candidate = Callable[[Texts, Texts], object]
@@ -255,6 +256,14 @@ def measure_tables(share: int) -> None:
         start = time.process_time()
         score(frame, **options)
         print(f"  {title:44}{time.process_time() - start:8.2f}")
+    if find_spec("pyopenjtalk") is not None:
+        import pyopenjtalk
+
+        texts = list(map(normalizer("ja-reading"), dict.fromkeys([*said, *heard])))
+        start = time.process_time()
+        for text in texts:
+            pyopenjtalk.run_frontend(text)
+        print(f"  {'the same sentences read by OpenJTalk alone':44}{time.process_time() - start:8.2f}")
 
 
 def with_installed(candidates: dict[str, tuple[str, Candidate]]) -> dict[str, Candidate]:

@@ -115,6 +115,15 @@ def test_transcripts_come_back(tmp_path_factory, rows):
     assert again["text"].tolist() == [" ".join(text.split()) for text in frame["text"]]
 
 
+def test_rows_that_were_scored_in_different_ways_are_not_added_up():
+    other = score(PAIRS, language="en", normalize="basic")
+    for report in ("pra", "sum", "rsum", "dtl"):
+        with pytest.raises(InvalidRequestError, match="normaliser"):
+            sclite_report(pd.concat([scored(), other]), report=report)
+        with pytest.raises(InvalidRequestError, match="by char and by word"):
+            sclite_report(pd.concat([scored(), score(["三時"], ["四時"], language="zh")]), report=report)
+
+
 def test_refusals(tmp_path):
     path = tmp_path / "x.trn"
     for names, hint in [(["a b"], "no white space"), (["a", "a"], "twice"), ([None], "cannot name")]:

@@ -125,7 +125,18 @@ def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
     check_text(reference, "reference")
     check_text(hypothesis, "hypothesis")
     rules = normalizer("ja")
-    one, other = rules(reference), rules(hypothesis)
+    return compared(reference, hypothesis, rules(reference), rules(hypothesis))
+
+
+def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseComparison:
+    """Class each difference between two texts that were normalised already.
+
+    Args:
+        reference: What was said, as it was written.
+        hypothesis: What was recognised, as it was written.
+        one: What the normaliser ``ja`` makes of the reference.
+        other: What it makes of the hypothesis.
+    """
     if one == other:
         return JapaneseComparison(one, other, other, ())
     # In one order, whichever side is the reference: classes must not depend on it.
@@ -152,7 +163,9 @@ class _Side:
     def __init__(self, written: str, text: str) -> None:
         self.text = text
         self._written = written
-        cased = usual_kanji(_cased()(written))
+        # A text without such letters is the same in both.
+        plain = written.lower() == written.upper() and text.lower() == text.upper()
+        cased = usual_kanji(text if plain else _cased()(written))
         # Case tells how a Latin word is read. A few letters change their length with their case.
         self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
         self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)

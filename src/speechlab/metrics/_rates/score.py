@@ -14,7 +14,7 @@ from speechlab.metrics._alignment.units import Preparation, auto_unit, check_cou
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.chinese import ChineseDifferenceClass, compare_chinese
-from speechlab.metrics._differences.japanese import DifferenceClass, compare_japanese
+from speechlab.metrics._differences.japanese import DifferenceClass, compared
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class _Scorer:
                     f"{kind}_length": lengths,
                     column: _rates(errors, lengths),
                 }
-        return columns | self._differences(said, heard, columns.get("char_length", []))
+        return columns | self._differences((said, heard), (one, other), columns.get("char_length", []))
 
     def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
         """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
@@ -306,9 +306,13 @@ class _Scorer:
         errors, lengths = errors_and_lengths(said, heard, way)
         return errors.tolist(), lengths.tolist()
 
-    def _differences(self, said: list[str], heard: list[str], lengths: list[int]) -> _Columns:
+    def _differences(
+        self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]], lengths: list[int]
+    ) -> _Columns:
         if self.japanese:
-            found = list(map(compare_japanese, said, heard))
+            way = self.kinds["char"]
+            known = self.counts == "levenshtein" and way.normalizer == self.main.normalizer
+            found = list(map(compared, *texts, *(normal if known else map(way.normalized, texts))))
             errors = [pair.tolerant_errors for pair in found]
             names: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
             classes: _Columns = {
@@ -316,7 +320,7 @@ class _Scorer:
             }
             return classes | {"tolerant_errors": errors, "tolerant_cer": _rates(errors, lengths)}
         if self.chinese:
-            pairs = list(map(compare_chinese, said, heard))
+            pairs = list(map(compare_chinese, *texts))
             kinds: tuple[ChineseDifferenceClass, ...] = get_args(ChineseDifferenceClass)
             return {f"{kind}_differences": [pair.count(kind) for pair in pairs] for kind in kinds}
         return {}

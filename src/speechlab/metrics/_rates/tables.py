@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from speechlab._arguments import is_frame, require_columns
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._alignment.units import check_counts, prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.score import COUNTS, score
 from speechlab.metrics._signatures import parts
@@ -94,4 +94,5 @@ def aligned(row: ScoredRow) -> Alignment:
     """The alignment of a row, from the texts that were compared."""
     way = prepare(row.unit, None, None)
     counts: Any = parts(row.signature)["counts"]
+    check_counts(counts)
     return Alignment(way.split(row.reference), way.split(row.hypothesis), way.separator, counts=counts)

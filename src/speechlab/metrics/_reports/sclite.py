@@ -15,6 +15,7 @@ from speechlab.metrics._arguments import check_choice
 from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
 from speechlab.metrics._reports.detailed import detailed
 from speechlab.metrics._reports.trn import speaker_of
+from speechlab.metrics._signatures import joined_of
 
 if TYPE_CHECKING:
     import os
@@ -55,7 +56,8 @@ def sclite_report(
             ``counts="sclite", normalize=None, language="en"``.
 
     Raises:
-        InvalidRequestError: The table was not scored, a column is missing, or there is no such report.
+        InvalidRequestError: The table was not scored, or its rows in different ways or units, a column is missing, or
+            there is no such report.
 
     Example:
         >>> print(sclite_report(["the cat sat"], ["the hat sat now"], language="en").partition("REF")[2])
@@ -67,6 +69,11 @@ def sclite_report(
     table = as_scored(scored, hypotheses, how)
     require_columns(table, *(column for column in (utterance, speaker) if column is not None))
     done = table[table["errors"].notna()]
+    joined_of(done)
+    units = sorted(done["unit"].astype(str).unique())
+    if len(units) > 1:
+        message = f"figures by {' and by '.join(units)} cannot be added up; select the rows of one unit"
+        raise InvalidRequestError(message, parameter="unit")
     names = list(map(str, done.index if utterance is None else done[utterance]))
     speakers = list(map(speaker_of, names)) if speaker is None else list(map(str, done[speaker]))
     if report == "dtl":

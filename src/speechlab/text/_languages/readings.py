@@ -88,7 +88,7 @@ def reading(text: str) -> str:
         >>> reading("東京へ行く。")
         'トーキョーエイク'
     """
-    return _read(JAPANESE_READING(text))
+    return _read(_readable(text))
 
 
 def reading_key(text: str) -> str:
@@ -134,7 +134,7 @@ def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...
 
 @lru_cache(maxsize=4_096)
 def _spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
-    found = None if written is None else _placed(_frontend(JAPANESE_READING(written)), text)
+    found = None if written is None else _placed(_frontend(_readable(written)), text)
     return _placed(_frontend(digits_apart(text)), text) or () if found is None else found
 
 
@@ -146,7 +146,7 @@ def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, 
     placed = []
     cursor = 0
     for written, pronounced in words:
-        form = usual_kanji(_narrow(written))
+        form = _form(written)
         kana = _kana(pronounced)
         if lower.startswith(form, cursor):
             placed.append(SpokenWord(cursor, cursor + len(form), kana))
@@ -201,10 +201,22 @@ def mora_count(text: str) -> int:
 
 
 @lru_cache(maxsize=16_384)
+def _readable(text: str) -> str:
+    """A text as OpenJTalk reads it: of a pair that is scored, reading and places both ask for it."""
+    return JAPANESE_READING(text)
+
+
+@lru_cache(maxsize=16_384)
 def _read(text: str) -> str:
     return _kana("".join(kana for _, kana in _frontend(text)))
 
 
+@lru_cache(maxsize=16_384)
+def _form(written: str) -> str:
+    return usual_kanji(_narrow(written))
+
+
+@lru_cache(maxsize=16_384)
 def _kana(pronounced: str) -> str:
     # The front end widens Latin letters that it cannot read; \w keeps them, and NFKC narrows them again.
     return _NOT_SPOKEN.sub("", _narrow(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
