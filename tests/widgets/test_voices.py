@@ -133,6 +133,14 @@ def test_a_voice_is_stopped(explorer):
     assert explorer.speak(voices=["quiet"])["audio"].notna().all()  # and goes on when it is asked
 
 
+def test_what_is_asked_for_after_a_stop_is_spoken(explorer):
+    explorer.text = "Hello."
+    explorer._start([5])  # the voice that never ends
+    explorer.stop()
+    assert explorer.speak(voices=["quiet"])["audio"].notna().all()
+    assert explorer._rows.sounds.missing(5).words == "stopped"
+
+
 def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
     gone = sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0)
     with gone:

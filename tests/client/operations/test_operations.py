@@ -97,6 +97,21 @@ def test_a_catalogue_shows_what_people_choose_by_and_folds_the_rest_away(http):
     assert http.VOICE_ID in folded
 
 
+def test_what_all_voices_have_in_common_is_said_once(http):
+    voices = [
+        Voice(id=http.VOICE_ID, description="Calm <b>", language="ja", gender=gender, formats=("wav", "mp3"))
+        for gender in ("Female", "Male")
+    ]
+    shown = VoiceCatalogue(voices)._repr_html_()
+    assert "2 voices; language: ja; streams: no; formats: wav, mp3" in shown
+    assert shown.count("wav, mp3") == 1
+    assert (
+        shown.count("<strong") == shown.count("Calm &lt;b&gt;") / 2 == 2
+    )  # once above, and once in the fold
+    assert "VoiceExplorer" in shown
+    assert "VoiceExplorer" not in VoiceCatalogue([])._repr_html_()
+
+
 def test_speech_shows_its_voice_and_its_text(server, lab, http, wav):
     voice = Voice(id=http.VOICE_ID, description="Calm <b> (kokoro: one)", language="Japanese")
     server.script(http.reply(body=wav, content_type="audio/wav"))

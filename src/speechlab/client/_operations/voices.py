@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import VOICES_PATH, Voice, VoiceList, canonical_uuid
-from speechlab.display import details, element, join, table
+from speechlab.display import Html, details, element, join, table
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import RawResponse
 
 _SHOWN = 6
+_SOFT = "opacity:.74;font-size:.92em"
 
 
 class VoiceCatalogue(Sequence[Voice]):
@@ -170,22 +171,17 @@ class VoiceCatalogue(Sequence[Voice]):
         return f"VoiceCatalogue({len(self)} voices: {names or self._why_none}{more})"
 
     def _repr_html_(self) -> str:
-        chosen_by = [
-            (
-                join(
-                    "",
-                    (
-                        element("strong", voice.short_name, dir="auto"),
-                        element("div", voice.description, dir="auto", style="opacity:.74;font-size:.92em"),
-                    ),
-                ),
-                voice.language,
-                voice.gender,
-                "yes" if voice.streaming else "no",
-                ", ".join(voice.formats),
-            )
-            for voice in self._voices
-        ]
+        told = {
+            "language": [voice.language for voice in self._voices],
+            "gender": [str(voice.gender) for voice in self._voices],
+            "streams": ["yes" if voice.streaming else "no" for voice in self._voices],
+            "formats": [", ".join(voice.formats) for voice in self._voices],
+        }
+        # what all voices have in common is said once: nobody chooses by it
+        alike = {name: cells[0] for name, cells in told.items() if len(self) > 1 and len(set(cells)) == 1}
+        columns = {name: cells for name, cells in told.items() if name not in alike}
+        names = [_named(voice) for voice in self._voices]
+        caption = "; ".join([f"{len(self)} voices", *(f"{name}: {cell}" for name, cell in alike.items())])
         facts = [
             (
                 voice.short_name,
@@ -194,30 +190,30 @@ class VoiceCatalogue(Sequence[Voice]):
             )
             for voice in self._voices
         ]
+        hint = (
+            "To hear them: ",
+            element("code", "sl.widgets.VoiceExplorer(lab)"),
+            ". Nothing is spoken before you press a button.",
+        )
         return join(
             "",
             (
-                table(
-                    ["voice", "language", "gender", "streams", "formats"],
-                    chosen_by,
-                    caption=f"{len(self)} voices",
-                ),
+                table(["voice", *columns], zip(names, *columns.values(), strict=True), caption=caption),
                 details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
-                element(
-                    "div",
-                    "To hear them: ",
-                    element("code", "sl.widgets.VoiceExplorer(lab)"),
-                    ". Nothing is spoken before you press a button.",
-                    style="opacity:.74;font-size:.92em",
-                )
-                if self._voices
-                else None,
+                element("div", *hint, style=_SOFT) if self._voices else None,
             ),
         )
 
 
 class NoVoiceError(InvalidRequestError, IndexError):
     """A position at which a catalogue has no voice; an IndexError too, as sequences raise."""
+
+
+def _named(voice: Voice) -> Html:
+    """A voice's short name, and below it what its description says besides."""
+    rest = voice.description.strip().removesuffix(f"({voice.short_name})").strip()
+    about = element("div", rest, dir="auto", style=_SOFT) if rest and rest != voice.short_name else None
+    return element("div", element("strong", voice.short_name, dir="auto"), about)
 
 
 def _values(voice: Voice, name: str) -> Iterable[Any]:

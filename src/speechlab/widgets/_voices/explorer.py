@@ -115,9 +115,10 @@ class VoiceExplorer(AudioTable):
         return f"VoiceExplorer({len(self._catalogue)} voices, {spoken} spoken, {len(self.voices)} marked)"
 
     def static_html(self) -> Html:
-        """Return the first rows as plain HTML; voices that have spoken and marked ones come first."""
+        """Return the first rows as plain HTML; voices that have spoken, failed or are marked come first."""
         marks = self._rows.noted["mark"]
-        spoken = [row for row, one in enumerate(self._now) if one is not None and one.clip is not None]
+        asked = [(one.clip is None, row) for row, one in enumerate(self._now) if one is not None]
+        spoken = [row for _, row in sorted(asked)]
         first = [*spoken, *(row for row, mark in enumerate(marks) if mark and row not in spoken)]
         title = f"{self.title}: {self.text}" if self.text else self.title
         return static_table(self._rows, self._static, title, first)
@@ -251,7 +252,6 @@ class VoiceExplorer(AudioTable):
             self._asked_for = len(wanted) if self._idle.is_set() else self._asked_for + len(wanted)
             begins = bool(self._queue) and self._idle.is_set()
             if begins:
-                self._stopping = False
                 self._idle.clear()
         for row, _ in wanted:
             self._show_row(row, None, _COMING)
@@ -260,25 +260,35 @@ class VoiceExplorer(AudioTable):
         self._tell()
 
     def _work(self) -> None:
-        while True:
-            with self._turns:
-                if not self._queue:
-                    self._idle.set()
-                    break
-                row, text = self._queue.popleft()
-            try:
-                spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping)
-            except StoppedError:
-                self._show_row(row, None, _STOPPED)
-            except Exception as error:  # noqa: BLE001 - whatever it is, its row says so and the others go on
-                words = f"{type(error).__name__}: {error}"
-                self._finish(row, Spoken(text, error=words, words=words))
-            else:
-                self._finish(row, spoken)
-            self._tell()
+        try:
+            while (turn := self._next_turn()) is not None:
+                self._speak_turn(*turn)
+                self._tell()
+        except BaseException:
+            self._idle.set()  # nobody waits for ever
+            raise
         self._tell()
         for handle in self._shown:  # the saved notebook holds what was heard
             handle.update(self._repr_mimebundle_(), raw=True)
+
+    def _next_turn(self) -> tuple[int, str] | None:
+        with self._turns:
+            self._stopping = False  # whatever waits now was asked for after the stop
+            if self._queue:
+                return self._queue.popleft()
+            self._idle.set()
+            return None
+
+    def _speak_turn(self, row: int, text: str) -> None:
+        try:
+            spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping)
+        except StoppedError:
+            self._show_row(row, None, _STOPPED)
+        except Exception as error:  # noqa: BLE001 - whatever it is, its row says so and the others go on
+            words = f"{type(error).__name__}: {error}"
+            self._finish(row, Spoken(text, error=words, words=words))
+        else:
+            self._finish(row, spoken)
 
     def _finish(self, row: int, spoken: Spoken) -> None:
         if spoken.clip is not None:
@@ -345,7 +355,8 @@ class VoiceExplorer(AudioTable):
         self._status.value = " ".join(parts)
 
     def _another_sentence(self) -> None:
-        coming = {row for row, _ in self._queue}
+        with self._turns:
+            coming = {row for row, _ in self._queue}
         for row, now in enumerate(self._now):
             text = self._sentence_of(row)
             if row in coming or (now is not None and now.text == text):
