@@ -129,7 +129,16 @@ def test_a_budget_is_passed_by_no_more_than_the_estimates_of_the_calls_under_way
             spending.settle(call, Outcome("ok", audio_s=seconds), reserved)
     assert spent <= limit + excess + 1e-6
     if stopped:
-        assert "seconds of audio is used up" in spending.reason
+        first = "is less than the" in spending.reason
+        assert first or "seconds of audio is used up" in spending.reason
+        assert first == (spent == 0)
+
+
+def test_a_budget_that_is_too_small_for_one_call_says_so(reverser, translator, store):
+    with pytest.warns(UserWarning, match="the budget of 1 tokens is less than the .* nothing was asked"):
+        table = batch.translate(texts(3), reverser, budget=Budget(tokens=1), **quiet(store))
+    assert table["status"].eq("cancelled").all()
+    assert not translator.calls
 
 
 def test_calls_under_way_give_back_what_they_did_not_need(reverser, store):

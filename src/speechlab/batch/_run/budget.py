@@ -109,7 +109,10 @@ class Spending:
         values = {**after._asdict(), "cost": after.cost(self._prices)}
         for name, limit in self._limits.items():
             if values[name] > limit:
-                self.reason = f"the budget of {limit:g} {_LIMITS[name]} is used up"
+                why = "is used up"
+                if after.calls == 1 and not self._spent.calls:
+                    why = f"is less than the first call's estimate of {values[name]:.3g}; nothing was asked"
+                self.reason = f"the budget of {limit:g} {_LIMITS[name]} {why}"
                 return None
         self._reserved = self._reserved.plus(own)
         return own
