@@ -105,6 +105,8 @@ def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
     assert (f"takes {more} more clips".replace(" ", "\N{NO-BREAK SPACE}") in page) == (more > 0)
     note = report.plot().axes[0].texts[0].get_text()
     assert note.endswith("no interval") == (more > 0)
+    bare = evaluate.SpeechReport.of("few", report.table.drop(columns="loop"))
+    assert bare.summary["loops"].tolist() == [0]
 
 
 def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):

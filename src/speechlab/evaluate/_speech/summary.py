@@ -27,6 +27,8 @@ def summarized(scored: pd.DataFrame, language: str, speed: pd.DataFrame) -> pd.D
     """
     by = ["voice", language]
     spoken = scored[scored["voice"].notna()]
+    if "loop" not in spoken.columns:  # tables that no study of this version made
+        spoken = spoken.assign(loop=False)
     rates = _without_rough(summarize(spoken, by=by))
     ranking = _ranking(spoken, rates, by)
     facts = spoken.groupby(by, observed=True, dropna=False).agg(
