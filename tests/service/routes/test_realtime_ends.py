@@ -179,10 +179,10 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
         def __init__(self, scope):
             self.scope = scope
 
-        def admit(self, scope, name):
+        def admit(self, scope, name, *own):
             if scope == self.scope:
                 raise OSError("the counter is gone")
-            return RateLimiter(ServiceConfig()).admit(scope, name)
+            return RateLimiter(ServiceConfig()).admit(scope, name, *own)
 
     engine = Paced()
     engine.permits.release(100)

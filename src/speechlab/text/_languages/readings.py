@@ -88,6 +88,7 @@ def reading(text: str) -> str:
         >>> reading("東京へ行く。")
         'トーキョーエイク'
     """
+    check_text(text)
     return _read(_readable(text))
 
 
