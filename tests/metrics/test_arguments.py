@@ -282,6 +282,7 @@ ACCEPTED_BY = {
     ("score_translations", "language"): set(),
     ("glossary_terms", "references"): {"None", "x"},
     ("glossary_terms of a table", "references"): {"[]"},
+    ("glossary_terms of a table", "reference"): set(),
     ("glossary_terms of a table", "hypothesis"): set(),
     ("translation_score", "glossary"): {"None", "[]", "{}"},
     ("translation_score of a table", "references"): set(),
@@ -298,7 +299,6 @@ ACCEPTED_BY = {
     ("writes_without_spaces", "language"): TEXT,
     # Columns that need not be there.
     ("glossary_terms of a table", "source"): ANYTHING_HASHABLE,
-    ("glossary_terms of a table", "reference"): ANYTHING_HASHABLE,
     ("translation_score of a table", "source"): ANYTHING_HASHABLE,
     ("speech_measures of a table", "text"): ANYTHING_HASHABLE,
     ("speech_measures of a table", "language"): set(),

@@ -253,6 +253,8 @@ def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
             "end": "float64",
         }
     assert len(batch.segments(heard, store)) > 0
+    with pytest.raises(InvalidRequestError, match="give the store that transcribe had"):
+        batch.segments(heard, tmp_path / "another")
 
 
 def test_lists_of_runs_and_of_differences_keep_their_types(reverser, store):

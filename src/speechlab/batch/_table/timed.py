@@ -50,7 +50,8 @@ def segments(
         has no segments here: a warning names it, and ``attrs["speechlab_faults"]`` has the reason by position.
 
     Raises:
-        InvalidRequestError: The table has no column of keys, or none of recordings.
+        InvalidRequestError: The table has no column of keys, or none of recordings; or the store has none of its
+            transcripts.
         StoreError: The store cannot be read.
     """
     frame = as_frame(result)
@@ -74,6 +75,12 @@ def timed_pieces(
     with opened(store) as open_store:
         found = open_store.get_many([key for key in keys if key is not None])
         recordings = _recordings(result, open_store) if audio is None else audio
+    statuses = result[f"{prefix}status"].tolist() if f"{prefix}status" in columns else []
+    if not found and {"ok", "cached"}.intersection(statuses):
+        message = (
+            "the store has none of the table's transcripts; give the store that transcribe had, as store="
+        )
+        raise InvalidRequestError(message, parameter="store")
     if recordings not in columns:
         message = f"the table has no column {recordings!r} of recordings; name it with audio="
         raise InvalidRequestError(message, parameter="audio")

@@ -54,7 +54,8 @@ def glossary_terms(
 
     Args:
         references: Reference translations; or a table, whose rows without a text on either side are passed over.
-            None, or a table without that column, where the glossary names source terms and there are sources.
+            None, or a table without a column ``reference``, where the glossary names source terms and there are
+            sources.
         hypotheses: Translations, as many; not for a table.
         glossary: A list of terms of the target language; or for each source term the one or more target terms that
             will do, such as ``{"会議室": ["meeting room", "conference room"]}``.
@@ -83,7 +84,7 @@ def glossary_terms(
     by_source = isinstance(glossary, Mapping)
     if is_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
-        if from_sources and not has_column(references, reference, "reference"):
+        if from_sources and not has_column(references, reference, "reference") and reference == "reference":
             reference = hypothesis  # the sources say what is expected
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
         said = as_texts(rows[reference].tolist(), reference)

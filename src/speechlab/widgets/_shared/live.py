@@ -28,7 +28,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     def static_html(self) -> Html:
         """Return what stands in the saved notebook."""
-        raise NotImplementedError
+        raise NotImplementedError("a live widget says what stands in the saved notebook")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         html = notebook_output(self.static_html(), class_=self._place)
