@@ -85,24 +85,6 @@ def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
 
 
-def rename_call(error: TypeError, called: str, name: str) -> bool:
-    """Let a complaint about the arguments of a call speak of what the user called.
-
-    Args:
-        error: What the call raised; anything but such a complaint stays as it is.
-        called: Qualified name of the function behind.
-        name: The name that the user knows.
-
-    Returns:
-        Whether it is such a complaint.
-    """
-    text = str(error)
-    if not text.startswith(f"{called}()"):
-        return False
-    error.args = (f"{name}{text.removeprefix(called)}",)
-    return True
-
-
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
     """Text for columns that a table does not have: which they are, and which it has.
 

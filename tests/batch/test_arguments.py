@@ -12,6 +12,7 @@ from speechlab import batch, evaluate
 from speechlab.batch import Column
 from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError
+from support.cells import cells
 
 PLANS = {
     "synthesize": batch.plan_synthesis,
@@ -194,7 +195,7 @@ def test_types_and_signatures_say_the_same(operation):
     for function in (PLANS[operation], WHOLE[operation], AWAITED[operation]):
         told = function.__annotations__["options"]
         assert told.startswith("Unpack[")
-        typed = function.__globals__[told[7:-1]]
+        typed = inspect.unwrap(function).__globals__[told[7:-1]]
         assert set(parameters(function)) == set(typed.__annotations__)
         for name, one in parameters(function).items():
             written = typed.__annotations__[name].__forward_arg__
@@ -208,6 +209,35 @@ def test_types_and_signatures_say_the_same(operation):
     own = set(parameters(WHOLE[operation])) - set(parameters(batch.run))
     assert {name for name in own if f"{name}: " not in documented} == set()
     assert {name for name in parameters(batch.run) if f"{name}: " not in batch.run.__doc__} == set()
+
+
+def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator, store, tmp_path):
+    other = AsyncClient(translator.base_url)
+    pair = "source_lang='en', target_lang='ja'"
+    wrong = {
+        f"batch.translate(frame, lab, {pair}, contxt='x')": "'contxt' is no option of translate; they are",
+        "batch.translate(frame, lab, source_lang='en')": "translate needs target_lang: a value for all rows",
+        "batch.translate(frame, lab, source_lang='the language', target_lang='ja')": "'the language'",
+        f"batch.translate(frame, {pair})": "translate() missing 1 required positional argument: 'lab'",
+        f"batch.translate('gone.csv', lab, {pair})": "gone.csv does not exist",
+        f"batch.translate(frame, other, {pair})": "give a Client, as sl.connect() does",
+        f"await batch.atranslate(frame, other, {pair}, contxt='x')": "'contxt' is no option of translate",
+        f"frame.speech.translate(lab, {pair}, contxt='x')": "'contxt' is no option of translate",
+        f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",
+        f"batch.plan_translation(frame, lab, {pair}, text='txt')": "the table has no column 'txt'",
+        "batch.transcribe_long(frame, lab, audio='txt')": "the table has no column 'txt'",
+        "batch.run(3, lab)": "plan is 3; give what sl.batch.plan_synthesis and its like return",
+        "batch.load('a run', 'gone')": "there is no store in gone",
+        "batch.diff('a run', 'another', 'gone')": "there is no store in gone",
+        "batch.segments(frame, store)": "the table has no column 'key'",
+    }
+    names = {"batch": batch, "frame": FRAME, "lab": reverser, "other": other, "store": store}
+    with cells(tmp_path, **names) as run:
+        for cell, told in wrong.items():
+            shown, error = run(cell)
+            assert told in str(error), (cell, error)
+            assert len(shown.splitlines()) <= 15, shown
+        run("await other.aclose()")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,
@@ -144,7 +145,7 @@ def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
         if one.kind is not one.VAR_KEYWORD and one.name not in given
     ]
     function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
-    return function
+    return briefly(function)
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:

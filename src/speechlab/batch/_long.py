@@ -14,6 +14,7 @@ from speechlab.audio import AudioClip, cut_at_silences
 from speechlab.batch._arguments import TranscriptionOptions, explicit, face_of
 from speechlab.batch._core import plan_table, run_awaiting, run_blocking, run_plan
 from speechlab.batch._keeping import CHUNK_ROWS, opened
+from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.recordings import is_path
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
@@ -118,7 +119,7 @@ def _told(table: pd.DataFrame) -> pd.DataFrame:
             f"{are} not whole: {listed(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons, "
             "and the same call again asks for what is missing"
         )
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=calls_from_outside())
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
-from speechlab.client._frames import own_methods
+from speechlab.client._methods import is_from_here, own_methods
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,8 +16,8 @@ class AsyncClosable(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        public = cls.__module__.startswith(f"{__package__}._") and cls.__name__.startswith("Async")
-        if public and cls.__module__ != __name__:
+        public = cls.__name__.startswith("Async") and cls.__module__ != __name__
+        if public and is_from_here(cls):
             own_methods(cls)
 
     @abstractmethod

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import pickle
-import sys
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-from speechlab.client import Client
+from speechlab.client import AsyncClient, Client, connect
 from speechlab.errors import (
     APIConnectionError,
     APIError,
     AuthenticationError,
+    ConfigurationError,
     ContractError,
     RateLimitError,
     StreamTruncatedError,
 )
+from support.cells import cells
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
 REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
@@ -99,28 +97,45 @@ def test_what_to_do_about_no_answer_stands_beside_what_happened(server, lab, htt
     assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
 
 
-def test_an_error_in_a_cell_is_a_few_lines(server, http, monkeypatch, tmp_path):
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    for name in ("ps1", "ps2", "ps3"):  # which the shell sets for the process
-        monkeypatch.setattr(sys, name, "", raising=False)
+def test_an_error_in_a_cell_is_a_few_lines(server, http, tmp_path):
     server.script(http.reply(401, REFUSED))
-    shell = InteractiveShell()
-    shell.user_ns["make"] = lambda kind: kind(server.base_url, api_key=http.KEY, max_retries=0)
-    for cell in (
-        "import speechlab as sl; lab = make(sl.Client); lab.translate('a', source_lang='ja', target_lang='en')",
-        "async with make(sl.AsyncClient) as other: await other.voices()",
-    ):
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-            result = shell.run_cell(cell)
-        assert isinstance(result.error_in_exec, AuthenticationError)
-        assert "Invalid token" in shown.getvalue()
-        assert len(shown.getvalue().splitlines()) <= 15
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-        result = shell.run_cell("lab.translate('a', sorce_lang='ja', target_lang='en')")
-    assert isinstance(result.error_in_exec, TypeError)
-    assert "translate() got an unexpected keyword argument 'sorce_lang'" in shown.getvalue()
-    assert len(shown.getvalue().splitlines()) <= 15
-    shell.user_ns["lab"].close()
-    shell.history_manager.end_session()
+    lab = Client(server.base_url, api_key=http.KEY, max_retries=0)
+    other = AsyncClient(server.base_url, api_key=http.KEY, max_retries=0)
+    wrong = {
+        "lab.translate('a', source_lang='ja', target_lang='en')": (AuthenticationError, "Invalid token"),
+        "async with other: await other.voices()": (AuthenticationError, "Invalid token"),
+        "lab.translate('a', sorce_lang='ja')": (TypeError, "Client.translate() got an unexpected keyword"),
+        "await other.translate('a', sorce_lang='ja')": (
+            TypeError,
+            "AsyncClient.translate() got an unexpected",
+        ),
+        "await other.with_raw_response.translate('a', b='ja')": (TypeError, "RawReplies.translate() got"),
+        "other.stream_speech('a', voce='x')": (TypeError, "AsyncClient.stream_speech() got an unexpected"),
+        "lab.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
+        "other.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
+        "type(lab)('ftp://x')": (ConfigurationError, "it must look like https://host"),
+        "type(other)('ftp://x')": (ConfigurationError, "it must look like https://host"),
+    }
+    with lab, cells(tmp_path, lab=lab, other=other) as run:
+        for cell, (kind, told) in wrong.items():
+            shown, error = run(cell)
+            assert isinstance(error, kind), (cell, error)
+            assert told in shown
+            assert len(shown.splitlines()) <= 15, shown
+
+
+def test_a_verbose_traceback_in_a_cell_shows_no_key(server, http, tmp_path):
+    wrong = (
+        "await AsyncClient.connect(url, api_key=key(), retries=1)",
+        "await AsyncClient.connect(url, key())",
+        "AsyncClient(url, key())",
+        "connect(url, api_key=key(), timeout='x')",
+        "Client(url, api_key=key(), timeout='x')",
+    )
+    kinds = {"AsyncClient": AsyncClient, "Client": Client, "connect": connect}
+    with cells(tmp_path, url=server.base_url, key=lambda: http.KEY, **kinds) as run:
+        for cell in wrong:
+            shown, error = run(cell, "Verbose")
+            assert isinstance(error, (ConfigurationError, TypeError)), error
+            assert "_brief.py" in shown
+            assert http.KEY.partition(":")[2] not in shown, cell

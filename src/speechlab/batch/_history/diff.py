@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab._brief import briefly
 from speechlab.batch._history.run import load
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.steps import STEPS
@@ -21,6 +22,7 @@ _DONE = ("ok", "cached")
 _COLUMNS = {"change": "category", "column": "string", "a": "string", "b": "string"}
 
 
+@briefly
 def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
     """List the differences between the results of two runs.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._brief import briefly
 from speechlab.batch._history.run import Run, load
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._table.failures import Failures
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from speechlab.batch._keeping import StoreLike
 
 
+@briefly
 def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
     """List why rows failed, the commonest reason first.
 

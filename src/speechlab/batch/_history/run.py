@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from speechlab._arguments import refused
+from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.batch._history.paths import moved
 from speechlab.batch._history.verify import Verification, verify
@@ -93,6 +94,7 @@ class Run:
                     frame[label(name, frame.columns)] = _here(frame[name], store)
                 yield frame
 
+    @briefly
     def table(self) -> pd.DataFrame:
         """Return the whole table.
 
@@ -111,6 +113,7 @@ class Run:
         table.attrs[RUN_ATTRIBUTE] = self.id
         return table
 
+    @briefly
     def export(self, path: str | os.PathLike[str], *, columns: Literal["all", "result"] = "all") -> Path:
         """Write the table to a file, piece by piece; it needs no more memory than one piece.
 
@@ -148,6 +151,7 @@ class Run:
         prefix = self.manifest.get("prefix", "")
         return (without_bookkeeping(part, prefix) for part in self.parts())
 
+    @briefly
     def write_segments(
         self,
         path: str | os.PathLike[str],
@@ -187,6 +191,7 @@ class Run:
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}") from error
 
+    @briefly
     def verify(self) -> Verification:
         """Check that the table, and each result and audio file in it, still has the digest that was recorded.
 
@@ -202,6 +207,7 @@ class Run:
         return f"Run({self.id}, {self.record.operation}, {self.status}{reason}; {counts or 'no rows'})"
 
 
+@briefly
 def load(run: RunLike, store: StoreLike = None) -> Run:
     """Find a run again.
 
@@ -238,6 +244,7 @@ def _latest(folder: Path) -> Run:
         return Run(records[-1], folder)
 
 
+@briefly
 def runs(store: StoreLike = None) -> pd.DataFrame:
     """List the runs of a store, oldest first.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import no_column
+from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import taken_columns
 from speechlab.batch._plan.prices import check_prices, estimated
@@ -93,6 +94,7 @@ class Plan:
             check_columns(frame, self)
             yield make_chunk(frame, self.step, store)
 
+    @briefly
     def summary(self, prices: Prices | None = None) -> dict[str, float]:
         """Count what running the plan will take.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._brief import briefly
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
@@ -30,6 +31,7 @@ _INPUT = " (input)"
 """Follows the name of a column of the input whose own name the bookkeeping takes in the store."""
 
 
+@briefly
 def assemble(plan: Plan) -> pd.DataFrame:
     """Make the table of a plan from what the store holds now, without any call.
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import segments as frames
+from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab.batch._keeping import opened
+from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._table.record import RUN_ATTRIBUTE
@@ -31,6 +33,7 @@ FAULTS_ATTRIBUTE = "speechlab_faults"
 """In ``attrs`` of a segment frame: by position of the row, why it has no segments, or not all."""
 
 
+@briefly
 def segments(
     result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None
 ) -> pd.DataFrame:
@@ -57,7 +60,9 @@ def segments(
     frame = as_frame(result)
     table, faults = timed_pieces(result if frame is None else frame, store, prefix=prefix, audio=audio)
     if faults:
-        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults.values())}", stacklevel=2)
+        warnings.warn(
+            f"no segments of {len(faults)} rows: {listed(faults.values())}", stacklevel=calls_from_outside()
+        )
         table.attrs[FAULTS_ATTRIBUTE] = faults
     return table
 
@@ -179,7 +184,7 @@ def write_segments(
                     target = _target(str(path), part["file"].iloc[0], taken)
                     written.append(frames.write(part, target, format))
     if faults:
-        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults)}", stacklevel=3)
+        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults)}", stacklevel=calls_from_outside())
     return written
 
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from speechlab._arguments import rename_call
 from speechlab.client._api.face import described_as
 from speechlab.client._api.perform import Performer, RawReply
-from speechlab.client._frames import carry_name, own_methods
+from speechlab.client._methods import own_methods
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._operations.operation import make, taken_by, takes, time_of
 from speechlab.client._operations.recognition import Transcribe, Transcript
@@ -239,9 +238,8 @@ def _raw(
 
     @wraps(method)
     async def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> RawReply[R]:
-        return await self.perform(make(kind, call.__qualname__, *args, **kwargs))
+        return await self.perform(make(kind, method.__qualname__, *args, **kwargs))
 
-    carry_name(call, "AsyncRawReplies", method.__name__)
     return call
 
 
@@ -252,13 +250,8 @@ def _raw_stream(
 
     @wraps(method)
     def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
-        try:
-            return AsyncRawStream(method(self._client, *args, **kwargs))
-        except TypeError as error:
-            rename_call(error, method.__qualname__, call.__qualname__)
-            raise
+        return AsyncRawStream(method(self._client, *args, **kwargs))
 
-    carry_name(call, "AsyncRawReplies", method.__name__)
     return call
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from speechlab._brief import briefly
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.face import Face, described_as, faced, mirrored, taking_arguments_of, waited
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
@@ -138,6 +139,7 @@ class RawReplies(Face[AsyncRawReplies]):
     perform = waited(AsyncRawReplies.perform)
 
 
+@briefly
 @described_as(AsyncClient.connect)
 def connect(
     base_url: str | None = None,
@@ -151,6 +153,7 @@ def connect(
     return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)
 
 
+@briefly
 @described_as(AsyncClient.connect)
 async def aconnect(
     base_url: str | None = None,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import update_wrapper, wraps
-from types import FunctionType
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from speechlab._arguments import rename_call
 from speechlab.client._api import portal as _portal
-from speechlab.client._frames import brief, carry_name
-from speechlab.errors import SpeechLabError
+from speechlab.client._methods import is_from_here, own_methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -33,22 +30,12 @@ class Face(Generic[A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for method in (cls.__enter__, cls.__exit__):  # each class has its own, which say its name
-            if _is_from_here(method):
-                own = update_wrapper(FunctionType(method.__code__, globals()), method)
-                carry_name(own, cls.__qualname__, method.__name__)
-                setattr(cls, method.__name__, own)
-        for name, value in vars(cls).items():
-            if _is_from_here(value) and value.__code__.co_name == "call":  # no other class has named it
-                carry_name(value, cls.__qualname__, name)
-                value.__module__ = cls.__module__
+        if is_from_here(cls):
+            own_methods(cls)
 
     def __enter__(self) -> Self:
         behind: Any = self._async
-        try:
-            _portal.run(behind.__aenter__)
-        except SpeechLabError as error:
-            raise brief(error)  # noqa: B904
+        _portal.run(behind.__aenter__)
         return self
 
     def __exit__(
@@ -59,10 +46,6 @@ class Face(Generic[A_co]):
 
     def __repr__(self) -> str:
         return repr(self._async).replace("Async", "")
-
-
-def _is_from_here(value: object) -> bool:
-    return isinstance(value, FunctionType) and value.__globals__ is globals()
 
 
 class StreamFace(Face[A_co]):
@@ -83,14 +66,7 @@ def waited(
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return _portal.run(method, self._async, *args, **kwargs)
-        except TypeError as error:
-            if rename_call(error, method.__qualname__, call.__qualname__):
-                raise brief(error)  # noqa: B904 - it is the same error
-            raise
-        except SpeechLabError as error:
-            raise brief(error)  # noqa: B904 - it is the same error
+        return _portal.run(method, self._async, *args, **kwargs)
 
     return call
 
@@ -104,8 +80,6 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
             return _portal.run(method, self._async)
         except StopAsyncIteration:
             raise StopIteration from None
-        except SpeechLabError as error:
-            raise brief(error)  # noqa: B904
 
     return call
 
@@ -122,14 +96,7 @@ def faced(
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return face(method(self._async, *args, **kwargs))
-        except TypeError as error:
-            if rename_call(error, method.__qualname__, call.__qualname__):
-                raise brief(error)  # noqa: B904 - it is the same error
-            raise
-        except SpeechLabError as error:
-            raise brief(error)  # noqa: B904 - it is the same error
+        return face(method(self._async, *args, **kwargs))
 
     shown: Any = call
     gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation

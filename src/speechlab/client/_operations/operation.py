@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import orjson
 
-from speechlab._arguments import check_text, is_number, plain_number, rename_call
+from speechlab._arguments import check_text, is_number, plain_number
+from speechlab._brief import rename_call
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.contract import request_key
 from speechlab.errors import InvalidRequestError

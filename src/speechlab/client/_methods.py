@@ -1,0 +1,50 @@
+"""Classes whose methods are their own: they say the name of the class that the user sees."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any, TypeVar
+
+from speechlab._brief import briefly, carry_name
+
+T = TypeVar("T")
+_ROOM = f"{__package__}."
+
+
+def is_from_here(cls: type) -> bool:
+    """Whether a class is one of this room, and not one that a user has derived."""
+    return cls.__module__.startswith(_ROOM)
+
+
+def own_methods(cls: type[T]) -> type[T]:
+    """Give a class methods of its own, also in place of those that it takes over from its parts.
+
+    They say its name in complaints about arguments, and their errors come without our frames.
+    """
+    for name in dir(cls):
+        value = next((vars(part)[name] for part in cls.__mro__ if name in vars(part)), None)
+        function = value.__func__ if isinstance(value, classmethod) else value
+        if not isinstance(function, FunctionType) or not function.__module__.startswith(_ROOM):
+            continue
+        mine = function if name in vars(cls) else _copied(function)
+        carry_name(mine, f"{cls.__qualname__}.{name}")
+        if name.startswith("__") or not name.startswith("_"):
+            mine = briefly(mine)
+        mine.__module__ = cls.__module__
+        setattr(cls, name, classmethod(mine) if isinstance(value, classmethod) else mine)
+    return cls
+
+
+def _copied(function: FunctionType) -> Any:
+    """A function that is the same, and can have another name."""
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__, copy.__dict__ = function.__kwdefaults__, dict(function.__dict__)
+    copy.__doc__, copy.__annotations__ = function.__doc__, function.__annotations__
+    copy.__module__ = function.__module__
+    return copy
