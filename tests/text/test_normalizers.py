@@ -1,11 +1,12 @@
 """What each normaliser does, and what it must never do."""
 
 import pickle
+import re
 import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
@@ -127,6 +128,11 @@ ASCII_WORDS = st.lists(st.sampled_from(PIECES.split()), max_size=12).map(" ".joi
 def test_english_is_whispers(text):
     whisper = pytest.importorskip("whisper_normalizer.english").EnglishTextNormalizer()
     try:
+        assume(
+            not re.search(
+                r"\d\s*\$|\$\s+\d|\$\s*-|-\s*\$|-\d|(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$", text.lower()
+            )
+        )
         expected = " ".join(word for word in whisper(text).split() if word.strip(".$¢€£%"))
     except Exception:  # the package fails on some nonsense, ours must not
         normalizer("en")(text)
@@ -136,7 +142,7 @@ def test_english_is_whispers(text):
 
 def test_basic_keeps_accents_and_decimals():
     assert normalizer("basic")("L'été, ça!  1.5\u3000x.") == "l été ça 1.5 x"
-    assert normalizer("de").id == "basic-v2"
+    assert normalizer("de").id == "basic-v3"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +160,64 @@ def test_basic_keeps_signs_that_are_spoken(written, expected):
     assert normalizer("basic")(written) == expected
 
 
-@pytest.mark.parametrize("name", ["basic", "ja", "zh"])
+ALIKE = [
+    ("ja", "US$100", "100米ドル"),
+    ("ja", "100US$", "百米ドル"),
+    ("ja", "プランはA$5", "プランは五豪ドル"),
+    ("ja", "NT$5とHK$5", "5台湾ドルと5香港ドル"),
+    ("ja", "赤字-$5", "赤字マイナス5ドル"),
+    ("ja", "$-5", "-$5"),
+    ("ja", "気温は-5℃", "気温はマイナス五度"),
+    ("ja", "気温-5度", "気温マイナス5度"),
+    ("ja", "長征-5号", "長征5号"),
+    ("ja", "±3‰", "プラスマイナス三パーミル"),
+    ("zh", "US$100", "$100"),
+    ("zh", "HK$100", "100港元"),
+    ("zh", "A$100", "100澳元"),
+    ("zh", "气温-5度", "气温负五度"),
+    ("zh", "气温为-5℃", "气温为负五摄氏度"),
+    ("zh", "长征-5号", "长征五号"),
+    ("zh", "5‰", "千分之五"),
+    ("basic", "US$100", "100 us$"),
+    ("basic", "$-5", "-$5"),
+    ("en", "US$1.5 million", "1.5 million US dollars"),
+    ("en", "100 $", "one hundred dollars"),
+    ("en", "100 €", "one hundred euros"),
+    ("en", "¥20", "twenty yen"),
+    ("en", "₿5", "5 bitcoin"),
+    ("en", "-5 degrees", "minus five degrees"),
+    ("en", "$ 5, $ 6", "$5, $6"),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "other"), ALIKE)
+def test_signs_and_their_names_are_alike(name, one, other):
+    assert normalizer(name)(one) == normalizer(name)(other)
+
+
+APART = [
+    ("ja", "US$100", "$100"),
+    ("ja", "US$100", "A$100"),
+    ("ja", "AUS$100", "US$100"),
+    ("ja", "10度-15度", "10度マイナス15度"),
+    ("ja", "3時−5時", "3時マイナス5時"),
+    ("zh", "HK$100", "100港币"),
+    ("zh", "¥100", "JP¥100"),
+    ("basic", "US$100", "$100"),
+    ("en", "US$100", "$100"),
+    ("en", "-5", "5"),
+    ("en", "100 €", "100 $"),
+    *((name, "3²", "32") for name in ("basic", "en", "ja", "zh")),
+    *((name, "1½", "11/2") for name in ("basic", "en", "ja", "zh")),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "other"), APART)
+def test_other_sums_and_numbers_are_other_texts(name, one, other):
+    assert normalizer(name)(one) != normalizer(name)(other)
+
+
+@pytest.mark.parametrize("name", ["basic", "en", "ja", "zh"])
 def test_sums_of_money_are_told_apart(name):
     """A sum in another currency, or in none, is another text."""
     rules = normalizer(name)
@@ -225,10 +288,10 @@ def test_numbers_are_told_apart():
 
 
 PINNED = {
-    "basic-v2": "daa90859",
-    "en-v1": "60c945a1",
-    "ja-v2": "415d5090",
-    "ja-reading-v2": "98c733ad",
+    "basic-v3": "aa501f0d",
+    "en-v2": "019f5c9d",
+    "ja-v3": "f04f0f97",
+    "ja-reading-v3": "c1cfba1a",
     "none-v1": "e3b0c442",
 }
 
@@ -242,7 +305,7 @@ def test_signatures_are_pinned():
 
 @pytest.mark.parametrize(
     ("name", "identity"),
-    [("ja-JP", "ja-v2"), ("en_GB", "en-v1"), ("Japanese", "ja-v2"), ("EN-V1", "en-v1"), ("fr", "basic-v2")],
+    [("ja-JP", "ja-v3"), ("en_GB", "en-v2"), ("Japanese", "ja-v3"), ("EN-V2", "en-v2"), ("fr", "basic-v3")],
 )
 def test_found_by_tag_name_and_id(name, identity):
     assert normalizer(name).id == identity
@@ -275,7 +338,7 @@ def test_a_normaliser_of_ones_own_travels_if_its_functions_do():
 
 
 def test_repr_is_short():
-    assert "Normalizer ja-v2: invisible" in repr(normalizer("ja"))
+    assert "Normalizer ja-v3: invisible" in repr(normalizer("ja"))
     assert repr(Normalizer("x", 2)) == "<Normalizer x-v2: no steps>"
 
 

@@ -47,10 +47,15 @@ def substitution(name: str, pattern: str, replacement: str) -> Step:
     return Step(name, apply, f"{pattern}\x00{replacement}")
 
 
+# NFKC makes figures of them: 3² would become 32, and 1½ 11/2.
+_FORMS = "²³¹¼½¾⁰⁴-⁹₀-₉⅐-⅟↉①-⓿❶-➓㈠-㉃㉈-㉟㊀-㊉㊱-㊿"
+_DIGIT_FORMS = re.compile(rf"(?<=\d)(?=[{_FORMS}])|(?<=[{_FORMS}])(?=[\d{_FORMS}])")
+
+
 def _width(text: str) -> str:
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", text.translate(_SPACING_MARKS))
+    return unicodedata.normalize("NFKC", _DIGIT_FORMS.sub(" ", text.translate(_SPACING_MARKS)))
 
 
 def _punctuation(replacement: str, keep: str = ".,") -> Step:
@@ -68,7 +73,11 @@ _INVISIBLE_TABLE = _ByCategory(
     frozenset({"Cf", "Cc", "Me"}), "", keep="\t\n\r\v\f\x1c\x1d\x1e\x1f\x85", also=_VARIATION_SELECTORS
 )
 
-WIDTH = Step("width", _width, "NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A")
+WIDTH = Step(
+    "width",
+    _width,
+    f"NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A, blank at {_DIGIT_FORMS.pattern}",
+)
 """Half and full width, ligatures and other compatibility forms become one (NFKC); dakuten stay on their kana."""
 
 LOWER = Step("lower case", str.lower, "str.lower")
@@ -84,7 +93,7 @@ INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> no
 PUNCTUATION_TO_NOTHING = _punctuation("")
 """Punctuation and symbols go, but not ``.`` and ``,`` between digits: 1.5 must not become 15."""
 
-PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%\u2212")
+PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
 """Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits, percent and minus signs."""
 
 MINUS = substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")

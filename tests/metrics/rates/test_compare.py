@@ -93,7 +93,7 @@ def test_a_clear_difference_is_found():
     assert result.significant
     assert result.interval.low > 0
     assert result.p < 0.001
-    assert result.tested == "segment"
+    assert result.tested == "utterance"
     assert result.better_a > result.better_b
     assert result.hints == []
     assert "bad - good" in repr(result)
@@ -128,7 +128,7 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
     return found / trials
 
 
-@pytest.mark.parametrize("speakers", [8, 20])
+@pytest.mark.parametrize("speakers", [8, 20, 40])
 @pytest.mark.parametrize("deviation", [0.0, 0.3, 0.6])
 def test_verdicts_by_group_are_false_as_seldom_as_they_should_be(deviation, speakers):
     assert 0.02 < false_verdicts(deviation, speakers=speakers) <= 0.06
@@ -168,6 +168,28 @@ def test_the_verdict_with_groups_is_that_of_the_groups():
         assert table["significant"].tolist() == [result.significant]
         plain += compare(one, other, draws=1).significant
     assert plain >= 3  # without groups, what is the speaker's is taken for the system's
+
+
+def in_utterances(deviation, seed, n=40):
+    """Two equal systems, each of which does better in some long utterances than in others."""
+    random_ = np.random.default_rng(seed)
+    said = [f"w{i}" for i in range(30)]
+    rates = 0.12 * np.exp(random_.normal(0, deviation, (2, n))).clip(0, 8)
+    wrong = random_.random((2, n, 30)) < rates[:, :, None]
+    heard = [
+        [" ".join("x" if bad else word for word, bad in zip(said, row, strict=True)) for row in system]
+        for system in wrong
+    ]
+    return ([" ".join(said)] * n, *heard), wrong.sum(axis=2)
+
+
+def test_the_verdict_without_groups_is_that_of_the_utterances():
+    """A noise that spoils several words of one utterance for one system is one piece of evidence, not several."""
+    corpora, wrong = zip(*(in_utterances(0.6, seed) for seed in range(12)), strict=True)
+    for tables, errors in zip(at_once(corpora), wrong, strict=True):
+        result = compare(*tables, draws=1)
+        assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
+        assert "by utterance" in repr(result)
 
 
 @pytest.mark.slow
@@ -231,7 +253,7 @@ def test_holm_is_that_of_statsmodels(p, expected):
 
 
 def false_positives(n, trials, seed=0):
-    """How often NIST's test, and the exact one, call two systems different that err alike, on n segments."""
+    """How often NIST's test, and the exact one, call two systems different that err alike, on n blocks."""
     random = np.random.default_rng(seed)
     reference = list("abcdef")
     difference = {}
@@ -250,7 +272,7 @@ def false_positives(n, trials, seed=0):
 
 
 @pytest.mark.slow
-def test_the_exact_test_holds_for_few_segments_where_nists_does_not():
+def test_the_exact_test_holds_for_few_blocks_where_nists_does_not():
     normal, exact = false_positives(5, 400)
     assert normal > 0.1
     assert exact <= 0.05
@@ -279,7 +301,7 @@ def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
     assert result.interval == (-1 / 3, -1 / 3)
     few = compare(scored(["a b"] * 3, ["a x"] * 3), scored(["a b"] * 3, ["a b"] * 3))
     assert (few.p, few.significant, few.blocks) == (0.25, False, 3)
-    assert any("only 3 segments" in hint for hint in few.hints)
+    assert any("only 3 utterances: so few" in hint for hint in few.hints)
     assert any("only 3 utterances to draw from" in hint for hint in few.hints)
 
 
@@ -301,7 +323,7 @@ def test_groups_decide_the_verdict():
 def test_systems_that_were_not_scored_alike_are_not_compared():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
-    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v2#\w+ and none-v1#\w+"):
+    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v3#\w+ and none-v1#\w+"):
         compare(basic, raw)
     with pytest.raises(InvalidRequestError, match="counts levenshtein and sclite"):
         compare(raw, score(frame, language="de", normalize=None, counts="sclite"))
@@ -317,7 +339,7 @@ def test_systems_that_were_not_scored_alike_are_not_compared():
 def test_languages_are_added_up_with_the_way_of_each():
     frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
     signature = summarize(score(frame))["signature"][0]
-    assert "|lang:de+fr|norm:basic-v2#" in signature
+    assert "|lang:de+fr|norm:basic-v3#" in signature
 
 
 def test_two_lambdas_are_two_ways():

@@ -30,7 +30,18 @@ SECOND = {
     ("homophone", "recognition"): 1,
     ("recognition", "recognition"): 50,
 }
-SETS = {"japanese_differences.tsv": FIRST, "japanese_differences_second.tsv": SECOND}
+# Written by somebody who knew the docs and not the code.
+THIRD = {
+    ("notation", "equal"): 10,
+    ("notation", "notation"): 20,
+    ("homophone", "homophone"): 12,
+    ("recognition", "recognition"): 16,
+}
+SETS = {
+    "japanese_differences.tsv": FIRST,
+    "japanese_differences_second.tsv": SECOND,
+    "japanese_differences_third.tsv": THIRD,
+}
 WRITTEN = Written(compare_japanese, ("notation", "homophone", "recognition"), SETS)
 
 

@@ -50,9 +50,9 @@ class Comparison:
         interval: Paired bootstrap interval of the difference; NaN for fewer than two utterances or blocks.
         p: Exact two-sided p-value: the share of all ways to swap the systems' errors in single blocks that give as
             large a difference as the one seen. What ``significant`` goes by.
-        tested: What was swapped: ``"segment"`` (runs of errors, as of the matched-pair test), or the name of the
-            column of ``groups``, or ``"group"``.
-        mapsswe: NIST's matched-pair test, whose p-value knows nothing of groups and supposes many segments.
+        tested: What was swapped: ``"utterance"``, or the name of the column of ``groups``, or ``"group"``.
+        mapsswe: NIST's matched-pair test, whose p-value supposes many segments (runs of errors), none of which has
+            anything to do with another of its utterance or group.
         better_a: Utterances in which the first made fewer errors.
         better_b: Utterances in which the second did.
         level: Confidence level.
@@ -80,19 +80,17 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether there is a difference at this level; with groups, one that other groups would show too."""
+        """Whether there is a difference at this level, which other utterances or groups would show too."""
         return self.p < 1 - self.level
 
     @property
     def hints(self) -> list[str]:
         """What to keep in mind before this is published; empty if nothing."""
         found = []
-        kind = "utterances" if self.tested == "segment" else "blocks"
-        count = self.mapsswe.segments if self.tested == "segment" else self.blocks
-        if 2.0 ** (1 - count) >= 1 - self.level:
-            what = "segments with errors" if self.tested == "segment" else "blocks"
+        kind = "utterances" if self.tested == "utterance" else "blocks"
+        if 2.0 ** (1 - self.blocks) >= 1 - self.level:
             found.append(
-                f"only {count} {what}: so few can show no difference "
+                f"only {self.blocks} {kind}: so few can show no difference "
                 f"at the level {self.level:g}, however large it is; take more"
             )
         if self.blocks < _ENOUGH_BLOCKS:
@@ -197,7 +195,6 @@ def compare(
     lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
     blocks = bootstrap.within(both, f"{BLOCK}_a").blocks(np.column_stack([first, second, lengths]))
     sums = bootstrap.sums(blocks)
-    segments = segment_differences(_tokens(both, units[0]))
     length = max(int(lengths.sum()), 1)
     return Comparison(
         names=(first_name, second_name),
@@ -209,9 +206,9 @@ def compare(
         error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
         interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), len(blocks)),
-        p=sign_flip(segments if groups is None else blocks[:, 0] - blocks[:, 1]),
-        tested="segment" if groups is None else groups if isinstance(groups, str) else "group",
-        mapsswe=mapsswe(segments),
+        p=sign_flip(blocks[:, 0] - blocks[:, 1]),
+        tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
+        mapsswe=mapsswe(segment_differences(_tokens(both, units[0]))),
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=level,

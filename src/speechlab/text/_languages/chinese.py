@@ -1,7 +1,7 @@
 """The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
 
 Conversion to simplified characters is done by OpenCC when a package of that name is installed (the extra
-``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v2``.
+``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v3``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from speechlab.text._languages.money import CHINESE_MONEY
-from speechlab.text._languages.numbers import RULES, chinese_numbers
+from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
 from speechlab.text._third_party import encodable, load
@@ -19,7 +19,9 @@ from speechlab.text._third_party import encodable, load
 _SIGNS = (
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度"),
-    substitution("minus", r"(?<![\w.,)-])[-−](?=[0-9])", "负"),
+    substitution("permille", r"([0-9][0-9,.]*)\s?‰", r"千分之\1"),
+    substitution("plus or minus", r"±(?=[0-9])", "正负"),
+    substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
     substitution("plus", r"\+", "加"),
 )
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
@@ -48,5 +50,5 @@ def chinese() -> Normalizer:
     before = (INVISIBLE, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 2, before + after)
-    return Normalizer("zh", 2, (*before, Step("simplified", _simplify, _simplify_rules), *after))
+        return Normalizer("zh-unconverted", 3, before + after)
+    return Normalizer("zh", 3, (*before, Step("simplified", _simplify, _simplify_rules), *after))

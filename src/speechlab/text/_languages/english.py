@@ -1,10 +1,11 @@
 """The English normaliser: the one of Whisper, which the Open ASR Leaderboard builds on, as inspectable steps.
 
 The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``; on plain ASCII
-text the outcome equals that package's, save for the last two of these four additions, each made because its lack
-counts errors that nobody made: compatibility forms (NFKC), curly apostrophes (don’t is don't), no words that are
-nothing but signs (``wait...`` would become ``wait .``), and no white space at the ends. Words in brackets are
-removed, as there.
+text the outcome equals that package's, save for the last four of these six additions, each made because its lack
+counts errors that nobody made, or forgives errors: compatibility forms (NFKC), curly apostrophes (don’t is don't), no
+words that are nothing but signs (``wait...`` would become ``wait .``), no white space at the ends, sums of money
+with the sign behind them or letters before it, and minus signs (``-5`` would become ``5``, but ``minus five`` not).
+Words in brackets are removed, as there.
 
 Source: A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, appendix C (2022).
 """
@@ -17,6 +18,7 @@ import unicodedata
 from functools import cache
 from typing import Any, NamedTuple, cast
 
+from speechlab.text._languages.money import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
@@ -126,7 +128,7 @@ def _rules_of(part: str) -> Any:
 
 ENGLISH = Normalizer(
     "en",
-    1,
+    2,
     (
         INVISIBLE,
         WIDTH,
@@ -138,9 +140,12 @@ ENGLISH = Normalizer(
         substitution("space before apostrophe", r"\s+'", "'"),
         Step("contractions", _expand, _rules_of("contractions")),
         substitution("grouping commas", r"(\d),(\d)", r"\1\2"),
+        ENGLISH_MONEY,
+        substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus "),
         substitution("full stops", r"\.([^0-9]|$)", r" \1"),
         Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}"),
         Step("numbers", _numbers, _rules_of("numbers")),
+        ENGLISH_US_DOLLARS,
         Step("spellings", _spellings, _rules_of("spellings")),
         substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1"),
         substitution("lone percent", r"([^0-9])%", r"\1 "),

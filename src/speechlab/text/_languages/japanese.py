@@ -6,7 +6,7 @@ No Chinese conversion ever touches Japanese (図書館 would become 図书館), 
 from __future__ import annotations
 
 from speechlab.text._languages.money import JAPANESE_MONEY
-from speechlab.text._languages.numbers import RULES, japanese_numbers, several
+from speechlab.text._languages.numbers import RULES, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
 
@@ -28,17 +28,29 @@ _FILLERS = substitution(
 _DEGREES = substitution("degrees", "°[Cc]", "度")
 _PLUS = substitution("plus", r"\+", "プラス")
 _AND = substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド")
-_MINUS = substitution("minus", r"(?<![\w.,)-])[-−](?=[0-9])", "マイナス")
+_PERMILLE = substitution("permille", r"(?<=[0-9])\s?‰", "パーミル")
+_PLUS_OR_MINUS = substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス")
+_MINUS = substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス")
 _FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時")
 _CLOCK = substitution(
     "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
 )
-_SPOKEN_SIGNS = (_DEGREES, JAPANESE_MONEY, _MINUS, _PLUS, _AND, _FULL_HOURS, _CLOCK)
+_SPOKEN_SIGNS = (
+    _DEGREES,
+    JAPANESE_MONEY,
+    _PERMILLE,
+    _PLUS_OR_MINUS,
+    _MINUS,
+    _PLUS,
+    _AND,
+    _FULL_HOURS,
+    _CLOCK,
+)
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 2, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
-JAPANESE_READING = Normalizer("ja-reading", 2, (*_WRITING, Step("several", several, f"several {RULES}")))
-JAPANESE_CASED = Normalizer("ja-cased", 2, tuple(step for step in JAPANESE.steps if step is not LOWER))
+JAPANESE = Normalizer("ja", 3, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE_READING = Normalizer("ja-reading", 3, (*_WRITING, Step("several", several, f"several {RULES}")))
+JAPANESE_CASED = Normalizer("ja-cased", 3, tuple(step for step in JAPANESE.steps if step is not LOWER))
 """As ``ja`` but for the case, which tells how a Latin word is read."""

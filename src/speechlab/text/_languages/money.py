@@ -1,18 +1,34 @@
 """Money and other signs that are spoken: a sum is written with the name of its currency behind it.
 
 A sign that vanished would make $100 and €100 one text. So each sign of a currency becomes its name in the language,
-before the number or behind it, and a sign that has no name here stays as it is.
+before the number or behind it, and a sign that has no name here stays as it is. Letters before a sign name a country
+and belong to it (A$100 is 100豪ドル). A sign has one name, and names are never changed into others, because they are
+spoken: US$100 is 100米ドル, and 100ドル is another text.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from speechlab.text._normalizer import Step
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
 _JA = {
     "US$": "米ドル",
+    "AU$": "豪ドル",
+    "A$": "豪ドル",
+    "CA$": "カナダドル",
+    "C$": "カナダドル",
+    "HK$": "香港ドル",
+    "NT$": "台湾ドル",
+    "NZ$": "ニュージーランドドル",
+    "SG$": "シンガポールドル",
+    "S$": "シンガポールドル",
+    "MX$": "メキシコペソ",
+    "R$": "レアル",
+    "CN¥": "元",
+    "JP¥": "円",
     "$": "ドル",
     "€": "ユーロ",
     "£": "ポンド",
@@ -28,8 +44,20 @@ _JA = {
     "¢": "セント",
 }
 _ZH = {
-    "HK$": "港元",
     "US$": "美元",
+    "AU$": "澳元",
+    "A$": "澳元",
+    "CA$": "加元",
+    "C$": "加元",
+    "HK$": "港元",
+    "NT$": "新台币",
+    "NZ$": "新西兰元",
+    "SG$": "新加坡元",
+    "S$": "新加坡元",
+    "MX$": "墨西哥比索",
+    "R$": "雷亚尔",
+    "CN¥": "元",
+    "JP¥": "日元",
     "$": "美元",
     "€": "欧元",
     "£": "英镑",
@@ -45,34 +73,94 @@ _ZH = {
 }
 
 
-def _money(names: dict[str, str], large: str) -> Step:
+def _pattern(sign: str) -> str:
+    """A sign; one that begins with letters is no end of a longer word."""
+    return f"(?<![A-Za-z]){re.escape(sign)}" if sign[0].isalpha() else re.escape(sign)
+
+
+def _money(names: dict[str, str], large: str, minus: str) -> Step:
     """A step that writes the name of a currency behind its number, and in place of a sign without one."""
-    sign = "|".join(map(re.escape, names))
-    before = re.compile(rf"({sign})\s?({_NUMBER}[{large}]*)", re.IGNORECASE)
+    sign = "|".join(_pattern(name) for name in names)
+    before = re.compile(
+        rf"(?:(?<![0-9A-Za-z.,)])([-−]))?({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
+    )
     # A backslash is a yen sign only before a number: the two share a code in old Japanese character sets.
     alone = re.compile(
-        rf"\s?({'|'.join(re.escape(name) for name in names if name != chr(92))})", re.IGNORECASE
+        rf"\s?({'|'.join(_pattern(name) for name in names if name != chr(92))})", re.IGNORECASE
     )
 
     def apply(text: str) -> str:
-        text = before.sub(lambda found: found[2] + names[found[1].upper()], text)
+        text = before.sub(
+            lambda found: (minus if found[1] or found[3] else "") + found[4] + names[found[2].upper()], text
+        )
         return alone.sub(lambda found: names[found[1].upper()], text)
 
-    return Step("money", apply, f"{before.pattern}|{alone.pattern}|{sorted(names.items())}")
+    return Step("money", apply, f"{before.pattern}|{alone.pattern}|{minus}|{sorted(names.items())}")
 
 
-JAPANESE_MONEY = _money(_JA, "百千万億兆")
+JAPANESE_MONEY = _money(_JA, "百千万億兆", "マイナス")
 """$1.5億 becomes 1.5億ドル."""
 
-CHINESE_MONEY = _money(_ZH, "百千万亿萬億")
+CHINESE_MONEY = _money(_ZH, "百千万亿萬億", "负")
 """$1.5亿 becomes 1.5亿美元."""
 
 
 def _basic_money(text: str) -> str:
-    return _SIGN_BEHIND.sub(r"\1 \2 ", _SIGN_BEFORE.sub(r"\2 \1 ", text))
+    return _SIGN_BEHIND.sub(r"\1 \2 ", _SIGN_BEFORE.sub(_behind, text))
 
 
-_SIGN_BEFORE = re.compile(rf"([$€£¥₩₹₽฿₫₱₺¢])\s?({_NUMBER})")
-_SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?([$€£¥₩₹₽฿₫₱₺¢%])")
+def _behind(found: re.Match[str]) -> str:
+    return f"{'−' if found[1] or found[3] else ''}{found[4]} {found[2]} "
+
+
+_SIGN = r"(?:(?<![^\W\d_])[A-Za-z]{1,2})?[$€£¥₩₹₽฿₫₱₺¢]"
+_SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?({_SIGN})\s?([-−]?)({_NUMBER})")
+_SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?({_SIGN}|[%‰])")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency becomes a word of its own behind the number, as does a percent sign."""
+
+_EN = {
+    "¥": "yen",
+    "₩": "won",
+    "₹": "rupees",
+    "₽": "rubles",
+    "฿": "baht",
+    "₫": "dong",
+    "₱": "pesos",
+    "₺": "lira",
+}
+_EN_LARGE = r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?"
+_EN_COUNTRY = re.compile(r"(?<![^\W_])(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?=\s?[0-9])")
+# All signs of currencies but those that Whisper's rules know.
+_EN_SIGN = "[¤¥฿\u20a0-\u20ab\u20ad-\u20c0]"
+_EN_BEFORE = re.compile(rf"({_EN_SIGN})\s?([-−]?)({_NUMBER}{_EN_LARGE})")
+_EN_NAMED = re.compile(rf"(?<=[0-9])\s?({_EN_SIGN})")
+_EN_APART = re.compile(r"([$€£¢])\s?([-−]?)\s?(?=[0-9])")
+_EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])({_NUMBER})\s?([$€£¢])(?![\w$€£¢])")
+
+
+def _english_money(text: str) -> str:
+    text = _EN_COUNTRY.sub(r"\1 $", text)
+    text = _EN_BEHIND.sub(r"\2\1", _EN_APART.sub(r"\2\1", text))
+    if text.isascii():
+        return text
+    text = _EN_BEFORE.sub(lambda found: f"{found[2]}{found[3]} {_named(found[1])} ", text)
+    return _EN_NAMED.sub(lambda found: f" {_named(found[1])} ", text)
+
+
+def _named(sign: str) -> str:
+    return _EN.get(sign) or unicodedata.name(sign, "currency").lower().replace(" sign", "")
+
+
+ENGLISH_MONEY = Step(
+    "money",
+    _english_money,
+    "|".join(rule.pattern for rule in (_EN_COUNTRY, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED))
+    + f"|{sorted(_EN.items())}",
+)
+"""Whisper's rules know dollars, euros, pounds and cents, with the sign before the number: 100 € becomes €100, ¥100
+becomes 100 yen, and the country of US$100 is a word of its own."""
+
+_US_DOLLARS = re.compile(r"(?<![\w.$€£¢])([0-9][0-9.]*) us dollars?\b")
+ENGLISH_US_DOLLARS = Step("us dollars", lambda text: _US_DOLLARS.sub(r"us $\1", text), _US_DOLLARS.pattern)
+"""100 us dollars becomes us $100, once numbers are in figures."""

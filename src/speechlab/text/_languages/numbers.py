@@ -85,6 +85,20 @@ def chinese_numbers(text: str) -> str:
     return _ZH_PERCENT.sub(r"百分之\1", text)
 
 
+def minus(after: str) -> str:
+    """A pattern of hyphens and minus signs that are spoken, before figures.
+
+    Where a word begins; behind some characters; and behind a character of a word, where degrees or percents follow:
+    気温-5度, but not 長征-5号, 3-5 or 10度-15度.
+
+    Args:
+        after: Pattern that looks back at the characters behind which a number is below zero.
+    """
+    unit = r"(?=[0-9][0-9,.]*\s?(?:[度%‰]|摄氏度))"
+    word = r"(?<=[㐀-\u9fff])(?<![〇零一二三四五六七八九十百千万億兆亿])(?<![0-9].)"
+    return rf"(?<![\w.,)-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
+
+
 def several(text: str) -> str:
     """Part the digits of 二三人, which a dictionary would read as 23 people: 二、三人."""
     return _SEVERAL.sub(lambda found: "、".join(found[0]), text)
