@@ -1,12 +1,11 @@
 """What each normaliser does, and what it must never do."""
 
 import pickle
-import re
 import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
@@ -117,22 +116,18 @@ def test_english(written, expected):
     assert normalizer("en")(written) == expected
 
 
-PIECES = "don't it's twenty five hundred oh double point $ 20% 1,000 3.5 colour mr. and a half uh [x] (y) ."
+# Signs of money behind their number or apart from it, and minus signs, are ours.
+PIECES = "don't it's twenty five hundred oh double point $7 20% 1,000 3.5 colour mr. and a half uh [x] (y) ."
 ASCII_WORDS = st.lists(st.sampled_from(PIECES.split()), max_size=12).map(" ".join)
 
 
 @given(
     ASCII_WORDS
-    | st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="`"), max_size=20)
+    | st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="`$-"), max_size=20)
 )
 def test_english_is_whispers(text):
     whisper = pytest.importorskip("whisper_normalizer.english").EnglishTextNormalizer()
     try:
-        assume(
-            not re.search(
-                r"\d\s*\$|\$\s+\d|\$\s*-|-\s*\$|-\d|(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$", text.lower()
-            )
-        )
         expected = " ".join(word for word in whisper(text).split() if word.strip(".$¢€£%"))
     except Exception:  # the package fails on some nonsense, ours must not
         normalizer("en")(text)
