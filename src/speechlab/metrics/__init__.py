@@ -24,6 +24,8 @@ from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
+from speechlab.metrics._systems.attribution import Attribution, attribute
+from speechlab.metrics._systems.ranking import Ranking, rank
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.paired import compare_translations
@@ -31,6 +33,7 @@ from speechlab.metrics._translation.scores import TranslationScore, score_transl
 
 __all__ = [
     "Alignment",
+    "Attribution",
     "ChineseComparison",
     "ChineseDifference",
     "Comparison",
@@ -40,11 +43,13 @@ __all__ = [
     "ErrorRate",
     "Interval",
     "JapaneseComparison",
+    "Ranking",
     "TimedErrorRate",
     "TranslationScore",
     "alignment_html",
     "alignment_text",
     "alignments_html",
+    "attribute",
     "by_bins",
     "compare",
     "compare_all",
@@ -59,6 +64,7 @@ __all__ = [
     "glossary_terms",
     "hotword_error_rates",
     "hotword_scores",
+    "rank",
     "read_sclite",
     "read_trn",
     "sclite_report",

@@ -1,0 +1,62 @@
+"""Components of variance: how much of it lies between systems, between utterances, in their meetings, in takes.
+
+A two-way layout with random effects, whose components are found by the method of moments: mean squares are set equal
+to what they would be on average. A component below zero is taken as zero.
+
+Source: S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter 4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Components(NamedTuple):
+    """Variance of one take of one utterance by one system, in parts.
+
+    Attributes:
+        system: Between systems, whatever the utterance.
+        utterance: Between utterances, whatever the system.
+        both: Single systems in single utterances; without repetitions with what chance adds.
+        take: Between takes of one utterance by one system; NaN where there are no repetitions.
+    """
+
+    system: float
+    utterance: float
+    both: float
+    take: float
+
+
+def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: float) -> Components | None:
+    """Components of variance of a full table.
+
+    Args:
+        means: Mean of each system (rows) in each utterance (columns).
+        spread: Variance between the takes of each cell; NaN for a cell with one take.
+        takes: Takes of a cell: their harmonic mean.
+
+    Returns:
+        The components; None for fewer than two systems or utterances.
+    """
+    systems, utterances = means.shape
+    if systems < 2 or utterances < 2:
+        return None
+    grand = means.mean()
+    rows, columns = means.mean(axis=1), means.mean(axis=0)
+    rest = means - rows[:, None] - columns[None, :] + grand
+    rest_square = float((rest**2).sum()) / ((systems - 1) * (utterances - 1))
+    row_square = utterances * float(((rows - grand) ** 2).sum()) / (systems - 1)
+    column_square = systems * float(((columns - grand) ** 2).sum()) / (utterances - 1)
+    known = spread[np.isfinite(spread)]
+    take = float(known.mean()) if len(known) else float("nan")
+    return Components(
+        system=max(0.0, (row_square - rest_square) / utterances),
+        utterance=max(0.0, (column_square - rest_square) / systems),
+        both=max(0.0, rest_square - (take / takes if len(known) else 0.0)),
+        take=take,
+    )

@@ -1,0 +1,381 @@
+"""Attribution: which errors are a voice's, and which would have been made whatever the voice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._arguments import is_missing, require_columns
+from speechlab.display import table
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._rates.tables import as_scored, rows_of
+from speechlab.metrics._signatures import joined_of, parts
+from speechlab.metrics._statistics.variance import components
+from speechlab.metrics._systems.causes import Take, causes
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._rates.tables import Scorable
+    from speechlab.metrics._systems.causes import Fault
+
+_ERRORS = {
+    "voice": "string",
+    "engine": "string",
+    "language": "string",
+    "utterance": "string",
+    "take": "Int64",
+    "start": "Int64",
+    "reference": "string",
+    "hypothesis": "string",
+    "errors": "Int64",
+    "kind": "category",
+    "cause": "category",
+    "share": "Float64",
+    "at_end": "boolean",
+}
+_COUNTS = (
+    "shared_errors",
+    "engine_errors",
+    "own_errors",
+    "homophone_errors",
+    "number_errors",
+    "spelling_errors",
+)
+_VOICES = {
+    **dict.fromkeys(("voice", "engine", "language", "unit"), "string"),
+    **dict.fromkeys(("utterances", "takes", "reference_length", "errors", *_COUNTS, "homophones"), "Int64"),
+    **dict.fromkeys(("error_rate", "shared_rate", "engine_rate", "own_rate"), "Float64"),
+    **dict.fromkeys(("utterances_with_own", "endings_lost"), "Int64"),
+    "worst_utterance": "string",
+    **dict.fromkeys(("worst_share", "take_sd"), "Float64"),
+}
+_UTTERANCES = {
+    **dict.fromkeys(("utterance", "language"), "string"),
+    **dict.fromkeys(("voices", "takes", "reference_length", "errors", *_COUNTS), "Int64"),
+    "error_rate": "Float64",
+}
+_VARIANCE = {
+    **dict.fromkeys(("language", "unit"), "string"),
+    **dict.fromkeys(("voices", "utterances"), "Int64"),
+    **dict.fromkeys(("sd_voice", "sd_utterance", "sd_both", "sd_take"), "Float64"),
+    **dict.fromkeys(("share_voice", "share_utterance", "share_both", "share_take"), "Float64"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution:
+    """Errors of several voices on the same utterances, by whose they are and what they are about.
+
+    Attributes:
+        errors: One row for each run of errors: ``voice``, ``engine``, ``language``, ``utterance``, ``take`` (from 0),
+            ``start`` (index of its first token in the reference), ``reference`` and ``hypothesis`` (its tokens),
+            ``errors`` (how many), ``kind`` (``sound``, or what only looks wrong: ``homophone``, ``number``,
+            ``spelling``), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (of the other voices, which have an
+            error there), ``at_end`` (whether the last token is left out).
+        voices: One row for each voice and language, those with the lowest own rate first: ``utterances``, ``takes``
+            (rows), ``reference_length`` (tokens of all takes), ``errors``, and their parts ``shared_errors``,
+            ``engine_errors``, ``own_errors`` (of the kind ``sound``), ``homophone_errors``, ``number_errors``,
+            ``spelling_errors``, whose sum they are; ``homophones`` (places that sound alike and are another word,
+            also where readings are counted, which pass over them); ``error_rate``, ``shared_rate``, ``engine_rate``,
+            ``own_rate`` (fractions); ``utterances_with_own``, ``endings_lost`` (utterances whose last token the
+            voice alone leaves out), ``worst_utterance`` and ``worst_share`` (which of them has most of the own
+            errors, and how large a part), ``take_sd`` (standard deviation of the error rate between takes of the
+            whole; missing with one take).
+        utterances: One row for each utterance, the one with the most shared errors first, with the same counts.
+        variance: One row for each language with two voices and two utterances or more: of the error rate of one take
+            of one utterance, the standard deviations between voices, utterances, their meetings and takes
+            (``sd_voice``, ``sd_utterance``, ``sd_both``, ``sd_take``: missing without repetitions, when ``sd_both``
+            contains it), and their parts of the variance (``share_...``, fractions).
+        signature: How the rows were scored.
+    """
+
+    errors: pd.DataFrame
+    voices: pd.DataFrame
+    utterances: pd.DataFrame
+    variance: pd.DataFrame
+    signature: str
+
+    @property
+    def findings(self) -> list[str]:
+        """What stands out, in sentences; the rules are in the documentation."""
+        return [*_findings(self)]
+
+    def __repr__(self) -> str:
+        counts = {cause: int(self.voices[f"{cause}_errors"].sum()) for cause in ("shared", "engine", "own")}
+        told = ", ".join(f"{count} {cause}" for cause, count in counts.items())
+        return f"<Attribution of {int(self.voices['errors'].sum())} errors: {told}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.voices[["voice", "language", "utterances", "errors", *_COUNTS]]
+        rows = shown.astype(object).where(shown.notna(), "–").to_numpy().tolist()
+        return str(table([name.replace("_errors", "") for name in shown.columns], rows))
+
+
+def attribute(
+    scored: Scorable,
+    *,
+    voice: str = "voice",
+    utterance: str = "text",
+    engine: str | None = None,
+    **how: Any,
+) -> Attribution:
+    """Part the errors of voices from those that a recogniser or normaliser makes whatever the voice.
+
+    Each error is held against the other voices at its place in the utterance. It is *shared* if most of them have an
+    error there; the *engine*'s if most voices of its engine do and those of other engines do not; else the voice's
+    *own*. Errors that only look wrong are counted apart: homophones, numbers and spellings.
+
+    Own errors are at most the voice's: what the recogniser gets wrong by chance, for one voice, is among them.
+
+    Args:
+        scored: What :func:`score` returned, or a table that is to be scored. Several rows of one voice and utterance
+            are takes.
+        voice: Column of the voices; of recognisers, to compare those.
+        utterance: Column that tells utterances apart.
+        engine: Column of the engines that voices belong to; None if they are all of one.
+        **how: For a table that is to be scored, arguments of :func:`score`, such as ``unit="reading"``.
+
+    Raises:
+        InvalidRequestError: A column is missing, no row has scores, a voice has two engines, an utterance two
+            references, or rows of one language were scored in different ways.
+
+    Example:
+        >>> import pandas as pd
+        >>> said = ["it is late", "good morning all"]
+        >>> heard = {
+        ...     "a": ["it is", "good all"],
+        ...     "b": ["it is late", "good all"],
+        ...     "c": ["it is late", "good all"],
+        ... }
+        >>> rows = [{"voice": v, "text": s, "hypothesis": h} for v in heard for s, h in zip(said, heard[v])]
+        >>> attribute(pd.DataFrame(rows), language="en").voices[
+        ...     ["voice", "shared_errors", "own_errors"]
+        ... ].values.tolist()
+        [['b', 1, 0], ['c', 1, 0], ['a', 1, 1]]
+    """
+    scored = as_scored(scored, None, how)
+    require_columns(scored, voice, utterance, *([] if engine is None else [engine]), argument="scored")
+    done = scored[scored["errors"].notna() & scored[voice].notna() & scored[utterance].notna()]
+    if not len(done):
+        message = (
+            "no row has scores, so nothing can be attributed; look at 'score_error' and at the hypotheses"
+        )
+        raise InvalidRequestError(message, parameter="scored")
+    signature = joined_of(done)
+    engines = _engines(done, voice, engine)
+    given = _takes(done, voice, utterance)
+    found = {key: causes(takes, engines) for key, takes in given.items()}
+    return Attribution(
+        errors=_table(_error_rows(found, engines), _ERRORS),
+        voices=_voices(given, found, engines),
+        utterances=_utterances(given, found),
+        variance=_variance(given),
+        signature=signature,
+    )
+
+
+_Key = tuple[str, str]
+"""Language and utterance."""
+
+
+def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
+    if engine is None:
+        return dict.fromkeys(done[voice].astype(str), "")
+    pairs = done[[voice, engine]].drop_duplicates()
+    out: dict[str, str] = {}
+    for name, its in pairs.itertuples(index=False):
+        if is_missing(its) or out.setdefault(str(name), str(its)) != str(its):
+            message = (
+                f"the voice {name!r} has the engines {out.get(str(name))!r} and {its!r}; give each voice one"
+            )
+            raise InvalidRequestError(message, parameter="engine")
+    return out
+
+
+def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[str, list[Take]]]:
+    given: dict[_Key, dict[str, list[Take]]] = defaultdict(lambda: defaultdict(list))
+    said: dict[_Key, str] = {}
+    for name, label, row in zip(done[voice], done[utterance], rows_of(done), strict=True):
+        key = parts(row.signature)["lang"], str(label)
+        if said.setdefault(key, row.reference) != row.reference:
+            message = (
+                f"the utterance {label!r:.60} has two references, {said[key]!r:.60} and {row.reference!r:.60}; "
+                "name a column that tells utterances apart, as in utterance='id'"
+            )
+            raise InvalidRequestError(message, parameter="utterance")
+        given[key][str(name)].append(Take(row))
+    return given
+
+
+_Found = dict[_Key, dict[str, list[list["Fault"]]]]
+_Given = dict[_Key, dict[str, list[Take]]]
+
+
+def _error_rows(found: _Found, engines: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for (language, utterance), voices in found.items():
+        for voice, takes in voices.items():
+            for take, faults in enumerate(takes):
+                where = {"voice": voice, "engine": engines[voice] or None, "language": language}
+                for fault in faults:
+                    yield where | {"utterance": utterance, "take": take} | fault._asdict()
+
+
+def _counts(faults: list[Fault]) -> dict[str, int]:
+    counts = dict.fromkeys(_COUNTS, 0)
+    for one in faults:
+        counts[f"{one.cause if one.kind == 'sound' else one.kind}_errors"] += one.errors
+    return {"errors": sum(counts.values())} | counts
+
+
+def _voices(given: _Given, found: _Found, engines: dict[str, str]) -> pd.DataFrame:
+    places: dict[tuple[str, str], list[_Key]] = defaultdict(list)
+    for key, voices in given.items():
+        for voice in voices:
+            places[voice, key[0]].append(key)
+    rows = [
+        _voice(voice, language, keys, given, found, engines) for (voice, language), keys in places.items()
+    ]
+    return _table(rows, _VOICES).sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
+
+
+def _voice(
+    voice: str, language: str, keys: list[_Key], given: _Given, found: _Found, engines: dict[str, str]
+) -> dict[str, Any]:
+    takes = [one for key in keys for one in given[key][voice]]
+    counts = _counts([fault for key in keys for faults in found[key][voice] for fault in faults])
+    own = {
+        key[1]: sum(_counts(faults)["own_errors"] for faults in found[key][voice]) / len(found[key][voice])
+        for key in keys
+    }
+    worst = max(own, key=lambda label: own[label])
+    total = sum(own.values())
+    length = sum(one.length for one in takes)
+    rates = {name: counts[f"{name}_errors"] / max(length, 1) for name in ("shared", "engine", "own")}
+    spreads = [
+        np.var([len(one.errors) for one in given[key][voice]], ddof=1)
+        for key in keys
+        if len(given[key][voice]) > 1
+    ]
+    once = sum(given[key][voice][0].length for key in keys if len(given[key][voice]) > 1)
+    return {
+        "voice": voice,
+        "engine": engines[voice] or None,
+        "language": language,
+        "unit": takes[0].row.unit,
+        "utterances": len(keys),
+        "takes": len(takes),
+        "reference_length": length,
+        **counts,
+        "homophones": sum(one.homophones for one in takes),
+        "error_rate": counts["errors"] / max(length, 1),
+        **{f"{name}_rate": rate for name, rate in rates.items()},
+        "utterances_with_own": sum(1 for value in own.values() if value),
+        "endings_lost": sum(1 for key in keys if _loses_its_end(found[key][voice])),
+        "worst_utterance": worst if total else None,
+        "worst_share": own[worst] / total if total else None,
+        "take_sd": float(np.sqrt(sum(spreads))) / max(once, 1) if spreads else None,
+    }
+
+
+def _loses_its_end(takes: list[list[Fault]]) -> bool:
+    lost = sum(any(one.at_end and one.cause == "own" for one in faults) for faults in takes)
+    return 2 * lost >= len(takes)
+
+
+def _utterances(given: _Given, found: _Found) -> pd.DataFrame:
+    rows = []
+    for key, voices in given.items():
+        takes = [one for several in voices.values() for one in several]
+        counts = _counts([fault for several in found[key].values() for faults in several for fault in faults])
+        length = sum(one.length for one in takes)
+        rows.append(
+            {"utterance": key[1], "language": key[0], "voices": len(voices), "takes": len(takes)}
+            | {"reference_length": length, **counts, "error_rate": counts["errors"] / max(length, 1)}
+        )
+    by, up = ["shared_errors", "errors"], False
+    return _table(rows, _UTTERANCES).sort_values(by, ascending=up, kind="stable", ignore_index=True)
+
+
+def _variance(given: _Given) -> pd.DataFrame:
+    rows = []
+    for language in dict.fromkeys(key[0] for key in given):
+        mine = [voices for key, voices in given.items() if key[0] == language]
+        names = sorted({voice for voices in mine for voice in voices})
+        full = [voices for voices in mine if len(voices) == len(names)]
+        rates = [
+            [[len(one.errors) / max(one.length, 1) for one in voices[name]] for voices in full]
+            for name in names
+        ]
+        found = _components(rates)
+        if found is None:
+            continue
+        known = {name: value for name, value in found.items() if value == value}
+        whole = sum(known.values())
+        rows.append(
+            {"language": language, "unit": next(iter(full[0].values()))[0].row.unit}
+            | {"voices": len(names), "utterances": len(full)}
+            | {f"sd_{name}": value**0.5 for name, value in known.items()}
+            | {f"share_{name}": value / whole for name, value in known.items() if whole}
+        )
+    return _table(rows, _VARIANCE)
+
+
+def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
+    """Components of variance, from the rates of each take of each utterance of each voice."""
+    if not rates[0]:
+        return None
+    means: NDArray[np.float64] = np.array([[np.mean(cell) for cell in row] for row in rates])
+    spread = np.array([[np.var(cell, ddof=1) if len(cell) > 1 else np.nan for cell in row] for row in rates])
+    inverse = np.mean([[1 / len(cell) for cell in row] for row in rates])
+    found = components(means, spread, float(1 / inverse))
+    if found is None:
+        return None
+    return {"voice": found.system, "utterance": found.utterance, "both": found.both, "take": found.take}
+
+
+_FEW, _MANY = 3, 5
+"""Utterances or errors from which a pattern is told; places that are told at most."""
+
+
+def _findings(one: Attribution) -> Iterator[str]:
+    for row in one.voices.to_dict("records"):
+        yield from _of_voice(row)
+    mine = one.errors[(one.errors["cause"] == "engine") & (one.errors["kind"] == "sound")]
+    for (engine, utterance), part in mine.groupby(["engine", "utterance"], sort=False):
+        said = _quoted(part, "reference")
+        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and those of other engines do not."
+    shared = one.errors[(one.errors["cause"] == "shared")]
+    groups = [part for _, part in shared.groupby(["utterance", "start"], sort=False)]
+    for part in sorted(groups, key=lambda part: -int(part["errors"].sum()))[:_MANY]:
+        first = part.iloc[0]
+        kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
+        heard = _quoted(part, "hypothesis")
+        what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
+        yield f"Whatever the voice, {what}: {part['voice'].nunique()} voices."
+
+
+def _of_voice(row: dict[Hashable, Any]) -> Iterator[str]:
+    name, count = row["voice"], int(row["utterances"])
+    if row["endings_lost"] >= _FEW and 5 * row["endings_lost"] >= count:
+        yield f"{name} loses the end of {row['endings_lost']} of {count} utterances, and other voices do not."
+    if row["own_errors"] >= _FEW and count >= _FEW and row["worst_share"] > 0.5:
+        part = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
+        yield f"{part} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
+
+
+def _quoted(part: pd.DataFrame, column: str) -> str:
+    text = part[column].mode().iloc[0]
+    return repr(text) if text else "nothing"
+
+
+def _table(rows: Any, types: dict[str, str]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(types)).astype(types)

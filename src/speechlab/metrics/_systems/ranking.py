@@ -1,0 +1,241 @@
+"""Ranking: several systems on the same utterances, in order, and how sure the order is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._arguments import is_number, refused, require_columns
+from speechlab.display import percent, table
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._rates.compare import compare_all
+from speechlab.metrics._rates.tables import as_scored
+from speechlab.metrics._signatures import joined_of
+from speechlab.metrics._statistics.bootstrap import Bootstrap
+from speechlab.metrics._statistics.letters import letters
+from speechlab.metrics._statistics.power import utterances_needed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._rates.tables import Scorable
+
+_TAKE = "speechlab take"
+_TYPES = {
+    "system": "string",
+    "unit": "string",
+    "utterances": "Int64",
+    "reference_length": "Int64",
+    "errors": "Int64",
+    "error_rate": "Float64",
+    "group": "string",
+    "first_share": "Float64",
+    "p_best": "Float64",
+    "needed": "Int64",
+}
+_UNITS = {
+    "word": "word error rate",
+    "char": "character error rate",
+    "reading": "reading error rate",
+    "pinyin": "pinyin error rate",
+    "toneless": "toneless error rate",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Systems in order, and how sure the order is.
+
+    Attributes:
+        systems: One row for each system, the best first: ``system``, ``unit``, ``utterances`` (that all systems have
+            scores for, and on which all other figures are), ``reference_length`` (tokens), ``errors``,
+            ``error_rate`` (fraction), ``group`` (letters: systems that share one cannot be told apart),
+            ``first_share`` (in which part of the resampled sets of utterances it came first; ties are shared out),
+            ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (utterances in all
+            that would tell it from the best with a chance of 80 %, if the difference is as large as it looks; missing
+            for the best, and where there is no difference).
+        pairs: All pairs, as :func:`compare_all` gives them; without rows for one system.
+        level: Confidence level that the groups hold for, all pairs together.
+        excluded: Utterances left out because not all systems have a score.
+        signature: How the rows were scored.
+    """
+
+    systems: pd.DataFrame
+    pairs: pd.DataFrame
+    level: float
+    excluded: int
+    signature: str
+
+    @property
+    def tied(self) -> list[str]:
+        """Systems that cannot be told from the best, the best first."""
+        best = self.systems["group"].iloc[0]
+        return self.systems.loc[
+            [bool(set(best) & set(one)) for one in self.systems["group"]], "system"
+        ].tolist()
+
+    @property
+    def sentence(self) -> str:
+        """The order in one sentence, which can be quoted."""
+        named = [f"{row['system']} ({percent(row['error_rate'])})" for row in self.systems.to_dict("records")]
+        count, unit = int(self.systems["utterances"].iloc[0]), str(self.systems["unit"].iloc[0])
+        rate, on = _UNITS.get(unit, "error rate"), f"on {count} utterance{'s' * (count != 1)}"
+        if len(named) == 1:
+            return f"{named[0]} has no other to be compared with: its {rate}, {on}."
+        first, others, tied = named[0], named[1:], self.tied
+        alike = [name for name, row in zip(named, self.systems["system"], strict=True) if row in tied[1:]]
+        worse = [name for name in others if name not in alike]
+        test = f"exact paired test by utterance, Holm, {1 - self.level:.2g} level"
+        if not worse:
+            none = f"{alike[0]} cannot" if len(alike) == 1 else f"None of {_listed(alike)} can"
+            return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
+        told = f"{_listed(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
+        if alike:
+            told = f"{_listed(alike)} cannot be told from it, {told}"
+        return f"{first} has the lowest {rate} of {len(named)} {on}; {told} ({test})."
+
+    def __repr__(self) -> str:
+        return f"<Ranking: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.systems.astype(object).where(self.systems.notna(), "–").to_numpy().tolist()
+        return str(table(list(self.systems.columns), rows, caption=self.sentence))
+
+
+def rank(
+    scored: Scorable,
+    *,
+    system: str = "voice",
+    utterance: str = "text",
+    level: float = 0.95,
+    power: float = 0.8,
+    draws: int = 2_000,
+    seed: int = 0,
+    **how: Any,
+) -> Ranking:
+    """Put several systems in order that were scored on the same utterances, and say how sure the order is.
+
+    Pairs are compared by the exact test over utterances (:func:`compare_all` with ``groups=``), corrected by Holm's
+    method. Several rows of one system and utterance are takes, and stay together.
+
+    Args:
+        scored: What :func:`score` returned, or a table that is to be scored.
+        system: Column of the systems.
+        utterance: Column that tells utterances apart.
+        level: Confidence level of all pairs together.
+        power: Chance with which ``needed`` utterances find the difference, as a fraction.
+        draws: How many sets of utterances are drawn for ``first_share``.
+        seed: The same seed gives the same ranking.
+        **how: For a table that is to be scored, arguments of :func:`score`.
+
+    Raises:
+        InvalidRequestError: A column is missing, no utterance has scores of all systems, or rows were scored in
+            different ways or units.
+
+    Example:
+        >>> import pandas as pd
+        >>> said = [f"sentence number {number}" for number in range(12)]
+        >>> rows = pd.DataFrame(
+        ...     [{"voice": "a", "text": one, "hypothesis": one} for one in said]
+        ...     + [{"voice": "b", "text": one, "hypothesis": "sentence"} for one in said]
+        ... )
+        >>> rank(rows, language="en").sentence[:76]
+        'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
+    """
+    bootstrap = Bootstrap(level, draws, seed)
+    if not is_number(power) or not 0 < float(power) < 1:
+        raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
+    scored = as_scored(scored, None, how)
+    require_columns(scored, system, utterance, argument="scored")
+    done = scored[scored["errors"].notna() & scored[system].notna() & scored[utterance].notna()]
+    common = _common(done, system, utterance)
+    kept = done[done[utterance].isin(common)]
+    kept = kept.assign(**{_TAKE: kept.groupby([system, utterance], observed=True).cumcount()})
+    tables = {str(name): part for name, part in kept.groupby(system, observed=True, sort=False)}
+    sums = {
+        name: part.groupby(utterance, observed=True)[["errors", "reference_length"]].sum().loc[common]
+        for name, part in tables.items()
+    }
+    errors = np.array([one["errors"].to_numpy(dtype=np.int64) for one in sums.values()])
+    lengths = np.array([one["reference_length"].to_numpy(dtype=np.int64) for one in sums.values()])
+    rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
+    order = np.argsort(rates, kind="stable")
+    names = [list(tables)[place] for place in order]
+    pairs = _pairs({name: tables[name] for name in names}, utterance, bootstrap)
+    found = pairs[pairs["significant"].fillna(value=False).astype(bool)] if len(pairs) else pairs
+    groups = letters(names, found[["a", "b"]].itertuples(index=False) if len(found) else ())
+    firsts = _first_shares(errors[order], lengths[order], bootstrap)
+    alpha = (1 - level) / max(1, len(pairs))
+    rows = [
+        {
+            "system": name,
+            "unit": str(tables[name]["unit"].iloc[0]),
+            "utterances": len(common),
+            "reference_length": int(lengths[place].sum()),
+            "errors": int(errors[place].sum()),
+            "error_rate": rates[place],
+            "group": groups[name],
+            "first_share": firsts[at],
+            "p_best": _p(pairs, names[0], name),
+            "needed": utterances_needed(errors[place] - errors[order[0]], alpha, power) if at else None,
+        }
+        for at, (name, place) in enumerate(zip(names, order, strict=True))
+    ]
+    import pandas as pd
+
+    table = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    return Ranking(table, pairs, level, done[utterance].nunique() - len(common), joined_of(kept))
+
+
+def _common(done: pd.DataFrame, system: str, utterance: str) -> list[Any]:
+    """Utterances that all systems have scores for, in their order."""
+    if not len(done):
+        message = (
+            "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
+        )
+        raise InvalidRequestError(message, parameter="scored")
+    counts = done.groupby(utterance, observed=True, sort=False)[system].nunique()
+    common = counts.index[counts == done[system].nunique()].tolist()
+    if not common:
+        message = (
+            f"no utterance has scores of all {done[system].nunique()} systems; leave out the system that failed, "
+            "or rank those that have utterances in common"
+        )
+        raise InvalidRequestError(message, parameter="scored")
+    return common
+
+
+def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap) -> pd.DataFrame:
+    import pandas as pd
+
+    if len(tables) < 2:
+        return pd.DataFrame()
+    way = {"level": bootstrap.level, "draws": bootstrap.draws, "seed": bootstrap.seed}
+    return compare_all(tables, on=[utterance, _TAKE], groups=utterance, **way)
+
+
+def _first_shares(
+    errors: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bootstrap
+) -> list[float | None]:
+    """In which part of the draws each system (row) has the lowest rate; a tie is shared out."""
+    count = len(errors)
+    sums = bootstrap.sums(np.concatenate([errors, lengths]).T)
+    if not len(sums):
+        return [None] * count
+    rates = sums[:, :count] / np.maximum(sums[:, count:], 1)
+    first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
+    return [float(one) for one in (first / first.sum(axis=1, keepdims=True)).mean(axis=0)]
+
+
+def _p(pairs: pd.DataFrame, best: str, name: str) -> float | None:
+    if name == best:
+        return None
+    (p,) = pairs.loc[(pairs["a"] == best) & (pairs["b"] == name), "p_holm"]
+    return float(p)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

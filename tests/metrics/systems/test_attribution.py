@@ -1,0 +1,266 @@
+"""Attribution on constructed cases, whose truth is known: whose an error is, what it is about, how takes vary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import attribute, score
+
+SAID = [
+    "the quick brown fox jumps over the lazy dog",
+    "she really wants to leave before the storm",
+    "we met at the corner of the old market",
+    "nobody knew what had happened to the letter",
+    "take the second street on the left please",
+    "the museum opens every day except on monday",
+    "his brother plays the violin in an orchestra",
+    "a small boat was waiting under the bridge",
+    "they painted all of the windows bright green",
+    "the train to the north was late again",
+]
+ENGINES = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B"}
+WRONG = SAID[3].replace("happened", "hopped").replace("letter", "ladder")
+
+
+def mispronounced(voice, text):
+    """Engine A mispronounces one sentence."""
+    return WRONG if ENGINES[voice] == "A" and text == SAID[3] else text
+
+
+def swallowed(voice, text):
+    """Voice b2 swallows endings."""
+    return text.rsplit(" ", 1)[0] if voice == "b2" else text
+
+
+def dropped(voice, text):
+    """The recogniser drops a word whatever the voice."""
+    return text.replace("really ", "").replace("bright ", "")
+
+
+def table(*faults, voices=tuple(ENGINES), texts=SAID, takes=1):
+    rows = []
+    for voice in voices:
+        for text in texts:
+            for _ in range(takes):
+                heard = text
+                for fault in faults:
+                    heard = fault(voice, heard)
+                rows.append({"voice": voice, "engine": ENGINES[voice], "text": text, "hypothesis": heard})
+    return pd.DataFrame(rows)
+
+
+def parts(found):
+    columns = ["shared_errors", "engine_errors", "own_errors"]
+    return {voice: tuple(counts) for voice, *counts in found.voices[["voice", *columns]].values.tolist()}
+
+
+def test_an_engine_that_mispronounces_one_sentence():
+    found = attribute(table(mispronounced), engine="engine", language="en")
+    assert parts(found) == dict.fromkeys(["a1", "a2", "a3"], (0, 2, 0)) | dict.fromkeys(
+        ["b1", "b2"], (0, 0, 0)
+    )
+    errors = found.errors.query("voice == 'a1'")
+    assert errors[["utterance", "reference", "hypothesis", "cause"]].values.tolist() == [
+        [SAID[3], "happened", "hopped", "engine"],
+        [SAID[3], "letter", "ladder", "engine"],
+    ]
+    assert len(found.findings) == 1
+    assert found.findings[0].startswith("All or most voices of A err at 'happened' of")
+    # One engine alone: what all of its voices get wrong is also what a recogniser would get wrong.
+    alone = attribute(table(mispronounced, voices=["a1", "a2", "a3"]), engine="engine", language="en")
+    assert parts(alone) == dict.fromkeys(["a1", "a2", "a3"], (2, 0, 0))
+
+
+def test_a_voice_that_swallows_endings():
+    found = attribute(table(swallowed), engine="engine", language="en")
+    assert parts(found) == dict.fromkeys(["a1", "a2", "a3", "b1"], (0, 0, 0)) | {"b2": (0, 0, 10)}
+    worst = found.voices.iloc[-1]
+    assert (worst["voice"], worst["endings_lost"], worst["utterances_with_own"]) == ("b2", 10, 10)
+    assert worst["worst_share"] == pytest.approx(0.1)
+    assert worst["own_rate"] == worst["error_rate"] > 0
+    assert found.findings == ["b2 loses the end of 10 of 10 utterances, and other voices do not."]
+    variance = found.variance.iloc[0]
+    assert variance["share_voice"] > 0.9
+    assert pd.isna(variance["sd_take"])
+
+
+def test_a_recogniser_that_drops_a_word_whatever_the_voice():
+    found = attribute(table(dropped), engine="engine", language="en")
+    assert parts(found) == dict.fromkeys(ENGINES, (2, 0, 0))
+    assert found.voices["own_rate"].eq(0).all()
+    assert found.utterances["utterance"].head(2).tolist() == [SAID[1], SAID[8]]
+    assert found.utterances["shared_errors"].tolist() == [5, 5, *[0] * 8]
+    assert [text.split(" of ")[0] for text in found.findings] == [
+        "Whatever the voice, 'really'",
+        "Whatever the voice, 'bright'",
+    ]
+    assert found.variance["share_utterance"].tolist() == pytest.approx([1.0])
+
+
+def test_all_three_together():
+    found = attribute(table(mispronounced, dropped, swallowed), engine="engine", language="en")
+    assert parts(found) == dict.fromkeys(["a1", "a2", "a3"], (2, 2, 0)) | {"b1": (2, 0, 0), "b2": (2, 0, 10)}
+    # An ending that the recogniser drops for everybody is nobody's.
+    ends = table(lambda voice, text: text.rsplit(" ", 1)[0])
+    assert parts(attribute(ends, engine="engine", language="en")) == dict.fromkeys(ENGINES, (10, 0, 0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_recogniser_that_errs_by_chance_disturbs_little(seed):
+    """One word in 25 is misheard at random; what is systematic is still found, at almost every place."""
+    random = np.random.default_rng(seed)
+
+    def chance(voice, text):
+        return " ".join("mumble" if random.random() < 0.04 else word for word in text.split())
+
+    found = attribute(table(mispronounced, dropped, swallowed, chance), engine="engine", language="en")
+    counts = found.voices.set_index("voice")
+    for voice in ENGINES:
+        row = counts.loc[voice]
+        assert row["shared_errors"] <= 5, voice
+        assert row["engine_errors"] in ({1, 2, 3} if voice.startswith("a") else {0, 1, 2}), voice
+        assert 8 <= row["own_errors"] <= 20 if voice == "b2" else row["own_errors"] <= 9, voice
+    assert counts["endings_lost"].idxmax() == "b2"
+    assert counts.loc["b2", "endings_lost"] >= 8
+    assert counts["endings_lost"].drop("b2").max() <= 2
+
+
+def test_takes_show_how_a_voice_varies():
+    """Voice a1 loses each word in a twentieth of its takes, and the others never do."""
+    random = np.random.default_rng(1)
+
+    def varies(voice, text):
+        kept = [word for word in text.split() if voice != "a1" or random.random() > 0.05]
+        return " ".join(kept)
+
+    found = attribute(table(varies, takes=20), language="en")
+    spread = found.voices.set_index("voice")["take_sd"]
+    words = sum(len(text.split()) for text in SAID)
+    assert spread["a1"] == pytest.approx((0.05 * 0.95 / words) ** 0.5, rel=0.2)
+    assert spread.drop("a1").eq(0).all()
+    assert found.voices.set_index("voice").loc["a1", "takes"] == 200
+    variance = found.variance.iloc[0]
+    assert variance["sd_take"] > 2 * variance["sd_both"]
+    assert variance["share_take"] > 0.6
+
+
+def test_variance_is_that_of_a_simulated_table():
+    """Rates made of a voice's, an utterance's, and a take's part come back as such."""
+    random = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(200)]
+    of_voice, of_text = {}, {}
+    rows = []
+    for voice in range(9):
+        of_voice[voice] = random.normal(0, 0.04)
+        for text in range(24):
+            of_text.setdefault(text, random.normal(0, 0.06))
+            for _ in range(3):
+                rate = 0.4 + of_voice[voice] + of_text[text] + random.normal(0, 0.03)
+                heard = words[round(200 * rate) :]
+                rows.append(
+                    {"voice": voice, "text": " ".join(words), "id": text, "hypothesis": " ".join(heard)}
+                )
+    found = attribute(pd.DataFrame(rows), utterance="id", language="en", normalize=None).variance.iloc[0]
+    assert found["sd_voice"] == pytest.approx(np.std(list(of_voice.values()), ddof=1), abs=0.01)
+    assert found["sd_utterance"] == pytest.approx(np.std(list(of_text.values()), ddof=1), abs=0.01)
+    assert found["sd_take"] == pytest.approx(0.03, abs=0.003)
+    assert found["sd_both"] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "kind"),
+    [
+        ("gate 12 at 10:35 p.m.", "gate 12 at 1035 pm", "number"),
+        ("goodbye to all", "good bye to all", "spelling"),
+        ("three of them", "free of them", "sound"),
+        ("at 3 o'clock", "at 4 o'clock", "sound"),
+    ],
+)
+def test_what_an_english_error_is_about(said, heard, kind):
+    frame = pd.DataFrame({"voice": ["x"], "text": said, "hypothesis": heard})
+    found = attribute(frame, language="en")
+    assert found.errors["kind"].astype(str).unique().tolist() == [kind]
+    row = found.voices.iloc[0]
+    assert row["own_errors" if kind == "sound" else f"{kind}_errors"] == row["errors"] > 0
+
+
+def test_english_that_sounds_alike():
+    pytest.importorskip("hibari")
+    rows = {
+        "voice": ["x", "y"],
+        "text": "their weight is one pie",
+        "hypothesis": ["there wait is one pie", "there weight is one tie"],
+    }
+    found = attribute(pd.DataFrame(rows), language="en")
+    assert found.voices[["voice", "homophone_errors", "own_errors"]].values.tolist() == [
+        ["x", 2, 0],
+        ["y", 1, 1],
+    ]
+
+
+def test_japanese_that_sounds_alike():
+    pytest.importorskip("pyopenjtalk")
+    said = ["午後から精度を測る", "三時に東京都へ行く"]
+    heard = {
+        "x": ["午後から制度を測る", "3時に東京へ行く"],
+        "y": ["午後から制度を測る", "三時に東京とへ行く"],
+    }
+    frame = pd.DataFrame(
+        [{"voice": v, "text": s, "hypothesis": h} for v in heard for s, h in zip(said, heard[v], strict=True)]
+    )
+    read = attribute(frame, language="ja", unit="reading")
+    columns = ["voice", "errors", "own_errors", "homophone_errors", "homophones"]
+    assert read.voices[columns].values.tolist() == [["y", 0, 0, 0, 1], ["x", 1, 1, 0, 1]]
+    written = attribute(frame, language="ja").voices.set_index("voice")
+    assert written.loc["y", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [0, 1, 1]
+    assert written.loc["x", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [1, 1, 0]
+
+
+def test_chinese_that_sounds_alike():
+    pytest.importorskip("pypinyin")
+    frame = pd.DataFrame(
+        {"voice": ["x", "y"], "text": "他的权利很大", "hypothesis": ["她的权力很大", "他的权利很打"]}
+    )
+    found = attribute(frame, language="zh").voices.set_index("voice")
+    assert found.loc["x", ["own_errors", "homophone_errors"]].tolist() == [0, 2]
+    assert found.loc["y", ["own_errors", "homophone_errors"]].tolist() == [1, 0]
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".join)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), TEXTS), min_size=1, max_size=8))
+def test_the_parts_are_all_errors(rows):
+    said = {"1": "a b c", "2": "b 10 a"}
+    frame = pd.DataFrame([{"voice": v, "text": said[n], "hypothesis": h} for v, n, h in rows])
+    scored = score(frame, language="en", normalize=None)
+    found = attribute(scored)
+    whole = int(scored["errors"].sum())
+    counts = [name for name in found.voices if name.endswith("_errors")]
+    for one in (found.voices, found.utterances):
+        assert int(one["errors"].sum()) == whole
+        assert int(one[counts].sum().sum()) == whole
+    assert int(found.errors["errors"].sum()) == whole
+    assert all(isinstance(text, str) for text in found.findings)
+    assert "<table" in found._repr_html_()
+
+
+def test_what_cannot_be_attributed():
+    frame = table()
+    with pytest.raises(InvalidRequestError, match="no column 'engines'"):
+        attribute(frame, engine="engines", language="en")
+    with pytest.raises(InvalidRequestError, match="no row has scores"):
+        attribute(frame.assign(hypothesis=None), language="en")
+    with pytest.raises(InvalidRequestError, match="has the engines 'A' and 'B'"):
+        attribute(frame.assign(engine=["A", "B"] * 25), engine="engine", language="en")
+    with pytest.raises(InvalidRequestError, match="has two references"):
+        attribute(frame.assign(id="1"), utterance="id", language="en")
+    one = attribute(frame.head(1), language="en")
+    assert one.voices["error_rate"].tolist() == [0]
+    assert len(one.variance) == len(one.errors) == len(one.findings) == 0

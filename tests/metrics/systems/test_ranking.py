@@ -1,0 +1,124 @@
+"""Rankings: groups that are right whatever the chance, letters, shares, and how many utterances it takes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import rank as rank_by
+from speechlab.metrics._statistics.letters import letters
+from speechlab.metrics._statistics.power import utterances_needed
+from speechlab.metrics._statistics.randomization import sign_flip
+
+
+def rank(rows, **options):
+    return rank_by(rows, language="en", normalize=None, **options)
+
+
+def table(errors, length=10):
+    """Systems with so many errors in each utterance."""
+    said = " ".join(f"w{number}" for number in range(length))
+    rows = [
+        {"voice": name, "text": f"{place} {said}", "hypothesis": f"{place} {said}".replace("w", "x", count)}
+        for name, counts in errors.items()
+        for place, count in enumerate(counts)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_systems_in_order_with_groups_and_a_sentence():
+    many = {"bad": [3] * 12, "good": [0] * 11 + [1], "fair": [1] + [0] * 10 + [1], "poor": [2] * 12}
+    found = rank(table(many))
+    assert found.systems["system"].tolist() == ["good", "fair", "poor", "bad"]
+    assert found.systems["group"].tolist() == ["a", "a", "b", "c"]
+    assert found.tied == ["good", "fair"]
+    assert found.sentence == (
+        "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be told from it, "
+        "poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, 0.05 "
+        "level)."
+    )
+    assert found.systems["first_share"].sum() == pytest.approx(1)
+    assert found.systems["first_share"][0] > found.systems["first_share"][1] > 0.1
+    assert found.systems["p_best"].isna().tolist() == [True, False, False, False]
+    assert len(found.pairs) == 6
+    assert "cannot be told" in found._repr_html_()
+
+
+def test_few_utterances_tell_nothing_and_say_how_many_would():
+    found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
+    assert found.tied == ["one", "two", "same"]
+    assert found.sentence.startswith(
+        "None of two (9.1%) and same (9.1%) can be told from one (2.3%), which has"
+    )
+    needed = found.systems.set_index("system")["needed"]
+    assert needed.isna().tolist() == [True, False, False]
+    assert 9 <= needed["two"] <= 20
+    equal = rank(table({"one": [1, 1], "two": [1, 1]}))
+    assert equal.systems["needed"].isna().all()
+    assert equal.systems["first_share"].tolist() == [0.5, 0.5]
+    alone = rank(table({"one": [1, 1]}))
+    assert (
+        alone.sentence == "one (9.1%) has no other to be compared with: its word error rate, on 2 utterances."
+    )
+    assert len(alone.pairs) == 0
+
+
+def test_takes_stay_together_and_what_not_all_have_is_left_out():
+    rows = table({"one": [0, 0, 1], "two": [1, 1, 0]})
+    found = rank(pd.concat([rows, rows]))
+    assert found.systems["errors"].tolist() == [2, 4]
+    assert found.pairs["blocks"].tolist() == [3]
+    some = rank(rows.assign(hypothesis=rows["hypothesis"].mask(rows.index == 0)))
+    assert (some.excluded, some.systems["utterances"].tolist()) == (1, [2, 2])
+
+
+@pytest.mark.parametrize(("rate", "worse"), [(0.3, 0.25), (1.0, 0.5), (0.1, 0.2)])
+def test_so_many_utterances_show_the_difference(rate, worse):
+    """Power of the exact test with the utterances that are said to be needed; asked for are 80 %."""
+    random = np.random.default_rng(5)
+    one, other = random.poisson(rate, 4_000), random.poisson(rate, 4_000) + random.poisson(worse, 4_000)
+    for alpha in (0.05, 0.05 / 6):
+        count = utterances_needed(other - one, alpha, 0.8)
+        drawn = (random.choice(other - one, count) for _ in range(300))
+        assert 0.7 <= np.mean([sign_flip(sample) < alpha for sample in drawn]) <= 0.93
+
+
+def test_equal_systems_seldom_get_groups_of_their_own():
+    """Four equal systems, on 15 utterances whose difficulty differs: a group more at the 5 % level is chance."""
+    random = np.random.default_rng(2)
+    false = 0
+    for _ in range(40):
+        hard = random.gamma(0.5, 2.0, 15)
+        found = rank(table({name: random.poisson(hard).clip(max=10) for name in "abcd"}), draws=10)
+        false += found.systems["group"].nunique() > 1
+    assert false <= 5
+
+
+NAMES = ["A", "B", "C", "D", "E"]
+
+
+@given(st.sets(st.sampled_from(list(combinations(NAMES, 2)))))
+def test_those_that_share_no_letter_are_apart_and_no_others(apart):
+    found = letters(NAMES, apart)
+    for one, other in combinations(NAMES, 2):
+        assert ((one, other) in apart) == (not set(found[one]) & set(found[other]))
+    assert found["A"][0] == "a"
+    assert all(found.values())
+
+
+def test_what_cannot_be_ranked():
+    rows = table({"one": [0, 1], "two": [1, 1]})
+    with pytest.raises(InvalidRequestError, match="no column 'who'"):
+        rank(rows, system="who")
+    with pytest.raises(InvalidRequestError, match="no row has scores"):
+        rank(rows.assign(hypothesis=None))
+    with pytest.raises(InvalidRequestError, match="no utterance has scores of all 2 systems"):
+        rank(rows.iloc[[0, 3]])
+    with pytest.raises(InvalidRequestError, match="power"):
+        rank(rows, power=80)
