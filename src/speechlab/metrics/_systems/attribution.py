@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._rates.tables import Scorable
-    from speechlab.metrics._systems.causes import Fault
+    from speechlab.metrics._systems.causes import ErrorRun
 
 _ERRORS = {
     "voice": "string",
@@ -214,7 +214,7 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
     return given
 
 
-_Found = dict[_Key, dict[str, list[list["Fault"]]]]
+_Found = dict[_Key, dict[str, list[list["ErrorRun"]]]]
 _Given = dict[_Key, dict[str, list[Take]]]
 
 
@@ -227,7 +227,7 @@ def _error_rows(found: _Found, engines: dict[str, str]) -> Iterator[dict[str, An
                     yield where | {"utterance": utterance, "take": take} | fault._asdict()
 
 
-def _counts(faults: list[Fault]) -> dict[str, int]:
+def _counts(faults: list[ErrorRun]) -> dict[str, int]:
     counts = dict.fromkeys(_COUNTS, 0)
     for one in faults:
         counts[f"{one.cause if one.kind == 'sound' else one.kind}_errors"] += one.errors
@@ -284,7 +284,7 @@ def _voice(
     }
 
 
-def _loses_its_end(takes: list[list[Fault]]) -> bool:
+def _loses_its_end(takes: list[list[ErrorRun]]) -> bool:
     lost = sum(any(one.at_end and one.cause == "own" for one in faults) for faults in takes)
     return 2 * lost >= len(takes)
 

@@ -35,7 +35,7 @@ NEAR = {"word": 0.5}
 _NEAR = 1.5
 
 
-class Fault(NamedTuple):
+class ErrorRun(NamedTuple):
     """A run of errors of one cause.
 
     Attributes:
@@ -112,9 +112,9 @@ class Take:
         steps = [step / 2 for step in range(-reach, reach + 1)]
         return {(one.place + step, one.kind == "sound") for one in self.errors for step in steps}
 
-    def faults(self, shares: Sequence[tuple[Cause, float]]) -> list[Fault]:
+    def faults(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
         """Its runs of errors, cut where the cause changes."""
-        found: list[Fault] = []
+        found: list[ErrorRun] = []
         before: tuple[int, Cause] | None = None
         for error, (cause, share) in zip(self.errors, shares, strict=True):
             at_end = error.hypothesis is None and error.token == self.length - 1
@@ -131,12 +131,14 @@ class Take:
                 )
             else:
                 texts = error.reference or "", error.hypothesis or ""
-                found.append(Fault(error.token, *texts, 1, error.kind, cause, share, at_end))
+                found.append(ErrorRun(error.token, *texts, 1, error.kind, cause, share, at_end))
             before = error.run, cause
         return found
 
 
-def causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]) -> dict[str, list[list[Fault]]]:
+def causes(
+    takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]
+) -> dict[str, list[list[ErrorRun]]]:
     """Whose the errors of one utterance are.
 
     Args:
