@@ -1,4 +1,4 @@
-"""Studies: questions about voices, recognisers and translators, answered with a report.
+"""Studies: questions about voices, recognisers, translators and listeners, answered with a report.
 
 A study drives batches over a table, scores what comes back, and returns a Report: tidy tables, a page that can be
 read and heard, and files to keep. It adds no metric of its own and makes no call that a batch does not make.
@@ -8,6 +8,8 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.evaluate._listening.report import ListeningReport
+from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._recognition import recognition
 from speechlab.evaluate._report import Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
@@ -17,10 +19,13 @@ from speechlab.evaluate._translation import TranslationReport, translation
 from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [
+    "ListeningReport",
     "Report",
     "SpeechReport",
     "TranslationReport",
     "combined_page",
+    "listening",
+    "listening_answers",
     "recognition",
     "round_trip",
     "speaks",

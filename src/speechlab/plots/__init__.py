@@ -7,6 +7,7 @@ widgets; numbers are made in the rooms below. Used by people in notebooks, and b
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.plots._listeners import listeners
 from speechlab.plots._measures import confusions, distributions, error_by_measure
 from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._segments import segments
@@ -17,6 +18,7 @@ __all__ = [
     "distributions",
     "error_by_measure",
     "error_rates",
+    "listeners",
     "segments",
     "translation_scores",
 ]

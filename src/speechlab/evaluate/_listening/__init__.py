@@ -1,0 +1,1 @@
+"""Listening tests: answer files read with their key, listeners screened, systems compared."""

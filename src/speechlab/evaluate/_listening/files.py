@@ -1,0 +1,109 @@
+"""The key of a listening test and the answers of its listeners, as they stand in files; read strictly."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from speechlab.errors import InvalidRequestError
+
+METHODS = ("mos", "ab", "abx", "mushra")
+KEY_FORMAT: Literal["speechlab listening key 1"] = "speechlab listening key 1"
+ANSWERS_FORMAT: Literal["speechlab listening answers 1"] = "speechlab listening answers 1"
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Token = Annotated[str, Field(pattern=r"^[0-9a-z]{1,40}$")]
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class KeyTrial(_Read):
+    """One question, with the systems behind its sounds.
+
+    Attributes:
+        id: Its name in the page, which says nothing.
+        role: What it is for: counted, for practice, or a check of attention.
+        item: What is said; the same for all systems.
+        sounds: System of each sound.
+        right: The sound that is the right answer: of ABX, and of checks with a choice.
+    """
+
+    id: _Token
+    role: Literal["test", "training", "check"]
+    item: _Name
+    sounds: dict[_Token, _Name]
+    right: _Token | None = None
+
+
+class ListeningKey(_Read):
+    """What only the author of a listening test has: which sound is of which system.
+
+    Attributes:
+        format: Name and version of the file format.
+        test: Name of the test, drawn by chance.
+        title: Title of the page.
+        method: How listeners were asked.
+        question: What they were asked.
+        seed: What the order was drawn from.
+        systems: Names of the systems, in the author's order.
+        reference: Name of the hidden reference (MUSHRA).
+        anchors: Names of the anchors (MUSHRA), the lowest first.
+        trials: The questions.
+    """
+
+    format: Literal["speechlab listening key 1"] = KEY_FORMAT
+    test: _Token
+    title: str
+    method: Literal["mos", "ab", "abx", "mushra"]
+    question: str
+    seed: int
+    systems: list[_Name]
+    reference: str | None = None
+    anchors: list[str] = []
+    trials: list[KeyTrial]
+
+
+class Answer(_Read):
+    """The answer to one question."""
+
+    trial: _Token
+    order: Annotated[int, Field(ge=1)]
+    sounds: list[_Token]
+    scores: dict[_Token, int] = {}
+    choice: str | None = None
+    time_s: Annotated[float, Field(ge=0, le=1e7)]
+    plays: dict[_Token, int] = {}
+
+
+class AnswerFile(_Read):
+    """The answers of one listener, as the page or the widget gives them."""
+
+    format: Literal["speechlab listening answers 1"] = ANSWERS_FORMAT
+    test: _Token
+    listener: _Name
+    started: str = ""
+    finished: str | None = None
+    answers: list[Answer]
+
+
+def parse(model: type[Any], data: object, what: str) -> Any:
+    """Read a file or a mapping.
+
+    Args:
+        model: :class:`ListeningKey` or :class:`AnswerFile`.
+        data: Bytes of JSON, or what they hold.
+        what: What the caller calls it, for the error.
+
+    Raises:
+        InvalidRequestError: It is no such file; says where it departs.
+    """
+    try:
+        return model.model_validate_json(data) if isinstance(data, bytes) else model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        kind = "a key" if model is ListeningKey else "answers"
+        message = f"{what} holds no {kind} of a listening test: {place}: {first['msg']}"
+        raise InvalidRequestError(message, parameter="key" if model is ListeningKey else "answers") from None

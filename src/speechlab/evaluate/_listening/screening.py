@@ -1,0 +1,107 @@
+"""Which answers count: sessions given twice, failed checks of attention, MUSHRA's post-screening."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from speechlab.evaluate._listening.tidy import HIDDEN_REFERENCE_LEAST
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MAX_MISSED = 0.15
+"""Share of items whose hidden reference may be missed; source: ITU-R BS.1534-3, 4.1.2."""
+_TOO_GOOD = 0.25
+"""Share of listeners above which an anchor is no worse than its reference; source: as above."""
+_TOLD = 5
+
+
+def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
+    """Return the answers with a column ``excluded``, which says why one does not count, and what is to be told.
+
+    Args:
+        table: The tidy answers.
+        max_failed_checks: Checks of attention that a listener may fail.
+    """
+    told: list[str] = []
+    same = [name for name in table.columns if name != "finished"]
+    twice = table.duplicated(same)
+    if twice.any():
+        who = _names(table.loc[twice, "listener"])
+        told.append(f"{int(twice.sum())} answers were given twice and count once: {who}")
+        table = table[~twice].reset_index(drop=True)
+    table = table.assign(excluded="")
+    _exclude_later_sessions(table, told)
+    _exclude_inattentive(table, max_failed_checks, told)
+    if (table["method"] == "mushra").any():
+        _exclude_by_reference(table, told)
+        _exclude_by_anchor(table, told)
+    unfinished = table.loc[(table["excluded"] == "") & ~table["finished"], "listener"].unique()
+    if len(unfinished):
+        told.append(f"{len(unfinished)} listeners did not finish; their answers count: {_names(unfinished)}")
+    return table, told
+
+
+def _exclude(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
+    table.loc[rows & (table["excluded"] == ""), "excluded"] = why
+
+
+def _exclude_later_sessions(table: pd.DataFrame, told: list[str]) -> None:
+    first = table.groupby("listener")["session"].transform("min")
+    later = table["session"] != first
+    if later.any():
+        _exclude(table, later, "a later session of the same listener")
+        who = _names(table.loc[later, "listener"])
+        told.append(f"later sessions of listeners who had answered before are excluded: {who}")
+
+
+def _exclude_inattentive(table: pd.DataFrame, allowed: int, told: list[str]) -> None:
+    checks = table[(table["role"] == "check") & (table["excluded"] == "")]
+    failed = (
+        (~checks["attention"].fillna(value=True).astype(bool))
+        .groupby(checks["listener"])
+        .agg(["sum", "size"])
+    )
+    for listener, (wrong, asked) in failed[failed["sum"] > allowed].iterrows():
+        why = f"attention: {int(wrong)} of {int(asked)} checks failed"
+        _exclude(table, table["listener"] == listener, why)
+        told.append(f"{_names([str(listener)])} is excluded: {why}")
+
+
+def _exclude_by_reference(table: pd.DataFrame, told: list[str]) -> None:
+    hidden = table[(table["role"] == "reference") & (table["excluded"] == "")]
+    missed = (hidden["score"] < HIDDEN_REFERENCE_LEAST).groupby(hidden["listener"]).mean()
+    for listener, share in missed[missed > _MAX_MISSED].items():
+        why = f"hidden reference below {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
+        _exclude(table, table["listener"] == listener, why)
+        told.append(f"{_names([str(listener)])} is excluded: {why}")
+
+
+def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
+    """The rule of the mid-range anchor, which the best of the anchors is."""
+    anchors = table[(table["role"] == "anchor") & (table["excluded"] == "")]
+    names = sorted(
+        anchors["system"].unique(), key=lambda one: anchors.loc[anchors["system"] == one, "score"].mean()
+    )
+    if len(names) < 2:
+        return
+    middle = anchors[anchors["system"] == names[-1]]
+    high = middle["score"] > HIDDEN_REFERENCE_LEAST
+    undamaged = high.groupby(middle["item"]).mean() > _TOO_GOOD
+    if undamaged.any():
+        items = _names(undamaged[undamaged].index)
+        told.append(
+            f"the anchor {names[-1]!r} is hardly worse than the reference, and excludes nobody, in: {items}"
+        )
+    judged = ~middle["item"].isin(undamaged[undamaged].index)
+    missed = high[judged].groupby(middle.loc[judged, "listener"]).mean()
+    for listener, share in missed[missed > _MAX_MISSED].items():
+        why = f"anchor above {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
+        _exclude(table, table["listener"] == listener, why)
+        told.append(f"{_names([str(listener)])} is excluded: {why}")
+
+
+def _names(listeners: object) -> str:
+    names = list(dict.fromkeys(str(one)[:60] for one in listeners))  # type: ignore[attr-defined]
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(map(repr, names[:_TOLD])) + more

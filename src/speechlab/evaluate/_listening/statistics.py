@@ -1,0 +1,261 @@
+"""Statistics of listening tests, in which listeners and items are both drawn by chance.
+
+An average over listeners and items varies with both, and a test that knows one of them only calls chance significant
+far too often (H. H. Clark, The language-as-fixed-effect fallacy, Journal of Verbal Learning and Verbal Behavior 12,
+1973). Intervals of means come from a bootstrap that draws listeners and items alike (A. B. Owen, The pigeonhole
+bootstrap, Annals of Applied Statistics 1, 2007). Differences are tested by Student's t with the variance of both
+(A. C. Cameron, J. B. Gelbach, D. L. Miller, Robust inference with multiway clustering, Journal of Business & Economic
+Statistics 29, 2011).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_STEPS = 4_000
+POWER_WIDTH = 1.959964 + 0.841621
+"""Standard errors that a difference needs to be found at 5 % in 80 % of tests."""
+
+
+class TwoWay(NamedTuple):
+    """A mean over listeners and items, and what is known of its chance.
+
+    Attributes:
+        mean: The estimate.
+        low: Lower end of the interval; NaN where there is none.
+        high: Upper end.
+        p: Two-sided p-value of the hypothesis that the mean is 0; NaN with fewer than two listeners or items.
+        deviation: Standard error.
+        by_listener: Variance component of listeners, for one listener and endless items.
+        by_item: The same of items.
+        by_answer: The rest, for one answer.
+        listeners: How many.
+        items: How many.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    deviation: float
+    by_listener: float
+    by_item: float
+    by_answer: float
+    listeners: int
+    items: int
+
+
+def two_way(
+    mean: float,
+    shares: NDArray[np.float64],
+    listeners: NDArray[np.int64],
+    items: NDArray[np.int64],
+    level: float,
+) -> TwoWay:
+    """Test a mean, or a difference of means, over listeners and items that are both drawn by chance.
+
+    The variance is that between listeners, plus that between items, less what both count, and never less than one of
+    them alone; Student's t has one degree of freedom less than there are listeners or items, whichever are fewer. The
+    p-value is never lower than 2^(1-n) of these n, the least that tosses of as many coins can give: fewer than six
+    listeners or items show nothing.
+
+    Args:
+        mean: The estimate.
+        shares: What each answer adds to the estimate, less its expectation, shape (answers,); their sum is 0.
+        listeners: Number of each answer's listener.
+        items: Number of each answer's item.
+        level: Confidence level of the interval.
+    """
+    codes = [np.unique(one, return_inverse=True)[1] for one in (listeners, items)]
+    counts = [int(one.max()) + 1 if len(one) else 0 for one in codes]
+    fewest = min(counts)
+    nan = math.nan
+    if fewest < 2:
+        return TwoWay(mean, nan, nan, nan, nan, nan, nan, nan, *counts)
+    cells = codes[0] * counts[1] + codes[1]
+    by_listener, by_item, by_cell = (_clustered(shares, one) for one in (*codes, cells))
+    variance = max(by_listener + by_item - by_cell, by_listener, by_item)
+    parts = _components(by_listener, by_item, by_cell, *counts)
+    least = 2.0 ** (1 - fewest)
+    if variance <= 1e-18:
+        p = 1.0 if abs(mean) < 1e-12 else least
+        return TwoWay(mean, nan, nan, p, 0.0, *parts, *counts)
+    deviation = math.sqrt(variance)
+    p = max(student_p(mean / deviation, fewest - 1), least)
+    half = student_quantile(1 - level, fewest - 1) * deviation
+    return TwoWay(mean, mean - half, mean + half, min(p, 1.0), deviation, *parts, *counts)
+
+
+def _clustered(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
+    """Variance of a sum of which the parts within a cluster belong together."""
+    sums = np.bincount(codes, shares)
+    clusters = len(np.unique(codes))
+    return float((sums**2).sum()) * clusters / max(clusters - 1, 1)
+
+
+def _components(
+    by_listener: float, by_item: float, by_cell: float, listeners: int, items: int
+) -> tuple[float, float, float]:
+    """Solve what the three variances are made of: ``a/L + e/LI``, ``b/I + e/LI`` and ``(a + b + e)/LI``."""
+    rest = 1 - 1 / listeners - 1 / items
+    total = listeners * items * by_cell
+    if rest <= 0:
+        return 0.0, 0.0, total
+    error = max((total - listeners * by_listener - items * by_item) / rest, 0.0)
+    listener = max(listeners * by_listener - error / items, 0.0)
+    return listener, max(items * by_item - error / listeners, 0.0), error
+
+
+def student_p(t: float, freedom: float) -> float:
+    """Two-sided p-value of Student's t, by the integral of its density over an angle."""
+    place = math.atan(abs(t) / math.sqrt(freedom))
+    steps = (np.arange(_STEPS) + 0.5) / _STEPS
+
+    def part(start: float) -> float:
+        width = math.pi / 2 - start
+        return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
+
+    return part(place) / part(0.0)
+
+
+@cache
+def student_quantile(p: float, freedom: float) -> float:
+    """The t whose two-sided p-value is ``p``."""
+    low, high = 0.0, 1.0
+    while student_p(high, freedom) > p:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_p(middle, freedom) > p else (low, middle)
+    return (low + high) / 2
+
+
+def two_way_bootstrap(
+    scores: NDArray[np.float64],
+    listeners: NDArray[np.int64],
+    items: NDArray[np.int64],
+    *,
+    level: float,
+    draws: int,
+    seed: int,
+) -> tuple[float, float]:
+    """Interval of a mean: listeners and items are drawn with replacement, independently of each other.
+
+    The middle part of the draws is made as much wider as Student's distribution is than the normal one, with one
+    degree of freedom less than there are listeners or items, whichever are fewer (T. C. Hesterberg, What teachers
+    should know about the bootstrap, The American Statistician 69, 2015). What varies within a listener and an item is
+    counted three times (Owen, 2007), so that the interval is wide rather than narrow.
+
+    Args:
+        scores: The answers, shape (answers,).
+        listeners: Number of each answer's listener.
+        items: Number of each answer's item.
+        level: Confidence level.
+        draws: How many.
+        seed: The same seed gives the same interval.
+
+    Returns:
+        Both ends; NaN with fewer than two listeners or items.
+    """
+    _, rows = np.unique(listeners, return_inverse=True)
+    _, columns = np.unique(items, return_inverse=True)
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    if min(shape) < 2:
+        return math.nan, math.nan
+    sums, counts = np.zeros(shape), np.zeros(shape)
+    np.add.at(sums, (rows, columns), scores)
+    np.add.at(counts, (rows, columns), 1.0)
+    random = np.random.default_rng(seed)
+    drawn = [random.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64) for n in shape]
+    total = ((drawn[0] @ counts) * drawn[1]).sum(1)
+    found = ((drawn[0] @ sums) * drawn[1]).sum(1)
+    means = found[total > 0] / total[total > 0]
+    fewest = min(shape)
+    wider = student_quantile(1 - level, fewest - 1) * math.sqrt(fewest / (fewest - 1))
+    tail = 0.5 * math.erfc(wider / math.sqrt(2))
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
+    """How many more listeners, or else more items, it takes to find a difference in 80 % of tests at 5 %.
+
+    Args:
+        found: The variance so far.
+        smallest: The smallest difference that matters. The difference seen says nothing of it (J. M. Hoenig,
+            D. M. Heisey, The abuse of power, The American Statistician 55, 2001).
+
+    Returns:
+        More listeners with the same items, more items with the same listeners; 0 if there are enough, infinite if no
+        number of them is.
+    """
+    if math.isnan(found.deviation):
+        return math.nan, math.nan
+    wanted = (smallest / POWER_WIDTH) ** 2
+
+    def more(own: float, other: float, have: int, others: int) -> float:
+        room = wanted - other / others
+        needed = (own + found.by_answer / others) / room if room > 0 else math.inf
+        return max(needed if math.isinf(needed) else math.ceil(needed), 6) - have
+
+    listeners = more(found.by_listener, found.by_item, found.listeners, found.items)
+    items = more(found.by_item, found.by_listener, found.items, found.listeners)
+    return max(listeners, 0), max(items, 0)
+
+
+def binomial_p(right: int, asked: int) -> float:
+    """One-sided p-value of that many right answers or more where all is guessed, exact."""
+    return sum(math.comb(asked, one) for one in range(right, asked + 1)) / 2**asked if asked else math.nan
+
+
+def holm(p: list[float]) -> list[float]:
+    """P-values corrected for their number; source: S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
+    known = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
+    corrected = [math.nan] * len(p)
+    highest = 0.0
+    for rank, (value, place) in enumerate(known):
+        highest = max(highest, min((len(known) - rank) * value, 1.0))
+        corrected[place] = highest
+    return corrected
+
+
+def krippendorff_alpha(values: NDArray[np.float64], scale: str) -> float:
+    """Agreement of raters: 1 if all agree, 0 if as by chance.
+
+    Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011). (The package that computes it is under
+    the GPL.)
+
+    Args:
+        values: Shape (raters, units); NaN where one has not rated.
+        scale: ``"nominal"``, ``"ordinal"`` or ``"interval"``.
+
+    Returns:
+        NaN if no unit has two ratings, or all ratings are the same.
+    """
+    known = ~np.isnan(values)
+    kinds, codes = np.unique(values[known], return_inverse=True)
+    counts = np.zeros((values.shape[1], len(kinds)))
+    np.add.at(counts, (np.nonzero(known)[1], codes), 1.0)
+    counts = counts[counts.sum(1) > 1]
+    if not len(counts):
+        return math.nan
+    rated = counts.sum(1)
+    seen = (counts.T / (rated - 1)) @ counts - np.diag((counts / (rated - 1)[:, None]).sum(0))
+    totals = seen.sum(1)
+    distance = _distances(kinds, totals, scale)
+    expected = (np.outer(totals, totals) * distance).sum() / (totals.sum() - 1)
+    return float(1 - (seen * distance).sum() / expected) if expected > 0 else math.nan
+
+
+def _distances(kinds: NDArray[np.float64], totals: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
+    if scale == "nominal":
+        return 1.0 - np.eye(len(kinds))
+    places = kinds if scale == "interval" else np.cumsum(totals) - totals / 2
+    return np.asarray((places[:, None] - places[None, :]) ** 2, dtype=np.float64)

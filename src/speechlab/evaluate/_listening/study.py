@@ -1,0 +1,122 @@
+"""The study of a listening test: answers in, report out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.report import ListeningReport
+from speechlab.evaluate._listening.screening import screened
+from speechlab.evaluate._listening.summary import (
+    SMALLEST,
+    agreement_of,
+    counted,
+    listeners_of,
+    pairs_of,
+    summary_of,
+)
+from speechlab.evaluate._listening.tidy import read_key, tidy_answers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def listening(
+    answers: Any,
+    key: Any = None,
+    *,
+    max_failed_checks: int = 0,
+    smallest: float | None = None,
+    draws: int = 2_000,
+    seed: int = 0,
+    title: str = "",
+) -> ListeningReport:
+    """Read the answers of a listening test, check them, and compare the systems.
+
+    Listeners and items are both drawn by chance, and all intervals and tests say so. Means have intervals by a
+    two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
+    items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
+    Holm. In simulations at most 6 % of such tests find a difference where there is none. Fewer than six listeners or
+    six items show no difference, however clear.
+
+    Args:
+        answers: Files that listeners sent, a folder of them, what such a file holds, or ``ListeningTest.answers``; or
+            a list of several of these.
+        key: The key that ``ListeningTest.save`` wrote beside the page: its path, what it holds, or the test itself.
+            It is needed for files, and not for frames.
+        max_failed_checks: How many checks of attention a listener may fail and still count.
+        smallest: The smallest difference that matters, for the advice on the number of listeners: by default 0.2 of
+            MOS, 5 of MUSHRA, 0.2 of preference (60 to 40), 0.15 of ABX (65 % right).
+        draws: Draws of the bootstrap.
+        seed: Of the bootstrap.
+        title: Title of the report.
+
+    Returns:
+        The report. ``findings`` says who was excluded and why: failed checks, a second session, MUSHRA's hidden
+        reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R BS.1534-3). Answers of
+        listeners who did not finish count.
+
+    Raises:
+        InvalidRequestError: A file is changed, of another test, or no such file; or there is no answer that counts.
+        OSError: A file cannot be read.
+    """
+    if not is_whole_number(max_failed_checks) or max_failed_checks < 0:
+        raise refused("max_failed_checks", max_failed_checks, "a whole number from 0 on")
+    if smallest is not None and (not is_number(smallest) or not 0 < smallest < 100):
+        raise refused("smallest", smallest, "a difference above 0")
+    if not is_whole_number(draws) or not 100 <= draws <= 100_000:
+        raise refused("draws", draws, "a whole number from 100 to 100,000")
+    read = read_key(key)
+    table = tidy_answers(answers, read)
+    method = _method(table)
+    table, told = screened(table, max_failed_checks)
+    good = counted(table)
+    if not len(good):
+        reasons = "; ".join(told) or "nobody has answered yet"
+        raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
+    matters = float(smallest or SMALLEST[method])
+    return ListeningReport(
+        title or (read.title if read else "") or "Listening test",
+        table,
+        summary_of(good, method, draws, seed),
+        pairs_of(good, method, matters),
+        listeners_of(table),
+        agreement_of(good, method),
+        tuple(told),
+        method,
+        matters,
+    )
+
+
+def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
+    """Return answers of a listening test as one tidy table, unjudged; see :func:`listening`.
+
+    Args:
+        answers: As for :func:`listening`.
+        key: As for :func:`listening`.
+
+    Returns:
+        A row for each sound that was rated, or each choice: ``listener``, ``item``, ``system``, ``other`` (the second
+        system of a pair), ``question``, ``score`` (a rating; A/B: 1 for ``system``, -1 for ``other``, 0 for neither;
+        ABX: 1 if right), ``choice`` (the system), ``order`` (of the question for this listener, from 1), ``position``
+        (of the rated or chosen sound on the page, from 1), ``time_s``, ``plays``, ``attention`` (whether a check was
+        passed), ``role`` (test, check, reference, anchor), ``method``, ``trial``, ``test``, ``session`` (when it
+        began), ``finished``.
+
+    Raises:
+        InvalidRequestError: Something is no answers, or does not fit the key.
+        OSError: A file cannot be read.
+    """
+    return tidy_answers(answers, read_key(key))
+
+
+def _method(table: pd.DataFrame) -> str:
+    if not len(table):
+        raise InvalidRequestError("nobody has answered yet", parameter="answers")
+    for name, what in (("method", "methods"), ("test", "tests")):
+        found = table[name].unique()
+        if len(found) > 1:
+            message = f"the answers are of {len(found)} {what}: {', '.join(map(repr, found[:5]))}; give those of one"
+            raise InvalidRequestError(message, parameter="answers")
+    return str(table["method"].iloc[0])

@@ -1,0 +1,213 @@
+"""Systems, pairs of systems and listeners, each as a table, from answers that count."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from speechlab.evaluate._listening.statistics import (
+    POWER_WIDTH,
+    TwoWay,
+    binomial_p,
+    holm,
+    krippendorff_alpha,
+    more_needed,
+    two_way,
+    two_way_bootstrap,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+SCALES = {"mos": "ordinal", "mushra": "interval", "ab": "nominal", "abx": "nominal"}
+"""Scale of each method's answers, for the agreement."""
+MEASURES = {
+    "mos": "mean opinion score",
+    "mushra": "MUSHRA score",
+    "ab": "share preferred",
+    "abx": "share right",
+}
+SMALLEST = {"mos": 0.2, "mushra": 5.0, "ab": 0.2, "abx": 0.15}
+"""Differences that matter, unless the author says otherwise."""
+_LEVEL = 0.95
+_SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
+_PAIRS = (
+    *(
+        "first",
+        "second",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_holm",
+        "significant",
+        "answers",
+        "listeners",
+        "items",
+    ),
+    *("detectable", "more_listeners", "more_items"),
+)
+
+
+def counted(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers that count."""
+    return table[(table["excluded"] == "") & (table["role"] != "check")]
+
+
+def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
+    """Return a row for each system, or of ABX for each pair, with its interval.
+
+    Args:
+        table: Answers that count.
+        method: How listeners were asked.
+        draws: Of the bootstrap.
+        seed: Of the bootstrap.
+    """
+    if method == "ab":
+        mirrored = table.assign(system=table["other"].astype("str"), score=-table["score"])
+        scores = pd.concat([table, mirrored], ignore_index=True).assign(role="test")
+        scores["score"] = (scores["score"] + 1) / 2
+    else:
+        scores = table
+    if method == "abx":
+        scores = scores.assign(system=scores["system"].astype("str") + " or " + scores["other"].astype("str"))
+    rows = []
+    for system, part in scores.groupby("system", sort=False):
+        values, listeners, items = part["score"].to_numpy(), _codes(part["listener"]), _codes(part["item"])
+        low, high = two_way_bootstrap(values, listeners, items, level=_LEVEL, draws=draws, seed=seed)
+        counts = len(part), part["listener"].nunique(), part["item"].nunique()
+        median = float(np.median(values))
+        rows.append(
+            (system, part["role"].iloc[0], MEASURES[method], values.mean(), low, high, median, *counts)
+        )
+    made = pd.DataFrame(rows, columns=list(_SUMMARY))
+    return made.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+
+
+def pairs_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
+    """Return a row for each pair of systems: which is better, and whether that could be chance.
+
+    Args:
+        table: Answers that count.
+        method: How listeners were asked.
+        smallest: The smallest difference that matters.
+    """
+    rows = []
+    for first, second, part in _compared(table, method):
+        if method == "abx":
+            rows.append(_heard(first, second, part, smallest))
+            continue
+        if method == "ab":
+            mean = float(part["score"].mean())
+            shares = (part["score"].to_numpy() - mean) / len(part)
+        else:
+            mean, shares = _difference(part, first)
+        found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
+        rows.append(_pair(first, second, found, len(part), smallest))
+    made = pd.DataFrame(rows, columns=list(_PAIRS))
+    made["p_holm"] = holm(made["p"].tolist())
+    made["significant"] = made["p_holm"] < 1 - _LEVEL
+    return made
+
+
+def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataFrame]]:
+    if method in {"ab", "abx"}:
+        pairs = table.groupby([table["system"].astype("str"), table["other"].astype("str")], sort=False)
+        return [(str(first), str(second), part) for (first, second), part in pairs]
+    tested = table[table["role"] == "test"]
+    systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
+    return [
+        (one, other, tested[tested["system"].isin([one, other])]) for one, other in combinations(systems, 2)
+    ]
+
+
+def _difference(part: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float64]]:
+    """Mean of one system less that of the other, and what each answer adds to it."""
+    score, own = part["score"].to_numpy(), (part["system"] == first).to_numpy()
+    means = score[own].mean(), score[~own].mean()
+    shares = np.where(own, (score - means[0]) / own.sum(), -(score - means[1]) / (~own).sum())
+    return float(means[0] - means[1]), shares
+
+
+def _pair(first: str, second: str, found: TwoWay, answers: int, smallest: float) -> tuple[Any, ...]:
+    more = more_needed(found, smallest)
+    detectable = found.deviation * POWER_WIDTH if found.deviation else math.nan
+    tested = (found.mean, found.low, found.high, found.p, math.nan, False)
+    return first, second, *tested, answers, found.listeners, found.items, detectable, *more
+
+
+def _heard(first: str, second: str, part: pd.DataFrame, smallest: float) -> tuple[Any, ...]:
+    """ABX: as X is drawn by chance, guesses are tosses whoever makes them, and the binomial test is exact."""
+    asked, right = len(part), int(part["score"].sum())
+    listeners, items = part["listener"].nunique(), part["item"].nunique()
+    shares = (part["score"].to_numpy() - right / asked) / asked
+    found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
+    spread = 1.644854 * 0.5 + 0.841621 * math.sqrt(max(0.25 - smallest**2, 0.0))
+    needed = math.ceil((spread / smallest) ** 2)
+    more = (max(math.ceil(needed / items) - listeners, 0), max(math.ceil(needed / listeners) - items, 0))
+    tested = (found.mean, found.low, found.high, binomial_p(right, asked), math.nan, False)
+    detectable = (1.644854 + 0.841621) * 0.5 / math.sqrt(asked)
+    return first, second, *tested, asked, listeners, items, detectable, *more
+
+
+def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each listener: answers, checks, agreement with the others, and why one does not count.
+
+    Args:
+        table: All answers, with ``excluded``.
+    """
+    rows = []
+    matrix = _matrix(table[table["role"] != "check"])
+    good = [name for name, part in table.groupby("listener") if (part["excluded"] == "").any()]
+    for listener, part in table.groupby("listener", sort=False):
+        why = "" if listener in good else part["excluded"].iloc[0]
+        part = part[part["excluded"] == ""] if listener in good else part  # noqa: PLW2901
+        attention = part["attention"].dropna().astype(bool)
+        asked = part[part["role"] != "check"]
+        others = matrix.loc[[one for one in good if one != listener and one in matrix.index]]
+        own = matrix.loc[listener] if listener in matrix.index else pd.Series(dtype="float64")
+        rows.append(
+            {
+                "listener": listener,
+                "excluded": why,
+                "answers": len(asked),
+                "finished": bool(part["finished"].any()),
+                "checks": len(attention),
+                "checks_failed": int((~attention).sum()),
+                "mean": asked["score"].mean(),
+                "agreement": _correlation(own, others.mean()) if len(others) else math.nan,
+                "same_answer": asked["score"].value_counts(normalize=True).max() if len(asked) else math.nan,
+                "minutes": part.drop_duplicates("trial")["time_s"].sum() / 60,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def agreement_of(table: pd.DataFrame, method: str) -> float:
+    """Return Krippendorff's alpha of answers that count."""
+    return krippendorff_alpha(_matrix(table).to_numpy(), SCALES[method])
+
+
+def _matrix(table: pd.DataFrame) -> pd.DataFrame:
+    """Answers, a row for each listener and a column for each thing that was rated."""
+    other = table["other"].astype("object").where(table["other"].notna(), "")
+    rated = [table["item"], table["system"], other]
+    first = table["score"].groupby([table["listener"], *rated]).first()
+    return first.unstack([1, 2, 3])
+
+
+def _correlation(one: Any, others: Any) -> float:
+    both = pd.concat([one, others], axis=1).dropna().to_numpy()
+    if len(both) < 3 or both.std(0).min() < 1e-12:
+        return math.nan
+    return float(np.corrcoef(both.T)[0, 1])
+
+
+def _codes(names: Sequence[Any] | pd.Series[Any]) -> NDArray[np.int64]:
+    return np.asarray(pd.factorize(pd.Series(names))[0], dtype=np.int64)

@@ -1,0 +1,219 @@
+"""Answers and their key become one tidy table, a row for each sound that was rated or each choice that was made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab._arguments import is_frame, require_columns
+from speechlab._files import user_path
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.files import AnswerFile, ListeningKey, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from speechlab.evaluate._listening.files import Answer, KeyTrial
+
+COLUMNS = {
+    "listener": "str",
+    "item": "str",
+    "system": "str",
+    "other": "string",
+    "question": "str",
+    "score": "float64",
+    "choice": "string",
+    "order": "int64",
+    "position": "int64",
+    "time_s": "float64",
+    "plays": "int64",
+    "attention": "boolean",
+    "role": "str",
+    "method": "str",
+    "trial": "str",
+    "test": "str",
+    "session": "str",
+    "finished": "bool",
+}
+_MAX_SCORE = {"mos": (1, 5), "mushra": (0, 100)}
+_MAX_FILES = 10_000
+HIDDEN_REFERENCE_LEAST = 90.0
+"""A hidden reference that is rated lower was not found; source: ITU-R BS.1534-3, 4.1.2."""
+_WORST_MOS = 2.0
+
+
+def read_key(key: Any) -> ListeningKey | None:
+    """Return a key: of a file, a mapping or a test that has it.
+
+    Raises:
+        InvalidRequestError: It is none.
+        OSError: The file cannot be read.
+    """
+    inner = getattr(key, "key", key)
+    if inner is None:
+        return None
+    if isinstance(inner, str | os.PathLike):
+        path = user_path(inner)
+        return _key(path.read_bytes(), path.name)
+    if not isinstance(inner, Mapping):
+        message = f"key is a {type(key).__name__}; give the path of the key file, or the ListeningTest"
+        raise InvalidRequestError(message, parameter="key")
+    return _key(dict(inner), "key")
+
+
+def _key(data: object, what: str) -> ListeningKey:
+    read: ListeningKey = parse(ListeningKey, data, what)
+    return read
+
+
+def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
+    """Return the answers as one table; see :func:`speechlab.evaluate.listening` for what may be given.
+
+    Raises:
+        InvalidRequestError: Something is no answers, or does not fit the key.
+        OSError: A file cannot be read.
+    """
+    frames = []
+    for name, one in _each(answers):
+        if is_frame(one):
+            require_columns(
+                one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
+            )
+            frames.append(one[list(COLUMNS)])
+            continue
+        read: AnswerFile = parse(AnswerFile, one, name)
+        if key is None:
+            message = (
+                f"{name} says only which sounds were chosen; give the key that .save() wrote beside the page"
+            )
+            raise InvalidRequestError(message, parameter="key")
+        frames.append(_table(read, key, name))
+    if not frames:
+        message = "there are no answers; give answer files, a folder of them, or the frame of a ListeningTest"
+        raise InvalidRequestError(message, parameter="answers")
+    filled = [frame for frame in frames if len(frame)] or frames[:1]
+    return pd.concat(filled, ignore_index=True).astype(COLUMNS)
+
+
+def _each(answers: Any) -> Iterator[tuple[str, Any]]:
+    if is_frame(answers):
+        yield "answers", answers
+    elif isinstance(answers, bytes | Mapping):
+        yield "the answers", answers if isinstance(answers, bytes) else dict(answers)
+    elif isinstance(answers, str | os.PathLike):
+        path = user_path(answers)
+        for file in _folder(path) if path.is_dir() else [path]:
+            yield file.name, file.read_bytes()
+    elif isinstance(answers, Iterable):
+        for one in answers:
+            yield from _each(one)
+    else:
+        message = f"a {type(answers).__name__} is no answers; give files, a folder of them, or a frame"
+        raise InvalidRequestError(message, parameter="answers")
+
+
+def _folder(path: Path) -> list[Path]:
+    files = [file for file in sorted(path.glob("*.json")) if not _is_key(file)]
+    if len(files) > _MAX_FILES:
+        message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
+        raise InvalidRequestError(message, parameter="answers")
+    return files
+
+
+def _is_key(file: Path) -> bool:
+    """Whether a file is a key, which may lie among the answers."""
+    try:
+        held = json.loads(file.read_bytes())
+    except ValueError:
+        return False
+    return isinstance(held, dict) and str(held.get("format", "")).startswith("speechlab listening key")
+
+
+def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
+    if read.test != key.test:
+        message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
+        raise InvalidRequestError(message, parameter="key")
+    trials = {trial.id: trial for trial in key.trials}
+    rows: list[dict[str, Any]] = []
+    seen = set()
+    for answer in read.answers:
+        trial = trials.get(answer.trial)
+        if trial is None or answer.trial in seen or set(answer.sounds) - set(trial.sounds):
+            message = f"{name} answers question {answer.trial}, which the key has not, or twice; the file was changed"
+            raise InvalidRequestError(message, parameter="answers")
+        seen.add(answer.trial)
+        if trial.role == "training":
+            continue
+        common = {
+            "listener": read.listener,
+            "item": trial.item,
+            "question": key.question,
+            "order": answer.order,
+            "time_s": answer.time_s,
+            "plays": sum(answer.plays.values()),
+            "role": trial.role,
+            "method": key.method,
+            "trial": trial.id,
+            "test": key.test,
+            "session": read.started,
+            "finished": read.finished is not None,
+        }
+        make = _rated if key.method in _MAX_SCORE else _chosen
+        rows += [{**common, **row} for row in make(answer, trial, key, name)]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
+    low, high = _MAX_SCORE[key.method]
+    for sound, score in answer.scores.items():
+        if sound not in trial.sounds or not low <= score <= high:
+            message = f"{name} rates {sound} with {score:g}; ratings of this test are {low} to {high}"
+            raise InvalidRequestError(message, parameter="answers")
+        system = trial.sounds[sound]
+        row: dict[str, Any] = {"system": system, "other": None, "choice": None, "score": score}
+        row |= {
+            "position": answer.sounds.index(sound) + 1 if sound in answer.sounds else 0,
+            "attention": None,
+        }
+        row["plays"] = answer.plays.get(sound, 0)
+        if trial.role == "check":
+            row["attention"] = score <= _WORST_MOS
+        elif key.method == "mushra" and system == key.reference:
+            row |= {"role": "reference", "attention": score >= HIDDEN_REFERENCE_LEAST}
+        elif system in key.anchors:
+            row["role"] = "anchor"
+        yield row
+
+
+def _chosen(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
+    choice = answer.choice
+    if choice is None or (choice and choice not in trial.sounds) or (not choice and key.method == "abx"):
+        message = f"{name} chooses {choice!r} in question {trial.id}, which is none of its sounds"
+        raise InvalidRequestError(message, parameter="answers")
+    systems = list(dict.fromkeys(trial.sounds.values()))
+    pairs = [pair for pair in combinations(key.systems, 2) if set(pair) == set(systems)]
+    first, second = pairs[0] if pairs else (systems[0], systems[-1])
+    chosen = trial.sounds.get(choice)
+    row: dict[str, Any] = {"system": first, "other": second, "choice": chosen or "", "attention": None}
+    asked = [sound for sound in answer.sounds if key.method == "ab" or sound in _offered(trial)]
+    row["position"] = asked.index(choice) + 1 if choice in asked else 0
+    if key.method == "abx":
+        right = choice == trial.right
+        row["score"] = float(right)
+    else:
+        right = choice == trial.right
+        row["score"] = 0.0 if not chosen else 1.0 if chosen == first else -1.0
+    if trial.role == "check":
+        row["attention"] = right
+    yield row
+
+
+def _offered(trial: KeyTrial) -> list[str]:
+    """The sounds A and B of an ABX question; X, the third, is not among the answers."""
+    return list(trial.sounds)[:2]

@@ -1,0 +1,158 @@
+"""What listeners said: a row for each, with the mean that each system got."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from speechlab.plots._figure import (
+    INK,
+    SHADE,
+    SMALL_PT,
+    STYLES,
+    check_width,
+    draw_names,
+    draw_scale,
+    fonts,
+    new_figure,
+    numbers,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+    from speechlab.plots._figure import PaperFigure
+
+_GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
+_ROW_INCHES = 0.26
+_LABELS = {
+    "mos": ("mean opinion score", (0.9, 5.1)),
+    "mushra": ("MUSHRA score", (-2.0, 102.0)),
+    "ab": ("share preferred", (-0.03, 1.03)),
+    "abx": ("share right", (-0.03, 1.03)),
+}
+
+
+def listeners(
+    answers: pd.DataFrame,
+    summary: pd.DataFrame | None = None,
+    *,
+    notes: Mapping[str, str] | None = None,
+    language: str | None = None,
+    width: float = 7.0,
+) -> PaperFigure:
+    """Draw what listeners said of systems, all of them on top and each in a row below.
+
+    Who is far from the others, gives all systems the same, or turns the scale round is seen at once. Listeners who
+    were excluded stand last, in grey.
+
+    Args:
+        answers: The table of :func:`speechlab.evaluate.listening`, or of ``listening_answers``.
+        summary: The summary of the same report, whose means and intervals stand on top.
+        notes: A few words on a listener, to the right.
+        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
+        width: Inches; the height follows from the rows.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`segments`.
+
+    Raises:
+        InvalidRequestError: A column is missing, or there are no rows.
+    """
+    check_width(width)
+    needed = ("listener", "system", "other", "score", "method", "role")
+    tidy(answers, *needed, argument="answers", hint=_GIVEN)
+    asked = answers[answers["role"] != "check"]
+    tidy(asked, "score", argument="answers", hint="There are checks of attention only")
+    method = str(asked["method"].iloc[0])
+    means = _means(asked, method)
+    excluded = _excluded(answers)
+    order = sorted(means.index, key=lambda name: (name in excluded, -means.loc[name].mean()))
+    order = [name for name in order if name not in excluded] + [name for name in order if name in excluded]
+    systems = list(means.columns) if summary is None else _ordered(means, summary)
+    top = summary is not None
+    rows = len(order) + top
+    figure = new_figure(width, 1.1 + _ROW_INCHES * max(rows, 2))
+    axes = figure.add_subplot()
+    for number, system in enumerate(systems):
+        style = STYLES[number % len(STYLES)]
+        beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
+        for place, name in enumerate(order):
+            color = SHADE if name in excluded else style.color
+            edge = style.color if name in excluded else INK
+            axes.plot(
+                means.loc[name, system], place + top + beside, style.marker, color=color, markeredgecolor=edge,
+                markeredgewidth=0.5, markersize=5,
+            )  # fmt: skip
+        axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(system))
+        if summary is not None:
+            _draw_all(axes, summary[summary["system"] == system], number, len(systems))
+    names = [*(["all listeners"] if top else []), *map(str, order)]
+    told = {**(notes or {}), **{name: f"excluded: {why}"[:34] for name, why in excluded.items()}}
+    right = [*([""] if top else []), *(str(told.get(name, "")) for name in order)]
+    families = fonts("".join([*names, *map(str, systems)]), language)
+    draw_names(axes, names, right, families)
+    if top:
+        axes.axhline(0.5, color=INK, linewidth=0.6)
+    label, limits = _LABELS.get(method, ("score", None))
+    if limits:
+        axes.set_xlim(*limits)
+    draw_scale(axes, label)
+    legend = figure.legend(
+        loc="outside upper center", ncols=min(len(systems), 4), frameon=False, fontsize=SMALL_PT,
+        prop={"family": families, "size": SMALL_PT},
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Means by listener and system; of A/B the share preferred, of ABX the share right by pair."""
+    if method == "ab":
+        other = asked.assign(system=asked["other"].astype("str"), score=-asked["score"])
+        asked = pd.concat([asked, other], ignore_index=True)
+        asked["score"] = (asked["score"] + 1) / 2
+    elif method == "abx":
+        asked = asked.assign(system=asked["system"].astype("str") + " or " + asked["other"].astype("str"))
+    return asked.groupby(["listener", "system"])["score"].mean().unstack()
+
+
+def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
+    """Listeners none of whose answers count, and why."""
+    if "excluded" not in answers.columns:
+        return {}
+    parts = answers.groupby("listener")["excluded"]
+    return {name: str(part.iloc[0]).split(":")[0] for name, part in parts if (part != "").all()}
+
+
+def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
+    tidy(
+        summary,
+        "system",
+        "mean",
+        "low",
+        "high",
+        argument="summary",
+        hint="Pass the summary of the same report",
+    )
+    known = [name for name in summary["system"] if name in means.columns]
+    return known + [name for name in means.columns if name not in known]
+
+
+def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
+    if not len(row):
+        return
+    style = STYLES[number % len(STYLES)]
+    place = (number - (count - 1) / 2) * min(0.18, 0.7 / max(count, 1))
+    mean, low, high = (float(numbers(row, name)[0]) for name in ("mean", "low", "high"))
+    if np.isfinite(low) and np.isfinite(high):
+        axes.plot([low, high], [place, place], color=style.color, linewidth=1.4, solid_capstyle="butt")
+    axes.plot(
+        mean, place, style.marker, color=style.color, markeredgecolor=INK, markeredgewidth=0.5, markersize=5.5
+    )

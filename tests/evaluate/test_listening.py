@@ -1,0 +1,343 @@
+"""Listening tests: answers are read with their key, screened, and compared with honest chances."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.statistics import more_needed, two_way, two_way_bootstrap
+
+HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202e"
+KEY = {
+    "format": "speechlab listening key 1",
+    "test": "0a1b",
+    "title": "Voices",
+    "method": "mos",
+    "question": "How natural?",
+    "seed": 1,
+    "systems": ["one", HOSTILE],
+    "trials": [
+        {"id": "t1", "role": "test", "item": "a", "sounds": {"s1": "one"}},
+        {"id": "t2", "role": "test", "item": "a", "sounds": {"s2": HOSTILE}},
+        {"id": "t3", "role": "check", "item": "a", "sounds": {"s3": "noise"}},
+        {"id": "t0", "role": "training", "item": "b", "sounds": {"s0": "one"}},
+    ],
+}
+
+
+def answered(listener="ann", *, check=1, started="2026-01-01", finished="2026-01-02", **changes):
+    scores = {"t0": ("s0", 3), "t1": ("s1", 4), "t2": ("s2", 2), "t3": ("s3", check)}
+    answers = [
+        {"trial": trial, "order": order, "sounds": [sound], "scores": {sound: score}, "time_s": 2.5}
+        | {"plays": {sound: 2}}
+        for order, (trial, (sound, score)) in enumerate(scores.items(), 1)
+    ]
+    return {
+        "format": "speechlab listening answers 1",
+        "test": "0a1b",
+        "listener": listener,
+        "started": started,
+        "finished": finished,
+        "answers": answers,
+        **changes,
+    }
+
+
+def rows_of(scores, method="mos", role="test", **more):
+    """A tidy frame of scores by (listener, item, system) or (listener, item, system, other)."""
+    made = []
+    for order, (names, score) in enumerate(scores.items()):
+        listener, item, system, *other = map(str, names)
+        row = {"listener": listener, "item": item, "system": system, "other": other[0] if other else None}
+        row |= {"question": "?", "score": float(score), "choice": None, "order": order + 1, "position": 1}
+        row |= {"time_s": 1.0, "plays": 1, "attention": None, "role": role, "method": method, "test": "x"}
+        made.append({**row, "trial": f"t{item}{system}", "session": "s", "finished": True, **more})
+    return pd.DataFrame(made)
+
+
+# -- reading
+
+
+def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
+    (tmp_path / "ann.json").write_text(json.dumps(answered(HOSTILE)))
+    (tmp_path / "test.key.json").write_text(json.dumps(KEY))
+    table = evaluate.listening_answers(tmp_path, tmp_path / "test.key.json")
+    assert table["system"].tolist() == ["one", HOSTILE, "noise"]
+    assert table["score"].tolist() == [4, 2, 1]
+    assert table["role"].tolist() == ["test", "test", "check"]
+    assert table["attention"].tolist() == [pd.NA, pd.NA, True]
+    assert table["order"].tolist() == [2, 3, 4]
+    assert set(table["listener"]) == {HOSTILE}
+    assert table["plays"].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "words"),
+    [
+        (answered(), None, "give the key"),
+        (answered(test="ffff"), KEY, "answers test ffff, and the key is that of test 0a1b"),
+        (answered(format="x"), KEY, "no answers of a listening test: format"),
+        (answered(answers=[{"trial": "t1"}]), KEY, r"answers\.0\.order"),
+        ({**answered(), "answers": answered()["answers"][:1] * 2}, KEY, "or twice"),
+        (b"no json", KEY, "Invalid JSON"),
+        (5, KEY, "a int is no answers"),
+        ([], KEY, "there are no answers"),
+        (pd.DataFrame({"a": [1]}), KEY, "has no column"),
+        (answered(), 5, "key is a int"),
+        (answered(), {**KEY, "method": "guess"}, "no a key|holds no a key|method"),
+        (answered(answers=[]), KEY, "nobody has answered yet"),
+    ],
+)
+def test_what_is_no_answer_is_refused_in_words(data, key, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        evaluate.listening(data, key)
+
+
+def test_a_changed_score_or_sound_is_refused():
+    for name, value in (("scores", {"s1": 9}), ("scores", {"zz": 3}), ("sounds", ["s9"])):
+        data = answered()
+        data["answers"][1][name] = value
+        with pytest.raises(InvalidRequestError, match=r"ratings of this test are 1 to 5|was changed"):
+            evaluate.listening(data, KEY)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_failed_checks", -1), ("smallest", 0), ("draws", 5), ("draws", 1.5)]
+)
+def test_options_that_make_no_sense_are_refused(name, value):
+    with pytest.raises(InvalidRequestError, match=name):
+        evaluate.listening(answered(), KEY, **{name: value})
+
+
+# -- screening
+
+
+def test_the_report_says_who_was_excluded_and_why():
+    files = [
+        answered("ann"),
+        answered("ann"),
+        answered("ann", started="2026-02-01"),
+        answered("bob", check=5),
+        answered("cid", finished=None),
+    ]
+    report = evaluate.listening(files, KEY, draws=200)
+    told = "\n".join(report.findings)
+    assert "given twice and count once: 'ann'" in told
+    assert "later sessions of listeners who had answered before are excluded: 'ann'" in told
+    assert "'bob' is excluded: attention: 1 of 1 checks failed" in told
+    assert "did not finish; their answers count: 'cid'" in told
+    listeners = report.listeners.set_index("listener")
+    assert listeners["excluded"].tolist() == ["", "attention: 1 of 1 checks failed", ""]
+    assert listeners.loc["ann", "answers"] == 2
+    assert report.summary.set_index("system").loc["one", "answers"] == 2
+    forgiving = evaluate.listening(files, KEY, draws=200, max_failed_checks=1)
+    assert forgiving.summary.set_index("system").loc["one", "answers"] == 3
+    with pytest.raises(InvalidRequestError, match="no answer counts: 'bob' is excluded"):
+        evaluate.listening(answered("bob", check=5), KEY)
+
+
+def mushra(listener, reference, middle, items=20):
+    return pd.concat(
+        [
+            rows_of({(listener, item, "codec"): 60 for item in range(items)}, "mushra"),
+            rows_of(
+                {(listener, item, "reference"): reference(item) for item in range(items)},
+                "mushra",
+                "reference",
+            ),
+            rows_of({(listener, item, "anchor 3.5 kHz"): 20 for item in range(items)}, "mushra", "anchor"),
+            rows_of(
+                {(listener, item, "anchor 7 kHz"): middle(item) for item in range(items)}, "mushra", "anchor"
+            ),
+        ]
+    )
+
+
+def test_mushra_listeners_are_screened_by_the_recommendation():
+    fine = [mushra(f"l{n}", lambda _: 95, lambda _: 50) for n in range(8)]
+    three = mushra("three", lambda item: 80 if item < 3 else 100, lambda _: 50)  # 15 %, which is allowed
+    deaf = mushra("deaf", lambda item: 89 if item < 4 else 100, lambda _: 50)
+    lavish = mushra("lavish", lambda _: 100, lambda item: 91 if item < 4 else 40)
+    report = evaluate.listening([*fine, three, deaf, lavish], draws=200)
+    excluded = report.listeners.set_index("listener")["excluded"]
+    assert excluded[excluded != ""].to_dict() == {
+        "deaf": "hidden reference below 90 in 20% of the items (BS.1534-3)",
+        "lavish": "anchor above 90 in 20% of the items (BS.1534-3)",
+    }
+    assert set(report.pairs["first"]) == set()
+    assert report.summary["role"].tolist() == ["reference", "test", "anchor", "anchor"]
+    # where more than a quarter rate an anchor so high, it excludes nobody
+    same = [mushra(f"l{n}", lambda _: 95, lambda item: 95 if item < 4 else 40) for n in range(4)]
+    report = evaluate.listening([*same, *fine[4:]], draws=200)
+    assert (report.listeners["excluded"] == "").all()
+    assert any("hardly worse than the reference" in one for one in report.findings)
+
+
+# -- figures that are known
+
+
+def test_agreement_is_krippendorff_s():
+    """Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011), part C: 0.743, 0.815, 0.849."""
+    star = math.nan
+    rated = np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, star, star, star],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, star, 3],
+            [star, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, star],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, star],
+        ]
+    )
+    scores = {
+        (listener, item, "one"): value
+        for listener, row in enumerate(rated)
+        for item, value in enumerate(row)
+        if value == value
+    }
+    found = {}
+    for method in ("mos", "mushra"):
+        found[method] = evaluate.listening(rows_of(scores, method), draws=100).agreement
+    pairs = {(*names, "two"): value for names, value in scores.items()}
+    found["ab"] = evaluate.listening(rows_of(pairs, "ab"), draws=100).agreement
+    assert {name: round(value, 3) for name, value in found.items()} == {
+        "mos": 0.815,
+        "mushra": 0.849,
+        "ab": 0.743,
+    }
+
+
+def test_a_difference_of_listeners_alone_is_student_s_paired_t():
+    differences = [0.5, 1.0, -0.25, 0.75, 0.5, 0.0, 1.25, 0.25]
+    scores = {}
+    for listener, difference in enumerate(differences):
+        for item in range(8):
+            scores[listener, item, "one"] = 3 + difference
+            scores[listener, item, "two"] = 3
+    (pair,) = evaluate.listening(rows_of(scores), draws=100).pairs.to_dict("records")
+    assert pair["difference"] == pytest.approx(0.5)
+    assert pair["p"] == pytest.approx(0.02546, abs=2e-5)  # t = 2.8284 with 7 degrees of freedom
+    assert (pair["low"], pair["high"]) == pytest.approx((0.0820, 0.9180), abs=1e-4)
+
+
+def test_holm_is_over_pairs_and_few_listeners_show_nothing():
+    scores = {
+        (listener, item, system): 3 + number + 0.1 * ((listener + item) % 2)
+        for listener in range(5)
+        for item in range(10)
+        for number, system in enumerate(["a", "b", "c"])
+    }
+    pairs = evaluate.listening(rows_of(scores), draws=100).pairs
+    assert pairs["p"].tolist() == [0.0625] * 3
+    assert pairs["p_holm"].tolist() == [0.1875] * 3
+    assert not pairs["significant"].any()
+    assert pairs["first"].tolist() == ["c", "c", "b"]
+
+
+def test_abx_is_the_exact_binomial_test():
+    scores = {(n % 4, n // 4, "one", "two"): n < 15 for n in range(20)}
+    report = evaluate.listening(rows_of(scores, "abx"), draws=100)
+    (pair,) = report.pairs.to_dict("records")
+    assert pair["p"] == pytest.approx(0.020695, abs=1e-6)  # 15 or more of 20 tosses
+    assert pair["difference"] == pytest.approx(0.25)
+    assert report.summary["system"].tolist() == ["one or two"]
+    assert report.summary["mean"].tolist() == [0.75]
+
+
+def test_preference_counts_no_preference_as_half():
+    scores = {(n, item, "one", "two"): [1, 1, 0, -1][n % 4] for n in range(8) for item in range(6)}
+    report = evaluate.listening(rows_of(scores, "ab"), draws=200)
+    assert report.summary.set_index("system")["mean"].to_dict() == {"one": 0.625, "two": 0.375}
+    assert report.pairs["difference"].tolist() == [0.25]
+
+
+# -- chance
+
+
+def simulated(rng, pairs, listeners, items, spread, shift=0.0):
+    """Values for many pairs, of which listeners, items and answers vary."""
+    by_listener, by_item, by_answer = spread
+    return (
+        shift
+        + by_listener * rng.standard_normal((pairs, listeners, 1))
+        + by_item * rng.standard_normal((pairs, 1, items))
+        + by_answer * rng.standard_normal((pairs, listeners, items))
+    ).round(1)
+
+
+def compared(values):
+    """The test of each pair, as a report makes it of its answers."""
+    _, listeners, items = values.shape
+    listener, item = (place.ravel() for place in np.indices((listeners, items)))
+    for pair in values:
+        mean = float(pair.mean())
+        yield two_way(mean, (pair.ravel() - mean) / pair.size, listener, item, 0.95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("listeners", "items", "spread"),
+    [
+        (8, 8, (0.5, 0.5, 1)),
+        (20, 8, (0.5, 0, 1)),
+        (8, 20, (0.3, 1, 1)),
+        (16, 12, (0, 0, 1)),
+        (6, 6, (1, 0, 1)),
+    ],
+)
+def test_at_most_six_in_a_hundred_find_what_is_not_there(listeners, items, spread):
+    rng = np.random.default_rng(7)
+    values = np.sign(simulated(rng, 3_000, listeners, items, spread))  # zeros are no preference
+    found = list(compared(values))
+    assert np.mean([one.p < 0.05 for one in found]) <= 0.06
+    assert np.mean([not one.low <= 0 <= one.high for one in found]) <= 0.06
+
+
+@pytest.mark.slow
+def test_the_advice_on_listeners_finds_what_it_promises():
+    rng = np.random.default_rng(3)
+    spread, shift = (0.5, 0.15, 1.0), 0.3
+    pilots = compared(simulated(rng, 500, 12, 20, spread))
+    enough = 12 + round(np.median([more_needed(one, shift)[0] for one in pilots]))
+    assert 20 < enough < 50
+    found = list(compared(simulated(rng, 1_000, enough, 20, spread, shift)))
+    assert 0.7 < np.mean([one.p < 0.05 for one in found]) < 0.9
+
+
+@pytest.mark.slow
+def test_intervals_of_means_cover_the_truth_though_listeners_and_items_vary():
+    rng = np.random.default_rng(11)
+    listener, item = (place.ravel() for place in np.indices((10, 12)))
+    ends = [
+        two_way_bootstrap(3 + values.ravel(), listener, item, level=0.95, draws=500, seed=1)
+        for values in simulated(rng, 1_000, 10, 12, (0.5, 0.4, 0.8))
+    ]
+    assert 0.935 <= np.mean([low <= 3 <= high for low, high in ends]) <= 0.985
+
+
+# -- the report
+
+
+def test_the_report_draws_shows_and_saves_itself(tmp_path):
+    rng = np.random.default_rng(5)
+    scores = {
+        (HOSTILE if listener == 0 else f"l{listener}", item, system): int(rng.integers(1, 6))
+        for listener in range(7)
+        for item in range(6)
+        for system in ("one", HOSTILE)
+    }
+    report = evaluate.listening(rows_of(scores), draws=200, title="Voices")
+    page = report.to_html()
+    assert "<img src=x" not in page
+    assert "&lt;img src=x" in page
+    assert "Nobody was excluded" in page
+    assert "Krippendorff" in page
+    folder = report.save(tmp_path / "out")
+    assert pd.read_csv(folder / "results.csv")["score"].tolist() == report.table["score"].tolist()
+    (axes,) = report.plot().axes
+    assert axes.get_yticklabels()[0].get_text() == "all listeners"
+    assert len(axes.get_yticklabels()) == 8
