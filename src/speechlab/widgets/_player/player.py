@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from speechlab.contract import AudioFormat
     from speechlab.display import Html
+    from speechlab.widgets._player.tiers import Tier
 
 _BROWSER = Path(__file__).parent / "browser"
 _SPEEDS = (0.25, 4.0)
@@ -149,20 +150,25 @@ class Player(LiveWidget):
 
     def static_html(self) -> Html:
         """Return the clips as they show themselves, and their first segments."""
-        return static_player(self._readers, [clip["facts"] for clip in self.clips], self.layers)
+        return static_player(self._readers, [clip["facts"] for clip in self.clips], self._all_tiers())
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""
         clips = f"{len(self.clips)} clips, " if len(self.clips) > 1 else ""
-        count = sum(len(layer["segments"]) for layer in self.layers)
-        return f"Player({name}{clips}{self.duration:.2f} s, {count} segments)"
+        count = sum(len(tier["segments"]) for tier in self._all_tiers())
+        return f"{type(self).__name__}({name}{clips}{self.duration:.2f} s, {count} segments)"
 
     # -- segments
+
+    def _all_tiers(self) -> list[Tier]:
+        """All that is shown as tiers, in order."""
+        return self.layers
 
     @property
     def segments(self) -> list[dict[str, Any]]:
         """The segments of the tier that is listed; setting them takes what ``Player`` takes, and shows it."""
-        return list(self.layers[self.tier]["segments"]) if self.tier < len(self.layers) else []
+        tiers = self._all_tiers()
+        return list(tiers[self.tier]["segments"]) if self.tier < len(tiers) else []
 
     @segments.setter
     def segments(self, segments: Any) -> None:
@@ -176,7 +182,7 @@ class Player(LiveWidget):
         import pandas as pd
 
         columns = ["start", "end", "text"]
-        return {layer["name"]: pd.DataFrame(layer["segments"], columns=columns) for layer in self.layers}
+        return {tier["name"]: pd.DataFrame(tier["segments"], columns=columns) for tier in self._all_tiers()}
 
     # -- what it does when it is told
 
@@ -221,7 +227,7 @@ class Player(LiveWidget):
     @traitlets.validate("heard", "tier")
     def _there(self, proposal: Any) -> int:
         name = proposal["trait"].name
-        count = len(self.clips) if name == "heard" else max(len(self.layers), 1)
+        count = len(self.clips) if name == "heard" else max(len(self._all_tiers()), 1)
         if not 0 <= proposal["value"] < count:
             raise traitlets.TraitError(f"{name} is {proposal['value']!r}; give 0 to {count - 1}")
         return int(proposal["value"])

@@ -54,10 +54,16 @@ def _tier(tier: Mapping[str, Any]) -> list[Html | str | None]:
     shown = segments[:_MAX_SEGMENTS]
     if not shown:
         return []
-    rows = [(f"{one['start']:.2f}", f"{one['end']:.2f}", one["text"]) for one in shown]
+    speakers = any(one.get("speaker") for one in segments)
+    rows = [
+        (f"{one['start']:.2f}", f"{one['end']:.2f}", *([one["speaker"]] if speakers else []), one["text"])
+        for one in shown
+    ]
+    heads = ["start (s)", "end (s)", *(["speaker"] if speakers else []), "text"]
+    langs = [None] * (len(heads) - 1) + [tier["lang"] or None]
     more = len(segments) - len(shown)
     return [
         element("p", element("strong", tier["name"], dir="auto")) if tier["name"] else None,
-        table(["start (s)", "end (s)", "text"], rows, langs=[None, None, tier["lang"] or None], right=(0, 1)),
+        table(heads, rows, langs=langs, right=(0, 1)),
         f"and {more} more segments" if more else None,
     ]

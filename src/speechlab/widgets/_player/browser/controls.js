@@ -3,7 +3,7 @@
 import { clock, make, makeRoot } from "../../_shared/dom.js";
 
 const SPEED_CHOICES = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
-const PLAYER_KEYS = [
+export const PLAYER_KEYS = [
   ["Space", "play and pause"],
   ["← →", "back and on by a second"],
   [", .", "by a hundredth"],
@@ -19,9 +19,9 @@ const PLAYER_KEYS = [
   ["1 2 …", "hear another clip"],
 ];
 
-/** @param {Element} el */
-export function buildPlayer(el) {
-  const root = makeRoot(el, "speechlab-player");
+/** @param {Element} el @param {string} className @param {string[][]} keyList Keys and what they do. */
+export function buildPlayer(el, className, keyList) {
+  const root = makeRoot(el, className);
   const head = make(root, "div", "sl-head");
   const title = make(head, "strong", "sl-title");
   title.dir = "auto";
@@ -69,14 +69,14 @@ export function buildPlayer(el) {
   const help = make(root, "details", "sl-keys");
   make(help, "summary", "", "Keys");
   const keys = make(help, "ul");
-  for (const [key, act] of PLAYER_KEYS) {
+  for (const [key, act] of keyList) {
     const line = make(keys, "li");
     make(line, "kbd", "", key);
     make(line, "span", "", act);
   }
   return {
     root, title, facts, choice, slider, canvas, scroll, toggle, part, loop, speed, zoomIn, zoomOut, all, spectrogram,
-    time, live, tiers, tier, list,
+    bar, time, live, tiers, tier, list,
   };
 }
 

@@ -8,19 +8,24 @@ const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10
 const TICK_PX = 70;
 
 /**
- * @typedef {{start: number, end: number, text: string}} Segment
- * @typedef {{name: string, lang: string, segments: Segment[]}} Layer
+ * @typedef {{start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
+ * @typedef {{name: string, lang: string, segments: Segment[], lanes?: number, editable?: boolean}} Layer
  * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], heard: number, position: number,
  *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,
  *   detail: import("./detail.js").Detail}} Scene
  */
 
-/** Where each part of the picture stands. @param {number} clips @param {boolean} spectrogram @param {number} tiers */
-export function placesOf(clips, spectrogram, tiers) {
+/** Where each part of the picture stands. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
+export function placesOf(clips, spectrogram, layers) {
   const lane = clips === 1 ? ALONE_PX : Math.max(34, 68 - 8 * clips);
   const spectrum = AXIS_PX + lane * clips;
-  const first = spectrum + (spectrogram ? SPECTROGRAM_PX : 0);
-  return { lane, spectrum, first, tier: TIER_PX, height: first + TIER_PX * tiers };
+  let height = spectrum + (spectrogram ? SPECTROGRAM_PX : 0);
+  const tops = layers.map(({ lanes = 1 }) => {
+    const top = height;
+    height += TIER_PX * lanes;
+    return top;
+  });
+  return { lane, spectrum, tier: TIER_PX, tops, height };
 }
 
 /** A time on the axis, as short as the step allows. @param {number} seconds @param {number} step */
@@ -39,7 +44,7 @@ export function drawScene(canvas, scene) {
   const width = canvas.clientWidth;
   if (!width) return;
   const ratio = window.devicePixelRatio || 1;
-  const places = placesOf(scene.clips.length, scene.spectrogram, scene.layers.length);
+  const places = placesOf(scene.clips.length, scene.spectrogram, scene.layers);
   canvas.style.height = `${places.height}px`;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(places.height * ratio);
@@ -179,27 +184,34 @@ function drawSpectrogram({ pen, width, color, x, places }, scene) {
 /** @param {Brush} brush @param {Scene} scene @param {number} number */
 function drawTier({ pen, width, color, x, places }, scene, number) {
   const layer = scene.layers[number];
-  const top = places.first + places.tier * number;
+  const high = places.tier - 3;
   pen.fillStyle = color("--sl-line");
-  pen.fillRect(0, top, width, 1);
+  pen.fillRect(0, places.tops[number], width, 1);
   layer.segments.forEach((segment, index) => {
     const from = x(segment.start);
     const wide = x(segment.end) - from;
     if (from + wide < 0 || from > width) return;
+    const top = places.tops[number] + places.tier * (segment.lane ?? 0);
     const chosen = number === scene.tier && index === scene.selected;
     pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
-    pen.fillRect(from, top + 2, Math.max(wide - 1, 1), places.tier - 3);
+    pen.fillRect(from, top + 2, Math.max(wide - 1, 1), high);
     pen.fillStyle = color("--sl-done");
-    pen.fillRect(from, top + 2, 1.5, places.tier - 3);
+    pen.fillRect(from, top + 2, 1.5, high);
+    if (layer.editable) {
+      pen.fillRect(from + wide - 1.5, top + 2, 1.5, high);
+      pen.strokeStyle = color("--sl-done");
+      if (chosen) pen.strokeRect(from + 0.5, top + 2.5, Math.max(wide - 1, 1), high - 1);
+    }
     const left = Math.max(from, 0);
-    if (from + wide - left < 14 || !segment.text) return;
+    const said = segment.speaker ? `${segment.speaker}: ${segment.text}` : segment.text;
+    if (from + wide - left < 14 || !said) return;
     pen.save();
     pen.beginPath();
     pen.rect(left, top, from + wide - left - 2, places.tier);
     pen.clip();
     pen.fillStyle = color("--sl-ink");
-    pen.fillText(segment.text.slice(0, 200), left + 4, top + places.tier / 2 + 1);
+    pen.fillText(said.slice(0, 200), left + 4, top + places.tier / 2 + 1);
     pen.restore();
   });
-  drawLabel(pen, color, layer.name, width, top + 5, number === scene.tier);
+  drawLabel(pen, color, layer.name, width, places.tops[number] + 5, number === scene.tier);
 }

@@ -7,7 +7,7 @@ const FINE_STEP_S = 0.01;
 const PAGE_S = 5;
 const DRAG_PX = 4;
 
-/** @typedef {import("./player.js").PlayerView} PlayerView */
+/** @typedef {import("./view.js").PlayerView} PlayerView */
 
 export class Gestures {
   /** @param {PlayerView} player @param {AbortSignal} signal */
@@ -36,13 +36,20 @@ export class Gestures {
 
   /** The tier and the segment below the pointer. @param {PointerEvent} event @param {number} seconds @returns {[number, number] | null} */
   segmentAt(event, seconds) {
-    const { model } = this;
-    const layers = model.get("layers");
-    const places = placesOf(model.get("clips").length, model.get("spectrogram"), layers.length);
-    const top = this.player.ui.canvas.getBoundingClientRect().top + places.first;
-    const tier = Math.floor((event.clientY - top) / places.tier);
-    const found = layers[tier]?.segments.findIndex((one) => one.start <= seconds && seconds < one.end) ?? -1;
+    const { tier, lane } = this.tierAt(event);
+    const inside = (/** @type {import("./draw.js").Segment} */ one) =>
+      one.start <= seconds && seconds < one.end && (one.lane ?? 0) === lane;
+    const found = this.player.layers[tier]?.segments.findIndex(inside) ?? -1;
     return found < 0 ? null : [tier, found];
+  }
+
+  /** The tier below the pointer, -1 for the waveform, and the lane in it. @param {MouseEvent} event */
+  tierAt(event) {
+    const { model, player } = this;
+    const places = placesOf(model.get("clips").length, model.get("spectrogram"), player.layers);
+    const y = event.clientY - player.ui.canvas.getBoundingClientRect().top;
+    const tier = places.tops.filter((top) => top <= y).length - 1;
+    return { tier, lane: tier < 0 ? 0 : Math.floor((y - places.tops[tier]) / places.tier) };
   }
 
   /** @param {PointerEvent} event */
@@ -130,7 +137,7 @@ export class Gestures {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { target } = event;
-    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement) return;
     const { anywhere, here } = this.acts();
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const clip = /^[1-9]$/.test(name) ? Number(name) - 1 : -1;

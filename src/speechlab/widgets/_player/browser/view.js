@@ -1,0 +1,370 @@
+// Recordings to look at, zoom into and drag through, with segments that play to the sample.
+//
+// The model answers what is asked of it: sound in pieces, finer waveforms and spectrograms come as messages.
+// The view begins with begin(), so that a view made on top of it can have parts of its own before.
+
+import { clock, spoken } from "../../_shared/dom.js";
+import { fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
+import { Detail } from "./detail.js";
+import { drawScene } from "./draw.js";
+import { Gestures } from "./gestures.js";
+import { Transport } from "./transport.js";
+
+const REPORT_MS = 250;
+const SHORTEST_VIEW_S = 0.02;
+
+export class PlayerView {
+  /** @type {Gestures} */ gestures;
+  /** @type {Record<string, (...values: any[]) => void>} */ heard;
+  /** @type {ResizeObserver} */ sized;
+  /** @type {MutationObserver} */ themed;
+  /** What it is called. */
+  kind = "Player";
+
+  /** @param {any} model @param {import("./controls.js").Parts} ui */
+  constructor(model, ui) {
+    this.model = model;
+    this.ui = ui;
+    this.frame = 0;
+    this.reported = model.get("current_time");
+    this.reportedAt = 0;
+    this.wasPlaying = false;
+    this.transport = new Transport(model, () => this.moved(), (error) => this.fail(error));
+    this.detail = new Detail(model, () => this.paint());
+    this.off = new AbortController();
+  }
+
+  begin() {
+    this.gestures = this.makeGestures();
+    this.listen();
+    this.describe();
+    this.listSegments();
+    this.paint();
+    return this;
+  }
+
+  makeGestures() {
+    return new Gestures(this, this.off.signal);
+  }
+
+  get duration() {
+    return this.model.get("duration");
+  }
+
+  /** @returns {[number, number] | null} */
+  get selection() {
+    const selection = this.model.get("selection");
+    return selection.length === 2 ? selection : null;
+  }
+
+  /** @returns {[number, number]} */
+  get view() {
+    const view = this.model.get("view");
+    return view.length === 2 && view[1] > view[0] ? view : [0, this.duration];
+  }
+
+  /** All tiers. @returns {import("./draw.js").Layer[]} */
+  get layers() {
+    return this.model.get("layers");
+  }
+
+  /** Those of the tier that is listed. @returns {import("./draw.js").Segment[]} */
+  get segments() {
+    return this.layers[this.model.get("tier")]?.segments ?? [];
+  }
+
+  /** @param {Record<string, any>} values */
+  put(values) {
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  /** @param {number} seconds */
+  clamp(seconds) {
+    return Math.min(Math.max(seconds, 0), this.duration);
+  }
+
+  /** @param {string} error */
+  fail(error) {
+    this.ui.live.textContent = error;
+    this.ui.live.classList.add("sl-failed");
+  }
+
+  // -- playing
+
+  moved() {
+    const playing = this.transport.active;
+    if (playing !== this.wasPlaying) {
+      this.wasPlaying = playing;
+      this.ui.live.classList.remove("sl-failed");
+      this.ui.live.textContent = playing ? "Playing" : `Paused at ${spoken(this.transport.now())}`;
+      this.put({ playing });
+    }
+    this.report(true);
+    this.paint();
+  }
+
+  /** @param {boolean} now */
+  report(now) {
+    if (!now && performance.now() - this.reportedAt < REPORT_MS) return;
+    this.reportedAt = performance.now();
+    const position = this.transport.now();
+    if (position === this.reported) return;
+    this.reported = position;
+    this.put({ current_time: position });
+  }
+
+  /** Plays a stretch, again and again where that is wished. @param {number} from @param {number} until */
+  start(from, until) {
+    this.transport.play(this.clamp(from), this.clamp(until), this.model.get("loop"));
+  }
+
+  playOrPause() {
+    const { transport } = this;
+    if (transport.active) {
+      transport.stop();
+      return;
+    }
+    const at = transport.now() >= this.duration - 1e-3 ? 0 : transport.now();
+    const range = this.selection;
+    const loop = this.model.get("loop");
+    if (loop && range) {
+      const inside = at >= range[0] && at < range[1];
+      transport.play(inside ? at : range[0], range[1], true, range[0]);
+    } else transport.play(at, this.duration, loop, 0);
+  }
+
+  playSelection() {
+    if (this.selection) this.start(...this.selection);
+    else this.playOrPause();
+  }
+
+  /** @param {number} index */
+  playSegment(index) {
+    const { transport } = this;
+    const segment = this.segments[index];
+    if (!segment) return;
+    const same = transport.active && this.model.get("selected") === index && transport.until === this.clamp(segment.end);
+    this.put({ selected: index, selection: [segment.start, segment.end] });
+    this.show(segment.start, segment.end);
+    if (same) transport.stop();
+    else this.start(segment.start, segment.end);
+  }
+
+  /** @param {number} step */
+  stepSegment(step) {
+    const at = this.transport.now();
+    const selected = this.model.get("selected");
+    const later = this.segments.findIndex((segment) => segment.start > at + 1e-3);
+    const next = later < 0 ? this.segments.length : later;
+    this.playSegment(selected >= 0 ? selected + step : step > 0 ? next : next - 1);
+  }
+
+  /** @param {number} seconds */
+  seek(seconds) {
+    const to = this.clamp(seconds);
+    const { transport } = this;
+    const again = transport.active && to < this.duration;
+    transport.stop();
+    transport.position = to;
+    this.report(true);
+    if (to < this.view[0] || to > this.view[1]) this.show(to, to);
+    if (again) transport.play(to, this.duration, this.model.get("loop"), 0);
+    else this.paint();
+  }
+
+  /** The loop was switched, or the selection that it repeats has changed, while it plays. */
+  replay() {
+    const { transport } = this;
+    if (!transport.active) return;
+    const range = this.selection;
+    const loop = this.model.get("loop");
+    if (loop && range) {
+      const at = transport.now();
+      const inside = at >= range[0] && at < range[1];
+      if (inside) transport.change(range[1], true, range[0]);
+      else transport.play(range[0], range[1], true);
+    } else transport.change(this.duration, loop, 0);
+  }
+
+  // -- what is seen
+
+  /** Moves the view until a stretch is seen. @param {number} from @param {number} to */
+  show(from, to) {
+    const [start, end] = this.view;
+    if (from >= start && to <= end) return;
+    const span = Math.max(end - start, Math.min((to - from) * 1.1, this.duration));
+    this.look(from - span * 0.1, from + span * 0.9);
+  }
+
+  /** @param {number} start @param {number} end */
+  look(start, end) {
+    const span = Math.min(Math.max(end - start, Math.min(SHORTEST_VIEW_S, this.duration)), this.duration);
+    const first = Math.min(Math.max(start, 0), this.duration - span);
+    this.put({ view: [first, first + span] });
+  }
+
+  /** @param {number} factor @param {number} [around] Seconds. */
+  zoom(factor, around) {
+    const [start, end] = this.view;
+    const at = this.transport.now();
+    const range = this.selection;
+    const middle = range ? (range[0] + range[1]) / 2 : (start + end) / 2;
+    const centre = around ?? (!range && at >= start && at <= end ? at : middle);
+    const share = Math.min(Math.max((centre - start) / Math.max(end - start, 1e-9), 0), 1);
+    const span = Math.min((end - start) * factor, this.duration);
+    this.look(centre - share * span, centre + (1 - share) * span);
+  }
+
+  paint() {
+    cancelAnimationFrame(this.frame);
+    const { ui, model, transport, duration } = this;
+    const position = transport.now();
+    const [start, end] = this.view;
+    if (transport.playing && !this.gestures.drag && end - start < duration && (position > end || position < start)) this.show(position, position);
+    drawScene(ui.canvas, {
+      view: this.view, position, selection: this.selection, detail: this.detail,
+      clips: model.get("clips"), heard: model.get("heard"), layers: this.layers, tier: model.get("tier"),
+      selected: model.get("selected"), spectrogram: model.get("spectrogram"),
+    });
+    this.detail.look(ui.canvas.clientWidth * (window.devicePixelRatio || 1));
+    ui.time.textContent = `${clock(position)} / ${clock(duration)}`;
+    ui.slider.setAttribute("aria-valuemax", duration.toFixed(2));
+    ui.slider.setAttribute("aria-valuenow", position.toFixed(2));
+    ui.slider.setAttribute("aria-valuetext", `${spoken(position)} of ${spoken(duration)}`);
+    ui.toggle.textContent = transport.active ? "Pause" : "Play";
+    ui.root.classList.toggle("sl-playing", transport.active);
+    ui.root.classList.toggle("sl-waiting", transport.waiting);
+    const inside = (/** @type {import("./draw.js").Segment} */ one) => one.start <= position && position < one.end;
+    followSegment(ui.list, transport.active ? this.segments.findIndex(inside) : model.get("selected"));
+    if (transport.active) {
+      this.report(false);
+      this.frame = requestAnimationFrame(() => this.paint());
+    }
+  }
+
+  /** What stands on the controls. */
+  describe() {
+    const { ui, model } = this;
+    const clips = model.get("clips");
+    const title = model.get("title");
+    ui.title.textContent = title;
+    ui.title.hidden = !title;
+    ui.facts.textContent = clips[model.get("heard")]?.facts ?? "";
+    ui.root.setAttribute("aria-label", title ? `${this.kind}: ${title}` : this.kind);
+    fillClips(ui, clips, (heard) => this.put({ heard }), (equal) => this.put({ equal_level: equal }));
+    fillSpeeds(ui.speed, model.get("speed"));
+    this.states();
+  }
+
+  states() {
+    const { ui, model, selection } = this;
+    const [start, end] = this.view;
+    const span = end - start;
+    const all = span >= this.duration - 1e-9;
+    ui.part.hidden = !selection;
+    if (selection) ui.part.textContent = `Play ${clock(selection[0])} – ${clock(selection[1])}`;
+    ui.loop.setAttribute("aria-pressed", String(model.get("loop")));
+    ui.spectrogram.setAttribute("aria-pressed", String(model.get("spectrogram")));
+    for (const [index, button] of ui.choice.querySelectorAll("button").entries()) {
+      button.setAttribute("aria-pressed", String(index === model.get("heard")));
+    }
+    const box = ui.choice.querySelector("input");
+    if (box) box.checked = model.get("equal_level");
+    ui.facts.textContent = model.get("clips")[model.get("heard")]?.facts ?? "";
+    ui.all.disabled = ui.zoomOut.disabled = all;
+    ui.zoomIn.disabled = span <= SHORTEST_VIEW_S * 1.001;
+    ui.scroll.hidden = all;
+    if (!all) {
+      ui.scroll.value = String(start / (this.duration - span));
+      ui.scroll.setAttribute("aria-valuetext", `${spoken(start)} to ${spoken(end)}`);
+    }
+    this.paint();
+  }
+
+  listSegments() {
+    this.ui.canvas.lang = this.layers.find((layer) => layer.lang)?.lang ?? "";
+    fillSegments(this.ui, this.layers, this.model.get("tier"), (index) => this.playSegment(index));
+    this.paint();
+  }
+
+  // -- what happens
+
+  listen() {
+    const { ui, model, off } = this;
+    const { signal } = off;
+    /** @param {HTMLElement} node @param {string} name @param {(event: any) => void} listener */
+    const on = (node, name, listener) => node.addEventListener(name, listener, { signal });
+    // the sound is there before the click
+    const near = () => this.transport.pieces.ready(this.transport.now(), this.transport.now() + 0.1, true);
+    on(ui.root, "pointerenter", near);
+    on(ui.root, "focusin", near);
+    on(ui.toggle, "click", () => this.playOrPause());
+    on(ui.part, "click", () => this.playSelection());
+    on(ui.loop, "click", () => this.put({ loop: !model.get("loop") }));
+    on(ui.zoomIn, "click", () => this.zoom(0.5));
+    on(ui.zoomOut, "click", () => this.zoom(2));
+    on(ui.all, "click", () => this.look(0, this.duration));
+    on(ui.spectrogram, "click", () => this.put({ spectrogram: !model.get("spectrogram") }));
+    on(ui.speed, "change", () => this.put({ speed: Number(ui.speed.value) }));
+    on(ui.tier, "change", () => this.put({ tier: Number(ui.tier.value), selected: -1 }));
+    on(ui.scroll, "input", () => {
+      const span = this.view[1] - this.view[0];
+      const first = Number(ui.scroll.value) * (this.duration - span);
+      this.look(first, first + span);
+    });
+    this.heard = this.listeners();
+    for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
+    const paint = () => this.paint();
+    this.sized = new ResizeObserver(paint);
+    this.sized.observe(ui.canvas);
+    this.themed = new MutationObserver(paint);
+    this.themed.observe(document.body, { attributes: true });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, { signal });
+  }
+
+  /** What the kernel says, and what else changes. @returns {Record<string, (...values: any[]) => void>} */
+  listeners() {
+    const { model } = this;
+    const states = () => this.states();
+    return {
+      "change:title": () => this.describe(),
+      "change:clips": () => this.describe(),
+      "change:peaks": () => (this.detail.reset(), this.paint()),
+      "change:layers": () => this.listSegments(),
+      "change:tier": () => this.listSegments(),
+      "change:selected": () => this.paint(),
+      "change:selection": () => {
+        if (model.get("loop") && !this.gestures.drag) this.replay();
+        states();
+      },
+      "change:view": states,
+      "change:spectrogram": states,
+      "change:loop": () => (this.replay(), states()),
+      "change:speed": () => {
+        fillSpeeds(this.ui.speed, model.get("speed"));
+        const { transport } = this;
+        transport.change(transport.until, transport.loop, transport.from);
+      },
+      "change:heard": () => (this.transport.mix(), this.detail.forgetPicture(), states()),
+      "change:equal_level": () => (this.transport.mix(), states()),
+      "change:current_time": () => model.get("current_time") !== this.reported && this.seek(model.get("current_time")),
+      "msg:custom": (message, buffers) => {
+        if (message.type === "play") this.start(message.start ?? this.transport.now(), message.end ?? this.duration);
+        else if (message.type === "pause") this.transport.stop();
+        else if (message.type === "sound") this.transport.pieces.take(message, buffers);
+        else this.detail.take(message, buffers);
+      },
+    };
+  }
+
+  dispose() {
+    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
+    this.off.abort();
+    this.sized.disconnect();
+    this.themed.disconnect();
+    this.transport.dispose();
+    this.detail.reset();
+    cancelAnimationFrame(this.frame);
+  }
+}
