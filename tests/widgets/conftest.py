@@ -62,9 +62,9 @@ def _answer(shown, widget):
         answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
 
     def ask(content):
-        answers.clear()
         widget._asked(widget, content, [])
-        return list(answers)
+        given, answers[:] = list(answers), []
+        return given
 
     widget.send = send
     shown.page.expose_function("ask", ask)
@@ -84,7 +84,9 @@ def show_player(shown):
         names = (
             "clips piece_s duration title layers tier current_time playing selected selection view loop speed"
         )
-        state = {name: getattr(player, name) for name in f"{names} heard equal_level spectrogram".split()}
+        names += " heard equal_level spectrogram"
+        names += " snap_s lang" if hasattr(player, "snap_s") else ""
+        state = {name: getattr(player, name) for name in names.split()}
         state.update(peaks=list(player.peaks), selection=list(player.selection), view=list(player.view))
         page.evaluate(
             f"""async (state) => {{

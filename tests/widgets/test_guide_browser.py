@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -14,7 +15,7 @@ from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
 from speechlab.engines import EngineVoice
-from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player, VoiceExplorer
+from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player, SegmentEditor, VoiceExplorer
 from support.clients import KEY
 from support.staged_voices import RecordedVoices, voices_service
 
@@ -164,6 +165,33 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
     ]
     preview.update(rows, Counts(12, 40, 1, 0, 6.0))
     save_picture(show_preview(preview), ".speechlab-preview", f"preview-{scheme}")
+
+
+@pytest.mark.parametrize(
+    ("shown", "width", "name"),
+    [("light", 1020, "editor-light"), ("dark", 1020, "editor-dark"), ("dark", 380, "editor-narrow-dark")],
+    indirect=["shown"],
+)
+def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
+    clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).named("zh-023")
+    found = pd.DataFrame(
+        {
+            "start": [0.12, 1.3, 1.52],
+            "end": [1.3, 1.46, 2.45],
+            "text": ["目前的经济形势", "", "非常复杂"],
+            "speaker": "A",
+        }
+    )
+    editor = SegmentEditor(
+        clip, found, reference={"reference": [(0.2, 1.42), (1.54, 2.3)]}, lang="zh", spectrogram=True
+    )
+    shown.page.set_viewport_size({"width": width, "height": 1200})
+    page = show_player(editor, "margin:0")
+    page.locator(".sl-segments li").nth(2).wait_for()
+    page.evaluate("model.set('selected', 0); model.set('current_time', 0.2)")
+    page.get_by_role("slider", name="Position").press("[")
+    page.wait_for_timeout(400)
+    save_picture(page, ".speechlab-editor", name)
 
 
 def test_pictures_are_not_blank():

@@ -285,3 +285,55 @@ def test_voices_speak_in_jupyterlab_and_are_heard_when_the_notebook_is_opened_ag
     assert output.get_by_text("Voices: costs $5 and $6").count() == 1
     assert output.locator("audio").count() == 2
     assert output.locator("img, mjx-container").count() == 0
+
+
+EDITOR = """
+import numpy as np
+import speechlab as sl
+t = np.arange(48000) / 24000
+clip = sl.AudioClip((np.sin(2 * np.pi * 440 * t) * 0.2).astype("float32"), 24000, title="talk")
+given = [(0.25, 0.5, "first"), (1.0, 1.5, "costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>")]
+editor = sl.widgets.SegmentEditor(clip, given)
+editor
+"""
+
+
+def test_segments_are_edited_in_jupyterlab_and_stay_when_the_notebook_is_opened_again(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EDITOR)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "editor.ipynb")
+    open_notebook(lab_page, url, "editor.ipynb")
+    lab_page.evaluate(READY)
+    lab_page.evaluate(RUN)
+    live = lab_page.locator(".speechlab-editor")
+    live.locator(".sl-segment").first.click()
+    live.get_by_label("Text").fill("the first $1 and $2")
+    lab_page.keyboard.press("Enter")
+    # none of them cuts or deletes the cell
+    for key in ("x", "d", "d", "n", "Delete", "Control+z", "Shift+ArrowLeft"):
+        lab_page.keyboard.press(key)
+    deadline = time.monotonic() + 20
+    asked = "(editor.frame.start.round(2).tolist(), editor.frame.text[0], editor.selected)"
+    expected = "([0.25, 0.99], 'the first $1 and $2', 1)"
+    while lab_page.evaluate(ASK, asked) != expected and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab_page.evaluate(ASK, asked) == expected
+    assert lab_page.locator(".jp-CodeCell").count() == 1
+    # the plain HTML has the segments as they were edited
+    lab_page.locator(".jp-OutputArea-output table").get_by_text("the first $1 and $2").wait_for(
+        state="attached"
+    )
+    assert live.count() == 1
+    lab_page.evaluate(ASK, "setattr(editor, 'frame', editor.frame.iloc[:1].assign(speaker='Python'))")
+    live.get_by_text("Python", exact=True).wait_for()
+    lab_page.locator(".jp-OutputArea-output table").get_by_text("Python").wait_for(state="attached")
+    lab_page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.goto("about:blank")
+    (folder / "stranger5.ipynb").write_text((folder / "editor.ipynb").read_text())  # nobody trusts this one
+    open_notebook(lab_page, url, "stranger5.ipynb")
+    lab_page.evaluate(READY)
+    output = lab_page.locator(".jp-OutputArea-output")
+    output.get_by_text("the first $1 and $2").wait_for()
+    assert output.get_by_text("Python", exact=True).count() == 1
+    assert output.locator("mjx-container").count() == 0

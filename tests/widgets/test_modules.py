@@ -23,6 +23,7 @@ WIDGETS = [
     widgets.BatchPreview,
     widgets.ErrorBrowser,
     widgets.Player,
+    widgets.SegmentEditor,
     widgets.VoiceExplorer,
 ]
 
@@ -40,12 +41,14 @@ def test_a_module_holds_all_that_it_needs_once(widget):
     assert source.count("export default ") == 1
 
 
-@pytest.mark.parametrize("room", ["_player", "_preview", "_table"])
-def test_modules_that_meet_have_no_name_twice(room):
+@pytest.mark.parametrize(
+    "rooms", [["_player", "_editor"], ["_preview"], ["_table"]], ids=lambda rooms: rooms[-1]
+)
+def test_modules_that_meet_have_no_name_twice(rooms):
     text = "\n".join(
         path.read_text(encoding="utf-8")
         for path in SOURCES
-        if {room, "_shared"} & {part.name for part in path.parents}
+        if {*rooms, "_shared"} & {part.name for part in path.parents}
     )
     names = re.findall(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", text, re.MULTILINE)
     assert len(names) == len(set(names)) > 5

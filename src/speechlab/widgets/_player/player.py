@@ -22,7 +22,7 @@ from speechlab.widgets._player.sounds import (
     readers_of,
     spectrogram_of,
 )
-from speechlab.widgets._player.static import static_player
+from speechlab.widgets._player.static import static_clips, static_player
 from speechlab.widgets._player.tiers import tiers_of
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
@@ -134,6 +134,7 @@ class Player(LiveWidget):
             raise AudioError(f"format is {format!r}; players take 'flac', 'wav', 'ogg' or 'mp3'")
         self._readers = readers_of(audio, title)
         self._sounds = list(self._readers.values())
+        self._figures: list[Html] | None = None
         self._lang = str(lang or getattr(audio, "language", None) or "")
         duration = max(reader.duration_s for reader in self._sounds)
         alone = next(iter(self._readers)) if len(self._sounds) == 1 else ""
@@ -150,7 +151,9 @@ class Player(LiveWidget):
 
     def static_html(self) -> Html:
         """Return the clips as they show themselves, and their first segments."""
-        return static_player(self._readers, [clip["facts"] for clip in self.clips], self._all_tiers())
+        if self._figures is None:
+            self._figures = static_clips(self._readers, [clip["facts"] for clip in self.clips])
+        return static_player(self._figures, self._all_tiers())
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""

@@ -21,13 +21,13 @@ _BEGINNING_S = 30.0
 _WIDTH = 480
 
 
-def static_player(
-    readers: Mapping[str, SoundReader], facts: Sequence[str], tiers: Sequence[Mapping[str, Any]]
-) -> Html:
-    """Return the clips as they show themselves, and the first segments of each tier."""
-    figures = [
-        _figure(name, reader, fact) for (name, reader), fact in zip(readers.items(), facts, strict=True)
-    ]
+def static_clips(readers: Mapping[str, SoundReader], facts: Sequence[str]) -> list[Html]:
+    """Return the clips as they show themselves, with a preview of their sound."""
+    return [_figure(name, reader, fact) for (name, reader), fact in zip(readers.items(), facts, strict=True)]
+
+
+def static_player(figures: Sequence[Html], tiers: Sequence[Mapping[str, Any]]) -> Html:
+    """Return the clips, and the first segments of each tier."""
     return element("div", *figures, *[part for tier in tiers for part in _tier(tier)])
 
 

@@ -1,6 +1,6 @@
 // The picture of a player: time axis, waveforms, spectrogram, tiers, selection and position on one canvas.
 
-const AXIS_PX = 18;
+export const AXIS_PX = 18;
 const TIER_PX = 24;
 const ALONE_PX = 88;
 const SPECTROGRAM_PX = 110;

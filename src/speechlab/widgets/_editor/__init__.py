@@ -1,0 +1,1 @@
+"""Segments drawn over their recording, and edited."""

@@ -1,0 +1,172 @@
+// The segments of an editor, with what was done to them: shared by all views of a model, and told to the kernel.
+//
+// An edit shows at once and goes to the kernel with the revision that it was made of. The kernel takes it over and says
+// so to every page; or it has set other segments by then, which win.
+
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { layLanes, sortRows } from "./rows.js";
+
+const SAME_STEP_MS = 1_200;
+const MOST_STEPS = 500;
+
+/**
+ * @typedef {import("./rows.js").EditedRow} EditedRow
+ * @typedef {{put: EditedRow[], removed: number[]}} RowChange
+ * @typedef {{forth: RowChange, back: RowChange, said: string, key: string, at: number}} Step
+ */
+
+/** @type {WeakMap<object, Book>} */
+const books = new WeakMap();
+
+/** @param {any} model @returns {Book} */
+export function bookOf(model) {
+  let book = books.get(model);
+  if (!book) {
+    book = new Book(model);
+    books.set(model, book);
+  }
+  return book;
+}
+
+class Book {
+  /** @param {any} model */
+  constructor(model) {
+    this.model = model;
+    this.by = Math.random().toString(36).slice(2);
+    this.revision = -1;
+    /** @type {EditedRow[]} */
+    this.rows = [];
+    this.lanes = 1;
+    /** A row as it is being dragged. @type {EditedRow | null} */
+    this.draft = null;
+    /** Id of the chosen row. */
+    this.chosen = -1;
+    /** @type {Step[]} */
+    this.past = [];
+    /** @type {Step[]} */
+    this.future = [];
+    this.number = 0;
+    /** Edits that the kernel does not have yet. @type {Set<number>} */
+    this.open = new Set();
+    /** @type {Set<(said: string, failed: boolean) => void>} */
+    this.views = new Set();
+  }
+
+  /** @param {(said: string, failed: boolean) => void} view */
+  enter(view) {
+    this.views.add(view);
+    if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed("No answer: the kernel is gone", true);
+  }
+
+  /** @param {string} [said] @param {boolean} [failed] */
+  changed(said = "", failed = false) {
+    for (const view of this.views) view(said, failed);
+  }
+
+  get index() {
+    return this.rows.findIndex((row) => row.id === this.chosen);
+  }
+
+  get row() {
+    return this.rows[this.index] ?? null;
+  }
+
+  /** An id that no other page gives. */
+  newId() {
+    return 1e6 + Math.floor(Math.random() * 2 ** 48);
+  }
+
+  /** What the kernel says. @param {any} message @param {DataView[]} buffers */
+  take(message, buffers) {
+    if (message.type === "rows") this.load(message, buffers[0]);
+    else if (message.type === "kept" && message.revision === this.revision) {
+      if (message.by === this.by) this.open.delete(message.number);
+      else {
+        this.past = this.future = [];
+        this.replace({ put: message.put.map(rowOf), removed: message.removed });
+        this.changed("Edited in another window");
+      }
+    }
+  }
+
+  /** @param {any} message @param {DataView} data */
+  load(message, data) {
+    if (message.revision === this.revision) return;
+    const first = this.revision < 0;
+    const lost = this.open.size > 0 || this.draft !== null;
+    this.revision = message.revision;
+    this.rows = JSON.parse(new TextDecoder().decode(data)).map(rowOf);
+    this.lanes = layLanes(this.rows);
+    this.past = [];
+    this.future = [];
+    this.open.clear();
+    this.draft = null;
+    this.chosen = -1;
+    const set = lost ? "Python has set other segments; what was under way here is dropped" : "Python has set other segments";
+    this.changed(message.error || (first ? "" : set), Boolean(message.error) || lost);
+  }
+
+  /** @param {RowChange} change */
+  replace({ put, removed }) {
+    const gone = new Set([...removed, ...put.map((row) => row.id)]);
+    this.rows = sortRows([...this.rows.filter((row) => !gone.has(row.id)), ...put.map((row) => ({ ...row }))]);
+    this.lanes = layLanes(this.rows);
+  }
+
+  /**
+   * Does an edit. Those of one key that follow each other quickly are undone together.
+   * @param {string} said @param {EditedRow[]} put @param {number[]} [removed] @param {string} [key]
+   */
+  edit(said, put, removed = [], key = "") {
+    const old = new Map(this.rows.map((row) => [row.id, row]));
+    const before = [...put.map((row) => row.id), ...removed].flatMap((id) => old.get(id) ?? []);
+    const back = { put: before, removed: put.filter((row) => !old.has(row.id)).map((row) => row.id) };
+    const now = performance.now();
+    const last = this.past.at(-1);
+    const goesOn = key && last && last.key === key && now - last.at < SAME_STEP_MS;
+    if (goesOn) Object.assign(last, { forth: { put, removed }, at: now });
+    else this.past.push({ forth: { put, removed }, back, said, key, at: now });
+    this.past.splice(0, this.past.length - MOST_STEPS);
+    this.future = [];
+    this.send({ put, removed }, said);
+  }
+
+  undo() {
+    const step = this.past.pop();
+    if (!step) return;
+    this.future.push(step);
+    this.chosen = step.back.put[0]?.id ?? this.chosen;
+    this.send(step.back, `Undone: ${step.said}`);
+  }
+
+  redo() {
+    const step = this.future.pop();
+    if (!step) return;
+    this.past.push({ ...step, key: "" });
+    this.chosen = step.forth.put[0]?.id ?? this.chosen;
+    this.send(step.forth, `Done again: ${step.said}`);
+  }
+
+  /** @param {RowChange} change @param {string} said */
+  send(change, said) {
+    this.replace(change);
+    if (this.index < 0) this.chosen = change.put.at(-1)?.id ?? -1;
+    const number = ++this.number;
+    const { revision, by } = this;
+    const put = change.put.map(({ id, start, end, text, speaker, like }) => [id, start, end, text, speaker, like]);
+    this.open.add(number);
+    this.changed(said);
+    if (!tell(this.model, { type: "edit", revision, by, number, put, removed: change.removed })) {
+      this.changed("No answer: the kernel is gone. What is edited here is not in Python", true);
+      return;
+    }
+    setTimeout(() => {
+      if (this.open.has(number)) this.changed("No answer: the kernel is busy, or gone. The last edits are not in Python yet", true);
+    }, PATIENCE_MS);
+  }
+}
+
+/** @param {any[]} values @returns {EditedRow} */
+function rowOf([id, start, end, text, speaker, like]) {
+  return { id, start, end, text, speaker, like };
+}

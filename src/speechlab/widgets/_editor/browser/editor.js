@@ -1,0 +1,31 @@
+// The segment editor: what its widget begins with.
+
+import { liveWidget } from "../../_shared/mount.js";
+import { buildPlayer, PLAYER_KEYS } from "../../_player/browser/controls.js";
+import { EditorView } from "./view.js";
+
+const EDIT_KEYS = [
+  ["[ ]", "start, end of the segment here"],
+  ["Shift ← →", "move the segment"],
+  ["c", "split here"],
+  ["m", "merge with the next"],
+  ["a", "add the selection, or here"],
+  ["Delete", "delete the segment"],
+  ["e", "edit its text; Enter, Escape end it"],
+  ["Enter", "play the segment"],
+  ["1 2", "play around its start, its end"],
+  ["z", "show it large"],
+  ["Ctrl Z, Ctrl Shift Z", "undo, redo"],
+  ["Alt while dragging", "hold on to nothing"],
+  ["Escape", "choose none"],
+];
+
+/** @param {{model: any, el: HTMLElement}} place */
+function renderEditor({ model, el }) {
+  const own = new Set([...EDIT_KEYS.map(([key]) => key), "1 2 …"]);
+  const keys = [...EDIT_KEYS, ...PLAYER_KEYS.filter(([key]) => !own.has(key))];
+  const view = new EditorView(model, buildPlayer(el, "speechlab-player speechlab-editor", keys)).begin();
+  return () => view.dispose();
+}
+
+export default liveWidget(renderEditor);

@@ -1,0 +1,181 @@
+// Pointer and keys of the editor: edges and segments are dragged, an empty place of the tier takes a new one.
+
+import { AXIS_PX } from "../../_player/browser/draw.js";
+import { Gestures } from "../../_player/browser/gestures.js";
+import { holdOn, movedRow, resizedRow, toMicroseconds } from "./rows.js";
+
+const EDGE_PX = 5;
+const HOLD_PX = 8;
+const MOVED_PX = 3;
+
+/**
+ * @typedef {import("./rows.js").EditedRow} EditedRow
+ * @typedef {{row: EditedRow, side: "start" | "end" | "both" | "new", x: number, seconds: number, moved: boolean, edges: number[]}} Pull
+ */
+
+export class EditGestures extends Gestures {
+  /** @type {Pull | null} */ pulled = null;
+
+  /** @param {import("./view.js").EditorView} editor @param {AbortSignal} signal */
+  constructor(editor, signal) {
+    super(editor, signal);
+    this.editor = editor;
+    editor.ui.slider.addEventListener("pointerleave", () => (editor.ui.slider.style.cursor = ""), { signal });
+  }
+
+  /** What is below the pointer, if it can be dragged. @param {PointerEvent} event @returns {Pull | null} */
+  grip(event) {
+    const { editor } = this;
+    const { book } = editor;
+    const seconds = this.secondsAt(event);
+    const { tier, lane } = this.tierAt(event);
+    const box = editor.ui.canvas.getBoundingClientRect();
+    if (tier > 0 || book.revision < 0 || event.clientY - box.top < AXIS_PX) return null;
+    const [start, end] = editor.view;
+    const perPixel = (end - start) / box.width;
+    // where two segments touch, the edge is that of the chosen one, or else of the one below the pointer
+    const there = book.rows.filter((row) => tier < 0 || row.lane === lane);
+    const order = [...there.filter((row) => row.id === book.chosen), ...there.filter((row) => row.start <= seconds && seconds < row.end), ...there];
+    for (const row of order) {
+      // in a short segment there is room for its middle too
+      const reach = Math.min(EDGE_PX, (row.end - row.start) / perPixel / 4 + 1) * perPixel;
+      for (const side of /** @type {const} */ (["start", "end"])) {
+        if (Math.abs(seconds - row[side]) <= reach) return this.pullOf(event, row, side, seconds);
+      }
+    }
+    if (tier < 0) return null;
+    const row = there.find((one) => one.start <= seconds && seconds < one.end);
+    if (row) return this.pullOf(event, row, "both", seconds);
+    const made = { id: book.newId(), start: seconds, end: seconds, text: "", speaker: "", like: -1 };
+    return this.pullOf(event, made, "new", seconds);
+  }
+
+  /** @param {PointerEvent} event @param {EditedRow} row @param {Pull["side"]} side @param {number} seconds @returns {Pull} */
+  pullOf(event, row, side, seconds) {
+    return { row, side, seconds, x: event.clientX, moved: false, edges: this.editor.edges(row.id) };
+  }
+
+  /** @param {PointerEvent} event */
+  press(event) {
+    if (event.button !== 0) return;
+    this.pulled = this.grip(event);
+    if (!this.pulled) {
+      super.press(event);
+      return;
+    }
+    const { editor, pulled } = this;
+    editor.ui.slider.setPointerCapture(event.pointerId);
+    editor.settleFields();
+    if (pulled.side === "new") return;
+    editor.choose(pulled.row.id);
+    pulled.row = editor.book.row ?? pulled.row;
+  }
+
+  /** @param {PointerEvent} event */
+  pull(event) {
+    const { pulled, editor } = this;
+    if (!pulled) {
+      super.pull(event);
+      if (!this.drag) this.pointAt(event);
+      return;
+    }
+    pulled.moved ||= Math.abs(event.clientX - pulled.x) > MOVED_PX;
+    if (!pulled.moved) return;
+    const { row, side } = pulled;
+    const seconds = this.secondsAt(event);
+    const [start, end] = editor.view;
+    const reach = event.altKey ? -1 : (HOLD_PX * (end - start)) / editor.ui.canvas.clientWidth;
+    const hold = { edges: pulled.edges, reach, grid: event.altKey ? 0 : editor.grid };
+    const limit = editor.duration;
+    if (side === "both") editor.book.draft = movedRow(row, row.start + seconds - pulled.seconds, limit, hold);
+    else if (side === "new") {
+      const ends = [holdOn(pulled.seconds, hold), holdOn(seconds, hold)].sort((one, other) => one - other);
+      editor.book.draft = { ...row, start: ends[0], end: ends[1] };
+    } else editor.book.draft = resizedRow(row, side, holdOn(seconds, hold), limit);
+    editor.paint();
+  }
+
+  release() {
+    const { pulled, editor } = this;
+    if (!pulled) {
+      super.release();
+      return;
+    }
+    this.pulled = null;
+    const { draft } = editor.book;
+    editor.book.draft = null;
+    if (!pulled.moved) {
+      if (pulled.side === "new") editor.choose(-1);
+      editor.seek(pulled.seconds);
+    } else if (draft && draft.end > draft.start) editor.dragged(draft, pulled.side);
+    editor.paint();
+  }
+
+  drop() {
+    this.drag = null;
+    this.pulled = null;
+  }
+
+  /** The pointer says what it would take hold of. @param {PointerEvent} event */
+  pointAt(event) {
+    const side = this.grip(event)?.side;
+    const cursor = !side ? "" : side === "both" ? "grab" : side === "new" ? "copy" : "ew-resize";
+    this.editor.ui.slider.style.cursor = cursor;
+  }
+
+  acts() {
+    const { anywhere, here } = super.acts();
+    const { editor } = this;
+    const at = toMicroseconds(editor.transport.now());
+    Object.assign(anywhere, {
+      "[": () => editor.moveEdge("start", at),
+      "]": () => editor.moveEdge("end", at),
+      c: () => editor.split(),
+      m: () => editor.merge(),
+      a: () => editor.add(),
+      e: () => editor.typeText(),
+      z: () => editor.showChosen(),
+      1: () => editor.playAround("start"),
+      2: () => editor.playAround("end"),
+      Delete: () => editor.remove(),
+      Backspace: () => editor.remove(),
+      Escape: () => editor.escape(),
+    });
+    Object.assign(here, { Enter: () => editor.playChosen() });
+    return { anywhere, here };
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const { editor } = this;
+    const { target } = event;
+    if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) {
+      this.typing(event, target);
+      return;
+    }
+    const arrow = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    const command = (event.ctrlKey || event.metaKey) && !event.altKey;
+    const letter = event.key.toLowerCase();
+    if (command && (letter === "z" || letter === "y")) {
+      if (letter === "y" || event.shiftKey) editor.redo();
+      else editor.undo();
+    } else if (arrow && event.shiftKey && !command && !event.altKey && target === editor.ui.slider) editor.nudge(arrow);
+    else {
+      super.key(event);
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Enter takes over what was typed, Escape drops it; both lead back. @param {KeyboardEvent} event @param {HTMLElement} target */
+  typing(event, target) {
+    const { editor } = this;
+    if (event.isComposing || !editor.panel.root.contains(target)) return;
+    if (event.key === "Escape") editor.fill();
+    else if (event.key !== "Enter") return;
+    editor.settleFields();
+    editor.ui.slider.focus();
+    event.preventDefault();
+  }
+}

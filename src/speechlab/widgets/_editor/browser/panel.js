@@ -1,0 +1,110 @@
+// The form of an editor: the chosen segment in fields, and a button for each thing that can be done to it.
+
+import { clock, make } from "../../_shared/dom.js";
+
+/** @typedef {import("./rows.js").EditedRow} EditedRow */
+
+const EDIT_BUTTONS = [
+  ["play", "Play", "Play the segment (Enter)"],
+  ["head", "▸[", "Play around its start (1)"],
+  ["tail", "]▸", "Play around its end (2)"],
+  ["split", "Split", "Split at the position (C)"],
+  ["merge", "Merge", "Merge with the next (M)"],
+  ["remove", "Delete", "Delete the segment (Delete)"],
+  ["add", "Add", "Add a segment: the selection, or at the position (A)"],
+  ["undo", "Undo", "Undo (Ctrl+Z)"],
+  ["redo", "Redo", "Redo (Ctrl+Shift+Z)"],
+];
+const FIELD_NAMES = /** @type {const} */ (["start", "end", "speaker", "text"]);
+let panels = 0;
+
+/** @param {number} seconds */
+const inField = (seconds) => String(Math.round(seconds * 1000) / 1000);
+
+/** @param {EditedRow | null} row */
+function fieldsOf(row) {
+  return { start: row ? inField(row.start) : "", end: row ? inField(row.end) : "", speaker: row?.speaker ?? "", text: row?.text ?? "" };
+}
+
+export class Panel {
+  /**
+   * @param {import("../../_player/browser/controls.js").Parts} ui
+   * @param {number} step Seconds by which the arrows in the fields go.
+   * @param {string} lang
+   */
+  constructor(ui, step, lang) {
+    this.root = document.createElement("div");
+    ui.tiers.before(this.root);
+    this.root.className = "sl-edit";
+    this.root.setAttribute("role", "group");
+    this.title = make(this.root, "div", "sl-chosen");
+    this.root.setAttribute("aria-label", "Chosen segment");
+    const form = make(this.root, "div", "sl-fields");
+    /** @param {string} name @param {string} label @param {"input" | "textarea"} kind */
+    const field = (name, label, kind) => {
+      const around = make(form, "label", `sl-field sl-${name}`);
+      make(around, "span", "", label);
+      return make(around, kind, "");
+    };
+    this.fields = {
+      start: field("start", "Start (s)", "input"),
+      end: field("end", "End (s)", "input"),
+      speaker: field("speaker", "Speaker", "input"),
+      text: field("words", "Text", "textarea"),
+    };
+    for (const name of /** @type {const} */ (["start", "end"])) {
+      const input = /** @type {HTMLInputElement} */ (this.fields[name]);
+      input.type = "number";
+      input.min = "0";
+      input.step = String(step);
+    }
+    this.names = make(form, "datalist");
+    this.names.id = `speechlab-speakers-${(panels += 1)}-${Math.random().toString(36).slice(2)}`;
+    this.fields.speaker.setAttribute("list", this.names.id);
+    this.fields.speaker.dir = "auto";
+    this.fields.text.dir = "auto";
+    if (lang) this.fields.text.lang = lang;
+    /** @type {HTMLTextAreaElement} */ (this.fields.text).rows = 2;
+    const bar = make(this.root, "div", "sl-bar");
+    /** @type {Record<string, HTMLButtonElement>} */
+    this.buttons = {};
+    for (const [name, text, label] of EDIT_BUTTONS) {
+      const button = make(bar, "button", "sl-small", text);
+      button.title = label;
+      button.setAttribute("aria-label", label.replace(/ \(.*/, ""));
+      this.buttons[name] = button;
+    }
+    this.filled = fieldsOf(null);
+  }
+
+  /** Shows a row, or that none is chosen. @param {EditedRow | null} row @param {number} number @param {number} count */
+  fill(row, number, count) {
+    this.filled = fieldsOf(row);
+    for (const name of FIELD_NAMES) {
+      const field = this.fields[name];
+      if (field.value !== this.filled[name]) field.value = this.filled[name];
+      field.disabled = !row;
+    }
+    const none = count ? "No segment is chosen" : "There are no segments";
+    const long = row ? (row.end - row.start).toFixed(2) : "";
+    this.title.textContent = row ? `Segment ${number + 1} of ${count}, ${long} s from ${clock(row.start)}` : none;
+  }
+
+  /** @param {Set<string>} speakers */
+  suggest(speakers) {
+    if (this.names.children.length === speakers.size && [...speakers].every((name, at) => this.names.children[at].getAttribute("value") === name)) return;
+    this.names.replaceChildren();
+    for (const name of speakers) make(this.names, "option").value = name;
+  }
+
+  /** What was typed and is not in the row yet. */
+  typed() {
+    /** @type {Partial<Record<typeof FIELD_NAMES[number], string>>} */
+    const typed = {};
+    for (const name of FIELD_NAMES) {
+      const { value } = this.fields[name];
+      if (value !== this.filled[name]) typed[name] = value;
+    }
+    return typed;
+  }
+}

@@ -1,0 +1,78 @@
+// Changes of segments, as pure functions: what they make of rows, and the lanes that overlapping ones are drawn in.
+
+export const SHORTEST_SEGMENT_S = 0.001;
+const MOST_LANES = 4;
+const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
+
+/** @typedef {{id: number, start: number, end: number, text: string, speaker: string, like: number, lane?: number}} EditedRow */
+
+/** Times are equal if they are to the microsecond. @param {number} seconds */
+export const toMicroseconds = (seconds) => Math.round(seconds * 1e6) / 1e6;
+
+/** @param {number} seconds @param {number} grid Seconds; 0 for none. */
+export function onGrid(seconds, grid) {
+  return toMicroseconds(grid ? Math.round(seconds / grid) * grid : seconds);
+}
+
+/** @param {EditedRow[]} rows @returns {EditedRow[]} */
+export function sortRows(rows) {
+  return rows.sort((one, other) => one.start - other.start || one.end - other.end);
+}
+
+/** How far to go to the nearest of some edges, 0 where none is in reach. @param {number} seconds @param {number[]} edges @param {number} reach */
+function toNearest(seconds, edges, reach) {
+  let best = reach;
+  let by = NaN;
+  for (const edge of edges) {
+    const far = Math.abs(edge - seconds);
+    if (far <= best) [best, by] = [far, edge - seconds];
+  }
+  return by;
+}
+
+/** A time that holds on to edges, and else to the grid. @param {number} seconds @param {{edges: number[], reach: number, grid: number}} hold */
+export function holdOn(seconds, { edges, reach, grid }) {
+  const by = toNearest(seconds, edges, reach);
+  return Number.isNaN(by) ? onGrid(seconds, grid) : toMicroseconds(seconds + by);
+}
+
+/**
+ * A row that begins elsewhere and is as long as it was; either of its ends may hold on to an edge.
+ * @param {EditedRow} row @param {number} start @param {number} limit @param {{edges: number[], reach: number, grid: number}} hold
+ */
+export function movedRow(row, start, limit, hold) {
+  const span = row.end - row.start;
+  const head = toNearest(start, hold.edges, hold.reach);
+  const tail = toNearest(start + span, hold.edges, hold.reach);
+  const nearer = Number.isNaN(tail) || Math.abs(head) <= Math.abs(tail) ? head : tail;
+  const to = Number.isNaN(nearer) ? onGrid(start, hold.grid) : start + nearer;
+  const first = toMicroseconds(Math.min(Math.max(to, 0), Math.max(limit, row.end) - span));
+  return { ...row, start: first, end: toMicroseconds(first + span) };
+}
+
+/** A row with another start or end, never of no length. @param {EditedRow} row @param {"start" | "end"} side @param {number} seconds @param {number} limit */
+export function resizedRow(row, side, seconds, limit) {
+  if (side === "start") return { ...row, start: Math.max(Math.min(seconds, toMicroseconds(row.end - SHORTEST_SEGMENT_S)), 0) };
+  const latest = Math.max(limit, row.end);
+  return { ...row, end: Math.min(Math.max(seconds, toMicroseconds(row.start + SHORTEST_SEGMENT_S)), latest) };
+}
+
+/** Two texts in one: with a space between them where the language has spaces. @param {string} one @param {string} other */
+export function joinTexts(one, other) {
+  if (!one || !other) return one || other;
+  const close = NO_SPACES.test([...one].at(-1) ?? "") || NO_SPACES.test([...other][0]) || /[。、！？]$/u.test(one);
+  return close ? one + other : `${one} ${other}`;
+}
+
+/** Gives each row a lane, so that rows that overlap stand below each other; returns how many there are. @param {EditedRow[]} rows In order. */
+export function layLanes(rows) {
+  /** @type {number[]} */
+  const ends = [];
+  for (const row of rows) {
+    let lane = ends.findIndex((end) => end <= row.start + 1e-9);
+    if (lane < 0) lane = Math.min(ends.length, MOST_LANES - 1);
+    ends[lane] = Math.max(ends[lane] ?? 0, row.end);
+    row.lane = lane;
+  }
+  return Math.max(ends.length, 1);
+}

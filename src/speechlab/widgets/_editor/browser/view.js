@@ -1,0 +1,397 @@
+// The editor: a player whose first tier can be edited, by pointer, by keys, and by fields and buttons.
+
+import { clock, make } from "../../_shared/dom.js";
+import { PlayerView } from "../../_player/browser/view.js";
+import { fillSegments } from "../../_player/browser/controls.js";
+import { bookOf } from "./book.js";
+import { EditGestures } from "./gestures.js";
+import { Panel } from "./panel.js";
+import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, toMicroseconds } from "./rows.js";
+
+const AROUND_S = 0.5;
+const NUDGE_S = 0.01;
+const NEW_S = 1;
+
+/** @typedef {import("./rows.js").EditedRow} EditedRow */
+
+/** @param {EditedRow} row */
+const named = (row) => `${clock(row.start)} – ${clock(row.end)}`;
+
+export class EditorView extends PlayerView {
+  kind = "Segment editor";
+
+  /** @param {any} model @param {import("../../_player/browser/controls.js").Parts} ui */
+  constructor(model, ui) {
+    super(model, ui);
+    this.book = bookOf(model);
+    this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
+    /** Items of the list by the ids of their rows. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
+    this.items = new Map();
+    /** @param {string} said @param {boolean} failed */
+    this.booked = (said, failed) => this.changed(said, failed);
+  }
+
+  begin() {
+    super.begin();
+    this.book.enter(this.booked);
+    this.fill();
+    return this;
+  }
+
+  makeGestures() {
+    return new EditGestures(this, this.off.signal);
+  }
+
+  get grid() {
+    return this.model.get("snap_s");
+  }
+
+  get lang() {
+    return this.model.get("lang");
+  }
+
+  get layers() {
+    const { rows, draft, lanes } = this.book;
+    let segments = rows;
+    if (draft) {
+      const known = rows.some((row) => row.id === draft.id);
+      segments = known ? rows.map((row) => (row.id === draft.id ? draft : row)) : [...rows, draft];
+    }
+    return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...this.model.get("layers")];
+  }
+
+  /** Edges to hold on to: of all other rows, of the reference, the position and the ends. @param {number} id */
+  edges(id) {
+    const others = [...this.book.rows.filter((row) => row.id !== id), ...this.model.get("layers").flatMap((layer) => layer.segments)];
+    return [0, this.duration, this.transport.now(), ...others.flatMap((one) => [one.start, one.end])];
+  }
+
+  // -- what is chosen
+
+  /** @param {number} id */
+  choose(id) {
+    this.settleFields();
+    this.book.chosen = id;
+    this.put({ tier: 0, selected: this.book.index, ...(id >= 0 ? { selection: [] } : {}) });
+    this.keepFocus(() => this.fill());
+    this.paint();
+  }
+
+  /** @param {number} index */
+  playSegment(index) {
+    if (this.model.get("tier") > 0) {
+      super.playSegment(index);
+      return;
+    }
+    const row = this.book.rows[index];
+    if (!row) return;
+    const { transport } = this;
+    const same = transport.active && this.book.chosen === row.id && transport.until === this.clamp(row.end);
+    this.choose(row.id);
+    this.show(row.start, row.end);
+    if (same) transport.stop();
+    else this.start(row.start, row.end);
+  }
+
+  playChosen() {
+    if (this.book.row) this.playSegment(this.book.index);
+    else this.playSelection();
+  }
+
+  /** @param {"start" | "end"} side */
+  playAround(side) {
+    const { row } = this.book;
+    if (!row) this.say("No segment is chosen");
+    else this.start(row[side] - AROUND_S, row[side] + AROUND_S);
+  }
+
+  showChosen() {
+    const { row } = this.book;
+    if (row) this.look(row.start - 0.25 * (row.end - row.start), row.end + 0.25 * (row.end - row.start));
+  }
+
+  escape() {
+    if (this.book.chosen < 0) this.put({ selection: [] });
+    this.choose(-1);
+  }
+
+  /** @param {string} said @param {boolean} [failed] */
+  say(said, failed = false) {
+    this.ui.live.textContent = said;
+    this.ui.live.classList.toggle("sl-failed", failed);
+  }
+
+  // -- edits
+
+  /** Edits the chosen row, unless that leaves it as it is. @param {Partial<EditedRow>} values @param {string} said @param {string} [key] */
+  rewrite(values, said, key) {
+    const { row } = this.book;
+    if (!row) {
+      this.say("No segment is chosen");
+      return;
+    }
+    const made = { ...row, ...values };
+    const same = made.start === row.start && made.end === row.end && made.text === row.text && made.speaker === row.speaker;
+    if (!same) this.book.edit(said, [made], [], key && `${key}${row.id}`);
+  }
+
+  /** @param {"start" | "end"} side @param {number} seconds @param {string} [key] */
+  moveEdge(side, seconds, key) {
+    const { row } = this.book;
+    const made = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration);
+    if (row && (side === "start" ? seconds >= row.end : seconds <= row.start)) {
+      this.say("A segment starts before it ends");
+      return;
+    }
+    this.rewrite(made ?? {}, made ? `${side} at ${clock(made[side])}` : "", key);
+  }
+
+  /** @param {number} direction */
+  nudge(direction) {
+    const { row } = this.book;
+    const hold = { edges: [], reach: -1, grid: this.grid };
+    const made = row && movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
+    this.rewrite(made ?? {}, made ? `moved to ${named(made)}` : "", "nudge");
+    if (made) this.show(made.start, made.end);
+  }
+
+  /** @param {EditedRow} row @param {string} side What of it was dragged. */
+  dragged(row, side) {
+    if (side !== "new") {
+      const moved = side === "both" ? `moved to ${named(row)}` : `${side} at ${clock(row[/** @type {"start"} */ (side)])}`;
+      this.rewrite(row, moved);
+    } else if (row.end - row.start >= SHORTEST_SEGMENT_S) {
+      this.book.edit(`added ${named(row)}`, [row]);
+      this.choose(row.id);
+    }
+  }
+
+  split() {
+    this.settleFields();
+    const at = onGrid(this.transport.now(), this.grid);
+    const inside = (/** @type {EditedRow} */ one) => one.start + SHORTEST_SEGMENT_S <= at && at <= one.end - SHORTEST_SEGMENT_S;
+    const chosen = this.book.row;
+    const row = chosen && inside(chosen) ? chosen : this.book.rows.find(inside);
+    if (!row) {
+      this.say("The position is in no segment; move it to where the segment is to be split");
+      return;
+    }
+    const second = { ...row, id: this.book.newId(), start: at, text: "" };
+    this.book.edit(`split at ${clock(at)}`, [{ ...row, end: at }, second]);
+    this.choose(row.id);
+  }
+
+  merge() {
+    this.settleFields();
+    const { row, index, rows } = this.book;
+    const next = rows[index + 1];
+    if (!row || !next) {
+      this.say(row ? "There is no next segment" : "No segment is chosen");
+      return;
+    }
+    const made = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
+    this.book.edit(`merged to ${named(made)}`, [made], [next.id]);
+  }
+
+  remove() {
+    const { row, index } = this.book;
+    if (!row) {
+      this.say("No segment is chosen");
+      return;
+    }
+    const next = this.book.rows[index + 1] ?? this.book.rows[index - 1];
+    this.book.chosen = next?.id ?? -1;
+    this.book.edit(`deleted ${named(row)}`, [], [row.id]);
+  }
+
+  /** Adds the selection, or a second at the position as far as there is room. */
+  add() {
+    this.settleFields();
+    const { rows } = this.book;
+    const at = this.transport.now();
+    let [start, end] = this.selection ?? [at, at + NEW_S];
+    if (!this.selection) {
+      if (rows.some((row) => row.start <= at && at < row.end)) {
+        this.say("The position is in a segment; select a stretch to add one over it");
+        return;
+      }
+      end = Math.min(end, this.duration, ...rows.filter((row) => row.start > at).map((row) => row.start));
+    }
+    start = onGrid(start, this.grid);
+    end = Math.min(onGrid(end, this.grid), toMicroseconds(this.duration));
+    if (end - start < SHORTEST_SEGMENT_S) {
+      this.say("There is no room for a segment here");
+      return;
+    }
+    const row = { id: this.book.newId(), start, end, text: "", speaker: "", like: -1 };
+    this.book.edit(`added ${named(row)}`, [row]);
+    this.choose(row.id);
+  }
+
+  undo() {
+    this.settleFields();
+    if (this.book.past.length) this.book.undo();
+    else this.say("There is nothing to undo");
+  }
+
+  redo() {
+    if (this.book.future.length) this.book.redo();
+    else this.say("There is nothing to do again");
+  }
+
+  // -- fields
+
+  typeText() {
+    if (!this.book.row) this.say("No segment is chosen");
+    else this.panel.fields.text.focus();
+  }
+
+  /** Takes over what was typed. */
+  settleFields() {
+    const typed = this.panel.typed();
+    const { row } = this.book;
+    if (!row || !Object.keys(typed).length) return;
+    this.panel.filled = { ...this.panel.filled, ...typed };
+    for (const side of /** @type {const} */ (["start", "end"])) {
+      const seconds = Number(typed[side] || NaN);
+      if (typed[side] !== undefined && Number.isFinite(seconds)) this.moveEdge(side, seconds, `field ${side}`);
+    }
+    const { text = row.text, speaker = row.speaker } = typed;
+    this.rewrite({ text: text.trim(), speaker: speaker.trim() }, "text or speaker changed");
+    this.fill();
+  }
+
+  /** Shows the chosen row in the fields; what was typed there and not taken over is gone. */
+  fill() {
+    const { panel, book } = this;
+    const { row, index } = book;
+    panel.fill(row, index, book.rows.length);
+    panel.suggest(new Set(book.rows.map((one) => one.speaker).filter(Boolean)));
+    const { play, head, tail, split, merge, remove, add, undo, redo } = panel.buttons;
+    for (const button of [play, head, tail, remove]) button.disabled = !row;
+    merge.disabled = !row || !book.rows[index + 1];
+    split.disabled = !book.rows.length;
+    add.disabled = book.revision < 0;
+    undo.disabled = !book.past.length;
+    redo.disabled = !book.future.length;
+  }
+
+  // -- what is seen
+
+  /** The rows are others. @param {string} said @param {boolean} failed */
+  changed(said, failed) {
+    if (!this.book.draft) /** @type {EditGestures} */ (this.gestures).drop();
+    if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
+    this.keepFocus(() => {
+      this.listSegments();
+      this.fill();
+    });
+    if (said || failed) this.say(said, failed);
+  }
+
+  /** The focus stays in the widget where what had it is gone: keys would go to the notebook. @param {() => void} act */
+  keepFocus(act) {
+    const { ui, items, book } = this;
+    const focused = ui.root.contains(document.activeElement) ? document.activeElement : null;
+    const listed = focused !== null && ui.list.contains(focused);
+    act();
+    if (!focused || (focused.isConnected && !focused.matches(":disabled"))) return;
+    const button = listed ? items.get(book.chosen)?.item.querySelector("button") : null;
+    (button ?? ui.slider).focus({ preventScroll: true });
+  }
+
+  /** The list of the tier that is edited is kept, and what changed is changed in it. */
+  listSegments() {
+    const { ui, book, items } = this;
+    if (this.model.get("tier") > 0) {
+      items.clear();
+      super.listSegments();
+      return;
+    }
+    if (!items.size) fillSegments(ui, [{ ...this.layers[0], segments: [] }, ...this.layers.slice(1)], 0, () => {});
+    const gone = new Set(items.keys());
+    let at = ui.list.firstElementChild;
+    for (const row of book.rows) {
+      const there = items.get(row.id);
+      const item = there?.item ?? make(ui.list, "li");
+      gone.delete(row.id);
+      if (there?.row !== row) {
+        this.listItem(item, row);
+        items.set(row.id, { row, item });
+      }
+      if (item === at) at = at.nextElementSibling;
+      else ui.list.insertBefore(item, at);
+    }
+    for (const id of gone) {
+      items.get(id)?.item.remove();
+      items.delete(id);
+    }
+    ui.list.hidden = !book.rows.length;
+    ui.canvas.lang = this.lang;
+    this.paint();
+  }
+
+  /** @param {HTMLElement} item @param {EditedRow} row */
+  listItem(item, row) {
+    let button = item.querySelector("button");
+    if (!button) {
+      button = make(item, "button", "sl-segment");
+      make(button, "span", "sl-span");
+      make(button, "bdi", "sl-who");
+      make(button, "span", "sl-text").dir = "auto";
+      button.addEventListener("click", () => this.playSegment(this.book.rows.findIndex((one) => one.id === row.id)));
+    }
+    const [span, speaker, text] = button.children;
+    span.textContent = named(row);
+    speaker.textContent = row.speaker;
+    text.textContent = row.text;
+    if (this.lang) text.setAttribute("lang", this.lang);
+  }
+
+  listen() {
+    super.listen();
+    const { panel, off } = this;
+    const { signal } = off;
+    const acts = {
+      play: () => this.playChosen(), head: () => this.playAround("start"), tail: () => this.playAround("end"),
+      split: () => this.split(), merge: () => this.merge(), remove: () => this.remove(), add: () => this.add(),
+      undo: () => this.undo(), redo: () => this.redo(),
+    };
+    for (const [name, act] of Object.entries(acts)) {
+      panel.buttons[name].addEventListener("click", act, { signal });
+    }
+    for (const field of Object.values(panel.fields)) field.addEventListener("change", () => this.settleFields(), { signal });
+  }
+
+  listeners() {
+    const heard = super.listeners();
+    const answered = heard["msg:custom"];
+    return {
+      ...heard,
+      "change:selected": () => {
+        const { model, book } = this;
+        const row = book.rows[model.get("selected")];
+        if (model.get("tier") === 0 && (row?.id ?? -1) !== book.chosen) {
+          this.settleFields();
+          book.chosen = row?.id ?? -1;
+          this.fill();
+        }
+        this.paint();
+      },
+      "change:tier": () => {
+        this.listSegments();
+        if (this.model.get("tier") === 0) this.put({ selected: this.book.index });
+      },
+      "msg:custom": (message, buffers) => {
+        if (message.type === "rows" || message.type === "kept") this.book.take(message, buffers);
+        else answered(message, buffers);
+      },
+    };
+  }
+
+  dispose() {
+    this.settleFields();
+    this.book.views.delete(this.booked);
+    super.dispose();
+  }
+}

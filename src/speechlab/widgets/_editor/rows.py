@@ -1,0 +1,176 @@
+"""The segments that are edited: rows with ids, made of a segment frame and made into one again."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab._arguments import is_number, is_whole_number
+from speechlab.errors import InvalidRequestError
+from speechlab.segments import frame as segment_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+MAX_SEGMENTS = 20_000
+_MAX_CHARACTERS = 20_000
+_TOLERANCE_S = 1e-6
+_SHOWN = ("start", "end", "text", "speaker")
+
+
+class EditedRow(NamedTuple):
+    """One segment as the browser knows it.
+
+    Attributes:
+        start: Seconds.
+        end: Seconds, not before the start.
+        text: What was said.
+        speaker: Name; empty where unknown.
+        like: Position in the given frame of the row whose other columns it has; -1 for none.
+    """
+
+    start: float
+    end: float
+    text: str
+    speaker: str
+    like: int
+
+
+class EditedRows:
+    """Segments with ids, which stay while they are moved; those of the given frame are its positions.
+
+    Args:
+        given: A segment frame of one recording.
+        file: Name of the recording, for rows that are added where the frame names none.
+        duration_s: Nothing is moved to a place behind it.
+
+    Raises:
+        InvalidRequestError: The frame has several recordings, or too many rows.
+    """
+
+    def __init__(self, given: pd.DataFrame, file: str, duration_s: float) -> None:
+        files = [name for name in given["file"].unique() if name]
+        if len(files) > 1:
+            message = (
+                f"the segments are of {len(files)} recordings ({files[0]!r}, {files[1]!r} …); give those of one: "
+                'frame[frame["file"] == name]'
+            )
+            raise InvalidRequestError(message, parameter="segments")
+        if len(given) > MAX_SEGMENTS:
+            message = f"{len(given):,} segments are more than the {MAX_SEGMENTS:,} that a page can hold; give a part"
+            raise InvalidRequestError(message, parameter="segments")
+        self.given = given
+        self._file = files[0] if files else file
+        self._duration_s = duration_s
+        speakers = given["speaker"] if "speaker" in given else [""] * len(given)
+        cells = zip(given["start"], given["end"], given["text"], speakers, strict=True)
+        self._rows = {
+            number: EditedRow(float(start), float(end), str(text), str(speaker), number)
+            for number, (start, end, text, speaker) in enumerate(cells)
+        }
+        self._first = dict(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def in_order(self) -> list[tuple[int, EditedRow]]:
+        """Return ids and rows by start and end."""
+        return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
+
+    def edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
+        """Take over what was edited, all of it or nothing.
+
+        Args:
+            put: ``[id, start, end, text, speaker, like]`` of each row that is new or other than it was.
+            removed: Ids of those that are gone.
+
+        Raises:
+            ValueError: There is no such row, or it cannot be one.
+        """
+        rows = dict(self._rows)
+        for number in removed:
+            rows.pop(number, None)
+        for number, *values in put:
+            if not is_whole_number(number):
+                raise ValueError(f"{number!r} is no id")
+            rows[int(number)] = self._checked(rows.get(number), *values)
+        if len(rows) > MAX_SEGMENTS:
+            raise ValueError(f"there can be {MAX_SEGMENTS:,} segments")
+        self._rows = rows
+
+    def _checked(
+        self, before: EditedRow | None, start: Any, end: Any, text: Any, speaker: Any, like: Any
+    ) -> EditedRow:
+        for value in (start, end):
+            if not is_number(value) or not math.isfinite(value):
+                raise ValueError(f"{value!r} is no time")
+        latest = max(self._duration_s, before.end if before else 0.0, self._end_of(like)) + _TOLERANCE_S
+        if not 0 <= start <= end <= latest:
+            raise ValueError(f"a segment cannot go from {start} to {end} s")
+        for value in (text, speaker):
+            if not isinstance(value, str) or len(value) > _MAX_CHARACTERS:
+                raise ValueError(f"texts have {_MAX_CHARACTERS:,} characters at most")
+        known = is_whole_number(like) and 0 <= like < len(self.given)
+        return EditedRow(float(start), float(end), text, speaker, int(like) if known else -1)
+
+    def _end_of(self, like: Any) -> float:
+        row = self._first.get(like)
+        return row.end if row else 0.0
+
+    def frame(self) -> pd.DataFrame:
+        """Return the segments as a segment frame, by start and end."""
+        return self._table([row for _, row in self.in_order()])
+
+    def _table(self, rows: list[EditedRow]) -> pd.DataFrame:
+        import pandas as pd
+
+        likes = [row.like for row in rows]
+        table = _whole_numbers_stay(self.given) if -1 in likes else self.given
+        table = table.reindex(likes).reset_index(drop=True)
+        table["file"] = table["file"].fillna(self._file)
+        for name in ("start", "end"):
+            table[name] = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+        table["text"] = pd.Series([row.text for row in rows], dtype="str")
+        if "speaker" in table or any(row.speaker for row in rows):
+            table["speaker"] = pd.Series([row.speaker for row in rows], dtype="str")
+        return segment_frame(table, file=self._file or None)
+
+    def changes(self) -> pd.DataFrame:
+        """Return what is other than in the given frame: see :attr:`SegmentEditor.changes`."""
+        import pandas as pd
+
+        told: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
+        for number, before in self._first.items():
+            now = self._rows.get(number)
+            if now is None:
+                told.append(("deleted", number, before, None))
+            elif now[:-1] != before[:-1]:
+                told.append(("changed", number, before, now))
+        told += [
+            ("added", None, None, row) for number, row in self._rows.items() if number not in self._first
+        ]
+        told.sort(key=lambda one: (one[3] or one[2] or ())[:2])
+        table: dict[str, Any] = {
+            "change": pd.Series([one[0] for one in told], dtype="str"),
+            "row": pd.array([one[1] for one in told], dtype="Int64"),
+        }
+        for suffix, place in (("_before", 2), ("", 3)):
+            for name in _SHOWN:
+                values = [getattr(one[place], name) if one[place] else None for one in told]
+                kind = "float64" if name in {"start", "end"} else "str"
+                table[f"{name}{suffix}"] = pd.Series(values, dtype=kind)
+        return pd.DataFrame(table)
+
+
+def _whole_numbers_stay(given: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose whole numbers and truths can be missing, since rows that were added have none."""
+    kinds = {
+        name: "boolean" if column.dtype.kind == "b" else column.dtype.name.replace("i", "I").replace("u", "U")
+        for name, column in given.items()
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu"
+    }
+    return given.astype(kinds)

@@ -1,0 +1,181 @@
+"""The segment editor as Python sees it: what it takes, what edits make of it, what it refuses."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import orjson
+import pandas as pd
+import pytest
+
+from speechlab import segments
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError, SegmentError
+from speechlab.widgets import SegmentEditor
+
+GIVEN = pd.DataFrame(
+    {
+        "start": [1.0, 0.1 + 0.2, 2.0],
+        "end": [1.5, 0.75, 2.5],
+        "text": ["b", "a", "<i>c</i>"],
+        "confidence": [0.9, np.nan, 0.5],
+        "number": [7, 8, 9],
+        "checked": [True, False, True],
+    }
+)
+
+
+@pytest.fixture
+def clip():
+    return AudioClip(0.5 * np.sin(np.arange(96_000) / 20), 24_000, "talk")
+
+
+@pytest.fixture
+def editor(clip):
+    return SegmentEditor(clip, GIVEN, reference={"marked": [(0.2, 0.8, "x")]})
+
+
+def asked(editor, **content):
+    """What an editor answers to its browser's side."""
+    answers = []
+    editor.send = lambda told, buffers=(): answers.append((told, *buffers))
+    editor._asked(editor, content, [])
+    return answers
+
+
+def edit(editor, *put, removed=(), revision=0):
+    return asked(editor, type="edit", revision=revision, by="x", number=1, put=put, removed=removed)
+
+
+def test_without_edits_the_frame_is_the_given_one_in_order(editor):
+    expected = segments.in_order(segments.frame(GIVEN, file="talk"))
+    pd.testing.assert_frame_equal(editor.frame, expected)
+    assert editor.changes.empty
+    assert list(editor.tiers) == ["segments", "marked"]
+    assert repr(editor) == "SegmentEditor('talk', 4.00 s, 4 segments)"
+
+
+def test_edits_keep_ids_times_and_the_other_columns_of_each_row(editor):
+    # row 1 split, row 2 deleted, one added
+    put = [[1, 0.3, 0.5, "a", "S", 1], [10, 0.5, 0.75, "", "S", 1], [11, 3, 3.5, "new", "", -1]]
+    [(told,)] = edit(editor, *put, removed=[2])
+    assert told["type"] == "kept"
+    frame = editor.frame
+    pd.testing.assert_frame_equal(segments.frame(frame), frame)
+    assert frame["start"].tolist() == [0.3, 0.5, 1.0, 3.0]
+    assert frame["file"].tolist() == ["talk"] * 4
+    assert frame["speaker"].tolist() == ["S", "S", "", ""]
+    assert frame["number"].tolist() == [8, 8, 7, pd.NA]
+    assert frame["checked"].tolist() == [False, False, True, pd.NA]
+    assert frame.loc[2, "confidence"] == 0.9
+    assert editor.edits == 1
+    changes = editor.changes
+    assert changes["change"].tolist() == ["changed", "added", "deleted", "added"]
+    assert changes["row"].tolist() == [1, pd.NA, 2, pd.NA]
+    assert changes.loc[0, ["end_before", "end", "speaker"]].tolist() == [0.75, 0.5, "S"]
+
+
+def test_what_is_undone_is_no_change(editor):
+    edit(editor, [0, 1.2, 1.7, "b", "", 0], removed=[1])
+    assert len(editor.changes) == 2
+    edit(editor, [0, 1.0, 1.5, "b", "", 0], [1, 0.1 + 0.2, 0.75, "a", "", 1])
+    assert editor.changes.empty
+    assert editor.frame["number"].tolist() == [8, 7, 9]
+
+
+def test_what_python_sets_wins_over_edits_that_it_did_not_have(editor):
+    edit(editor, [0, 1.2, 1.7, "b", "", 0])
+    answers = []
+    editor.send = lambda told, buffers=(): answers.append((told, *buffers))
+    editor.frame = editor.frame.assign(number=[3, 2, 1])
+    [(told, data)] = answers
+    assert (told["type"], told["revision"], len(orjson.loads(data))) == ("rows", 1, 3)
+    assert editor.changes.empty
+    assert edit(editor, [0, 0.0, 0.1, "late", "", 0], revision=0) == []
+    assert editor.frame["text"].tolist() == ["a", "b", "<i>c</i>"]
+    assert editor.frame["number"].tolist() == [3, 2, 1]
+    edit(editor, [0, 0.0, 0.1, "in time", "", 0], revision=1)
+    assert editor.frame["text"].tolist()[0] == "in time"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0, 1.5, 1.0, "", "", 0],
+        [0, -0.1, 1.0, "", "", 0],
+        [0, 3.9, 4.1, "", "", 0],
+        [0, None, 1.0, "", "", 0],
+        [0, float("nan"), 1.0, "", "", 0],
+        [0, 0.0, 1.0, 5, "", 0],
+        [0, 0.0, 1.0],
+        ["0", 0.0, 1.0, "", "", 0],
+        5,
+    ],
+)
+def test_an_edit_that_cannot_be_is_dropped_whole_and_the_browser_gets_what_is_there(editor, row):
+    before = editor.frame
+    [(told, data)] = edit(editor, [1, 0.0, 0.1, "x", "", 1], row, removed=[2])
+    assert "not taken over" in told["error"]
+    assert [one[0] for one in orjson.loads(data)] == [1, 0, 2]
+    pd.testing.assert_frame_equal(editor.frame, before)
+
+
+def test_edits_can_be_observed(editor):
+    seen = []
+    editor.observe(lambda change: seen.append(len(editor.frame)), "edits")
+    edit(editor, removed=[0])
+    edit(editor, removed=[1])
+    assert seen == [2, 1]
+
+
+def test_segments_come_in_every_form(clip, tmp_path):
+    transcript = SimpleNamespace(audio=clip, segments=segments.frame([(0, 1, "一")]), language="zh")
+    editor = SegmentEditor(transcript)
+    assert (editor.lang, editor.frame["text"].tolist()) == ("zh", ["一"])
+    assert SegmentEditor(clip, [(0, 1), (2, 3)]).frame["end"].tolist() == [1, 3]
+    empty = SegmentEditor(clip)
+    assert empty.frame.columns.tolist() == ["file", "start", "end", "text"]
+    edit(empty, [5, 0.5, 1.0, "first", "", -1])
+    assert empty.frame.to_dict("records") == [{"file": "talk", "start": 0.5, "end": 1.0, "text": "first"}]
+    path = clip.save(tmp_path / "talk.wav")
+    assert SegmentEditor(path, [(0, 1)]).frame["file"].tolist() == [str(path)]
+    assert SegmentEditor(path, segments.frame([(0, 1)], file="a")).frame["file"].tolist() == ["a"]
+    # a recogniser rounds: the last segment ends after the recording, and stays as it is until its end is edited
+    beyond = SegmentEditor(clip, [(3.5, 4.01, "x")])
+    edit(beyond, [0, 3.6, 4.01, "x", "", 0])
+    assert beyond.frame["end"].tolist() == [4.01]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        (
+            {"segments": pd.DataFrame({"file": ["a", "b"], "start": 0.0, "end": 1.0})},
+            InvalidRequestError,
+            "2 recordings",
+        ),
+        ({"segments": [(1, 0)]}, SegmentError, "before its start"),
+        ({"segments": [(0, 0.00001)] * 20_001}, InvalidRequestError, "20,001 segments are more than"),
+        ({"audio": {"a": AudioClip(np.zeros(9), 8_000)}}, InvalidRequestError, "one recording"),
+        ({"snap_s": -1}, InvalidRequestError, "snap_s is -1"),
+        ({"snap_s": "frame"}, InvalidRequestError, "0 to 10 seconds"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused_with_a_remedy(clip, arguments, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        SegmentEditor(**{"audio": clip, **arguments})
+    editor = SegmentEditor(clip, GIVEN)
+    if list(arguments) == ["segments"]:
+        with pytest.raises(error):
+            editor.frame = arguments["segments"]
+        assert len(editor.frame) == 3
+
+
+def test_the_saved_notebook_has_segments_speakers_and_reference_as_text(editor):
+    edit(editor, [0, 1.0, 1.5, "$5 and $6", "<b>Ann</b>", 0])
+    html = str(editor.static_html())
+    assert "&lt;i&gt;c&lt;/i&gt;" in html
+    assert "&lt;b&gt;Ann&lt;/b&gt;" in html
+    assert "marked" in html

@@ -1,0 +1,357 @@
+"""The segment editor in a real browser, driven by real drags, fields and keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.widgets import SegmentEditor
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+RATE = 24_000
+HOSTILE = "<img src=x onerror='window.fired=1'> costs $5 and $6 \u202eabc"
+GIVEN = [(0.5, 1.0, "one two"), (1.5, 2.0, "聞き"), (3.0, 3.5, HOSTILE)]
+WAVE_PX, TIER_PX, REFERENCE_PX = 60, 118, 142
+"""Where the waveform, the tier that is edited and the reference stand in the picture, from its top."""
+
+
+def tone(seconds):
+    return AudioClip(0.5 * np.sin(np.arange(round(seconds * RATE)) / 20), RATE, "a <b>talk</b>")
+
+
+@pytest.fixture
+def editor():
+    given = pd.DataFrame(GIVEN, columns=["start", "end", "text"]).assign(number=[7, 8, 9])
+    return SegmentEditor(tone(4), given, reference={"marked": [(0.6, 1.2, "said"), (2.2, 2.8, "more")]})
+
+
+@pytest.fixture
+def show_editor(show_player):
+    def show(editor, body_style=""):
+        page = show_player(editor, body_style)
+        page.wait_for_function("sent && document.querySelector('.sl-chosen').textContent")
+        if len(editor.frame):
+            page.locator(".sl-segments li").first.wait_for()
+        return page
+
+    return show
+
+
+def canvas(page):
+    return page.get_by_role("slider", name="Position")
+
+
+def at(page, seconds, y):
+    start, end = page.evaluate("model.get('view')")
+    box = page.locator("canvas").bounding_box()
+    return box["x"] + box["width"] * (seconds - start) / (end - start), box["y"] + y
+
+
+def drag(page, start, end, y=TIER_PX):
+    page.mouse.move(*at(page, start, y))
+    page.mouse.down()
+    page.mouse.move(*at(page, (start + end) / 2, y), steps=2)
+    page.mouse.move(*at(page, end, y), steps=2)
+    page.mouse.up()
+
+
+def spans(editor):
+    return [tuple(row) for row in editor.frame[["start", "end"]].to_numpy().round(3).tolist()]
+
+
+def status(page):
+    return page.get_by_role("status").text_content()
+
+
+def told(page):
+    """Deliver what Python has sent meanwhile."""
+    page.evaluate("model.send({ type: 'nothing' })")
+
+
+def choose(page, number):
+    """Choose a segment of the list by its number, and let it play out of the way."""
+    page.locator(".sl-segments .sl-segment").nth(number).click()
+    page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
+
+
+def test_edges_and_segments_are_dragged_and_hold_on_to_neighbours(show_editor, editor):
+    page = show_editor(editor)
+    drag(page, 1.0, 1.2)  # the end of the first holds on to the end of the reference's first
+    assert spans(editor)[0] == (0.5, 1.2)
+    drag(page, 1.2, 1.51, y=WAVE_PX)  # on the waveform too; now to its neighbour
+    assert spans(editor)[0] == (0.5, 1.5)
+    drag(page, 3.0, 3.9)  # no negative length
+    assert spans(editor)[2] == pytest.approx((3.499, 3.5))
+    page.get_by_role("button", name="Undo").click()
+    drag(page, 3.2, 3.69)  # moved as a whole: its end holds on to the end of the recording
+    assert spans(editor)[2] == (3.5, 4.0)
+    page.keyboard.down("Alt")
+    drag(page, 1.75, 1.8)  # holds on to nothing
+    page.keyboard.up("Alt")
+    start, end = spans(editor)[1]
+    assert start == pytest.approx(1.55, abs=0.01)
+    assert end - start == pytest.approx(0.5)
+    assert page.evaluate("model.get('selected')") == 1
+    assert editor.frame["number"].tolist() == [7, 8, 9]
+    assert editor.frame["text"].tolist()[2] == HOSTILE
+
+
+def test_a_drag_over_an_empty_place_adds_and_a_drag_on_the_waveform_selects(show_editor, editor):
+    page = show_editor(editor)
+    drag(page, 2.15, 2.795)
+    assert spans(editor)[2] == pytest.approx((2.15, 2.8), abs=0.01)
+    assert page.get_by_text("Segment 3 of 4").count() == 1
+    drag(page, 3.6, 3.8, y=WAVE_PX)
+    assert len(editor.frame) == 4
+    page.get_by_role("button", name="Add").click()
+    assert spans(editor)[4] == pytest.approx((3.6, 3.8), abs=0.01)
+    assert page.evaluate("model.get('selection')") == []
+
+
+def test_all_of_it_by_keys_alone(show_editor, editor):
+    page = show_editor(editor)
+    canvas(page).focus()
+    page.keyboard.press("n")  # plays the first, which is chosen then
+    page.keyboard.press("Space")
+    page.keyboard.press("Home")
+    for key in ("PageUp", "ArrowLeft", "ArrowLeft", "ArrowLeft"):  # 4, 3, 2, 1
+        page.keyboard.press(key)
+    page.keyboard.press("ArrowLeft")
+    for _ in range(60):
+        page.keyboard.press(".")
+    page.keyboard.press("[")
+    assert spans(editor)[0] == (0.6, 1.0)
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    assert spans(editor)[0] == (0.62, 1.02)
+    page.keyboard.press("Control+z")  # both steps in one
+    assert spans(editor)[0] == (0.6, 1.0)
+    page.keyboard.press("Control+Shift+Z")
+    assert spans(editor)[0] == (0.62, 1.02)
+    for _ in range(20):
+        page.keyboard.press(".")
+    page.keyboard.press("c")
+    assert spans(editor)[:2] == [(0.62, 0.8), (0.8, 1.02)]
+    assert editor.frame["text"].tolist()[:2] == ["one two", ""]
+    assert editor.frame["number"].tolist() == [7, 7, 8, 9]
+    page.keyboard.press("m")
+    assert spans(editor)[0] == (0.62, 1.02)
+    page.keyboard.press("m")
+    assert editor.frame.loc[0, ["start", "end", "text"]].tolist() == [0.62, 2.0, "one two聞き"]
+    page.keyboard.press("Delete")
+    assert editor.frame["text"].tolist() == [HOSTILE]
+    page.keyboard.press("a")
+    assert spans(editor)[0] == (0.8, 1.8)
+    page.keyboard.press("e")
+    page.keyboard.type("new x")
+    page.keyboard.press("Enter")
+    assert editor.frame["text"].tolist()[0] == "new x"
+    for _ in range(12):
+        page.keyboard.press("Control+z")
+    assert spans(editor) == [(0.5, 1.0), (1.5, 2.0), (3.0, 3.5)]
+    assert editor.changes.empty
+    assert status(page) == "There is nothing to undo"
+    assert [key for key in page.evaluate("leaked") if key not in {"Control", "Shift"}] == []
+
+
+def test_fields_change_times_text_and_speaker_and_escape_drops_what_was_typed(show_editor, editor):
+    page = show_editor(editor)
+    assert page.get_by_label("Start (s)").is_disabled()
+    choose(page, 0)
+    start, end = page.get_by_label("Start (s)"), page.get_by_label("End (s)")
+    assert (start.input_value(), end.input_value()) == ("0.5", "1")
+    start.press("ArrowUp")
+    assert spans(editor)[0] == (0.51, 1.0)
+    start.fill("0.25")
+    start.press("Enter")
+    assert spans(editor)[0] == (0.25, 1.0)
+    assert canvas(page).evaluate("node => node === document.activeElement")
+    end.fill("0.1")
+    end.press("Tab")
+    assert status(page) == "A segment starts before it ends"
+    assert end.input_value() == "1"
+    speaker = page.get_by_label("Speaker")
+    speaker.fill("<i>Ann</i>")
+    choose(page, 1)  # what was typed belongs to the row that it was typed for
+    assert editor.frame["speaker"].tolist() == ["<i>Ann</i>", "", ""]
+    assert page.locator("datalist option").evaluate_all("all => all.map((one) => one.value)") == [
+        "<i>Ann</i>"
+    ]
+    text = page.get_by_label("Text")
+    text.fill("dropped")
+    text.press("Escape")
+    assert text.input_value() == "聞き"
+    text.fill("kept, x and d d")
+    text.press("Enter")
+    assert editor.frame["text"].tolist()[1] == "kept, x and d d"
+    assert page.evaluate("leaked") == []
+
+
+def test_the_segment_and_what_is_around_its_edges_plays_to_the_sample(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 2)
+    for name, expected in [
+        ("Play the segment", (3.0, 0.5)),
+        ("Play around its start", (2.5, 1.0)),
+        ("Play around its end", (3.0, 1.0)),
+    ]:
+        page.evaluate("starts.length = 0")
+        page.get_by_role("button", name=name).click()
+        page.wait_for_function("starts.length")
+        assert page.evaluate("[starts[0].offset, starts[0].duration]") == pytest.approx(expected)
+        page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
+
+
+def test_the_reference_plays_and_cannot_be_edited(show_editor, editor):
+    page = show_editor(editor)
+    drag(page, 2.5, 3.2, y=REFERENCE_PX)
+    assert editor.edits == 0
+    assert editor.layers[0]["segments"][1]["start"] == 2.2
+    page.mouse.click(*at(page, 2.5, REFERENCE_PX))
+    page.wait_for_function("starts.length")
+    assert page.evaluate("[starts[0].offset, starts[0].duration]") == pytest.approx([2.2, 0.6])
+    assert page.get_by_role("list", name="Segments: marked").get_by_role("listitem").count() == 2
+    page.keyboard.press("a")  # the times of the reference, as a segment
+    assert spans(editor)[2] == (2.2, 2.8)
+    assert page.get_by_role("list", name="Segments: segments").get_by_role("listitem").count() == 4
+
+
+def test_edited_times_are_multiples_of_what_they_snap_to(show_player):
+    editor = SegmentEditor(tone(4), [(0.5, 1.0)], snap_s=0.03)
+    page = show_player(editor)
+    page.locator(".sl-segments li").first.wait_for()
+    drag(page, 1.0, 2.345)
+    assert spans(editor) == [(0.5, 2.34)]
+    page.get_by_label("Start (s)").fill("0.7")
+    page.get_by_label("Start (s)").press("Enter")
+    assert spans(editor) == [(0.69, 2.34)]
+
+
+def test_segments_that_overlap_stand_below_each_other_and_are_dragged_there(show_player):
+    editor = SegmentEditor(tone(4), [(0.5, 2.0, "a"), (1.0, 3.0, "b")])
+    page = show_player(editor)
+    page.locator(".sl-segments li").first.wait_for()
+    drag(page, 1.5, 1.9, y=TIER_PX + 24)
+    assert spans(editor)[0] == (0.5, 2.0)
+    assert spans(editor)[1] == pytest.approx((1.4, 3.4), abs=0.01)
+
+
+def test_what_python_sets_shows_and_wins_over_a_drag_and_a_text(show_editor, editor):
+    page = show_editor(editor)
+    page.mouse.move(*at(page, 1.75, TIER_PX))
+    page.mouse.down()
+    page.mouse.move(*at(page, 2.1, TIER_PX), steps=3)
+    editor.frame = [(0, 1, "from <b>Python</b>")]
+    told(page)
+    page.mouse.move(*at(page, 2.3, TIER_PX))
+    page.mouse.up()
+    assert status(page) == "Python has set other segments; what was under way here is dropped"
+    assert page.locator(".sl-segments li").all_inner_texts() == ["0:00.00 – 0:01.00\nfrom <b>Python</b>"]
+    assert spans(editor) == [(0.0, 1.0)]
+    assert page.get_by_role("button", name="Undo").is_disabled()
+    choose(page, 0)
+    page.get_by_label("Text").fill("half a te")
+    editor.frame = [(0, 2, "again")]
+    told(page)
+    assert page.get_by_label("Text").input_value() == ""
+    page.keyboard.press("x")
+    assert editor.frame["text"].tolist() == ["again"]
+    page.evaluate("model.set('selected', 0)")
+    assert page.get_by_label("Text").input_value() == "again"
+    assert page.evaluate("leaked") == []
+
+
+def test_an_edit_of_another_window_and_one_that_python_refuses_show(show_editor, editor):
+    page = show_editor(editor)
+    editor._asked(
+        editor, {"type": "edit", "revision": 0, "by": "other", "number": 1, "put": [], "removed": [0]}, []
+    )
+    told(page)
+    assert page.locator(".sl-segments li").count() == 2
+    assert status(page) == "Edited in another window"
+    editor._asked(
+        editor,
+        {"type": "edit", "revision": 0, "by": "other", "put": [[1, 9, 8, "", "", 1]], "removed": []},
+        [],
+    )
+    told(page)
+    assert "The edit was not taken over" in status(page)
+    assert page.locator(".sl-segments li").count() == 2
+
+
+def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 0)
+    page.evaluate("void (model.send = () => { throw new Error('closed') })")
+    page.get_by_role("button", name="Delete").click()
+    assert status(page) == "No answer: the kernel is gone. What is edited here is not in Python"
+    assert page.locator(".sl-segments li").count() == 2
+
+
+def test_the_focus_never_leaves_the_widget_by_itself(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 1)
+    page.keyboard.press("Delete")  # on the list: the next one has the focus
+    focused = "document.activeElement.textContent"
+    assert HOSTILE in page.evaluate(focused)
+    page.get_by_role("button", name="Delete").focus()
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    assert len(editor.frame) == 0
+    assert canvas(page).evaluate("node => node === document.activeElement")
+    assert page.get_by_text("There are no segments").count() == 1
+
+
+def test_text_from_outside_stays_text(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 2)
+    assert page.get_by_label("Text").input_value() == HOSTILE
+    assert page.get_by_role("button", name=HOSTILE[:20]).count() == 1
+    assert page.locator("img, svg, .sl-segments b, .sl-segments i").count() == 0
+    assert page.evaluate("window.fired") is None
+    assert page.get_by_role("group", name="Segment editor: a <b>talk</b>").count() == 1
+    assert "mathjax_ignore" in page.locator(".speechlab-editor").get_attribute("class")
+
+
+def test_thousands_of_segments_of_an_hour_are_edited_without_a_wait(show_player):
+    times = np.arange(3_000) * 1.2
+    frame = pd.DataFrame({"start": times, "end": times + 0.9, "text": "said"})
+    editor = SegmentEditor(AudioClip(np.zeros(3_600 * 1_000), 1_000), frame)
+    page = show_player(editor)
+    page.locator(".sl-segments li").nth(2_999).wait_for(state="attached")
+    assert len(page.evaluate("sent").__repr__()) < 2_000
+    page.evaluate("model.set('selected', 1500)")
+    page.locator(".sl-edit button").get_by_text("Delete").click()  # asking for roles takes seconds here
+    assert len(editor.frame) == 2_999
+    page.evaluate("model.set('view', [1700, 1703])")
+    drag(page, 1701.1, 1701.7)
+    assert editor.changes["change"].tolist() == ["changed", "deleted"]
+
+
+def test_removing_it_ends_the_listening(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 0)
+    page.get_by_label("Text").fill("typed to the end")
+    page.evaluate("cleanup()")
+    assert page.evaluate("model.listeners.length") == 0
+    page.wait_for_timeout(50)
+    assert editor.frame["text"].tolist()[0] == "typed to the end"
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 380)], indirect=["shown"])
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_editor, editor, shown, width):
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_editor(editor)
+    choose(page, 2)
+    page.locator("summary").click()
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
