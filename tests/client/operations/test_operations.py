@@ -50,6 +50,29 @@ def test_021_the_catalogue_in_both_forms(server, lab, http, bare):
     assert request.headers["authorization"] == f"Bearer {http.KEY}"
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            "heartt",
+            "fits no voice; did you mean 'fast: heart'? There are 'fast: heart', 'slow: mei', 'slow: mei'",
+        ),
+        ("zz", "fits no voice; give a name or an id. There are 'fast: heart', 'slow: mei', 'slow: mei'"),
+        ("of a", "fits 3 voices: 'fast: heart', 'slow: mei' (b), 'slow: mei' (c); give one name or id"),
+    ],
+)
+def test_a_name_that_no_voice_has_alone_is_told_with_those_that_there_are(asked, told):
+    names = {"a": "fast: heart", "b": "slow: mei", "c": "slow: mei"}
+    catalogue = VoiceCatalogue(
+        [Voice(id=key, description=f"A voice of a ({name})") for key, name in names.items()]
+    )
+    with pytest.raises(InvalidRequestError) as raised:
+        catalogue.one(asked)
+    assert raised.value.message == f"voice {asked!r} {told}"
+    with pytest.raises(InvalidRequestError, match="the catalogue is empty"):
+        VoiceCatalogue([]).one(asked)
+
+
 def test_a_catalogue_is_searched_and_shown():
     catalogue = VoiceCatalogue(
         [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
 from speechlab.client._operations.call import HttpCall, Timeouts
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import RawResponse
 
 _SHOWN = 6
+_NAMED = 20
+_ALIKE = 0.7
+"""How alike a name must be for "did you mean"; 1 is the same."""
 _SOFT = "opacity:.74;font-size:.92em"
 
 
@@ -94,12 +98,36 @@ class VoiceCatalogue(Sequence[Voice]):
         ]
         if len(found) == 1:
             return found[0]
-        some = "; ".join(f"{voice.description!r} ({voice.id})" for voice in (found or self._voices)[:_SHOWN])
-        what = f"fits {len(found)} voices" if found else "fits no voice"
-        message = (
-            f"voice {name[:60]!r} {what}; give an id or one description of: {some or 'an empty catalogue'}"
-        )
+        message = self._several(found) if found else self._nobody(wanted)
+        message = f"voice {name[:60]!r} {message}"
         raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
+
+    def _several(self, found: list[Voice]) -> str:
+        """What to say of a text that several voices fit: their names, with the ids of those that share one."""
+        names = [voice.short_name for voice in found]
+        shown = [
+            f"{voice.short_name!r}"
+            if names.count(voice.short_name) == 1
+            else f"{voice.short_name!r} ({voice.id})"
+            for voice in found[:_SHOWN]
+        ]
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        return f"fits {len(found)} voices: {', '.join(shown)}{more}; give one name or id"
+
+    def _nobody(self, wanted: str) -> str:
+        """What to say of a text that no voice fits: the name that is nearest, and those that there are."""
+        if not self._voices:
+            return "fits no voice; the catalogue is empty"
+        by_name = {
+            name: voice
+            for voice in self._voices
+            for name in (*_names(voice.description), voice.short_name.casefold())
+        }
+        near = get_close_matches(wanted, by_name, 1, _ALIKE)
+        hint = f"; did you mean {by_name[near[0]].short_name!r}?" if near else "; give a name or an id."
+        names = [repr(voice.short_name) for voice in self._voices[:_NAMED]]
+        more = f" and {len(self) - _NAMED} more" if len(self) > _NAMED else ""
+        return f"fits no voice{hint} There are {', '.join(names)}{more}"
 
     def find(
         self,
