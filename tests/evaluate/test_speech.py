@@ -189,7 +189,7 @@ def test_loops_are_flagged(lab, store, recorded):
     report = evaluate.recognition(lab, frame, store=store, progress=False)
     assert report.table["loop"].tolist() == [True, False]
     assert report.summary["loops"].tolist() == [1]
-    assert report.to_html().count("the recogniser repeats itself") == 1
+    assert "".join(report.sections()).count("the recogniser repeats itself") == 1
 
 
 @pytest.mark.parametrize(
@@ -254,11 +254,12 @@ def test_a_report_of_translations_draws_itself(lab, store):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["en, ja", "en, zh"]
 
 
-def test_guide(staged, lab, monkeypatch):
+def test_guide(staged, lab, monkeypatch, tmp_path):
     """Its examples run, one after the other, here on engines that are quick."""
     guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text("utf-8")
     staged.speaker.gate.set()
     monkeypatch.setattr("speechlab.connect", lambda: lab)
+    monkeypatch.chdir(tmp_path)
     known = {}
     for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
         exec(block, known)

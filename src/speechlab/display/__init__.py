@@ -8,7 +8,7 @@ Used by everything that shows itself in a notebook: clips, voices, transcripts, 
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.display._document import document
+from speechlab.display._document import document, page_style
 from speechlab.display._html import Html, data_url, element, escape, join
 from speechlab.display._parts import audio_figure, details, diff, notebook_output, percent, table
 
@@ -23,6 +23,7 @@ __all__ = [
     "escape",
     "join",
     "notebook_output",
+    "page_style",
     "percent",
     "table",
 ]

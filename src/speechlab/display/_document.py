@@ -30,7 +30,7 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
         element("title", title),
-        element("style", _style_sheet()),
+        element("style", page_style()),
     )
     parts = [part if isinstance(part, Html) else element("p", part, dir="auto") for part in body]
     main = element(
@@ -39,7 +39,8 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
     return Html("<!DOCTYPE html>\n") + element("html", head, element("body", main), lang=lang) + Html("\n")
 
 
-def _style_sheet() -> Html:
+def page_style() -> Html:
+    """The style sheet of documents, for pages that are put together elsewhere."""
     from importlib.resources import files
 
     text = files("speechlab.display").joinpath("_report.css").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._recognition import recognition
-from speechlab.evaluate._report import Report, combined_page
+from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
@@ -19,6 +19,7 @@ from speechlab.evaluate._translation import TranslationReport, translation
 from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [
+    "PAGE_BYTES",
     "ListeningReport",
     "Report",
     "SpeechReport",

@@ -12,6 +12,7 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,8 @@ def recognition(
         **options,
     )
     skipped = heard[~known].assign(why=NO_LANGUAGE)
-    report = reported(title, found, skipped, list(given.columns), text, language, store=store)
+    record = record_of("recognition", store, found, identify=identify, **options)
+    report = reported(title, found, skipped, list(given.columns), text, language, store=store, record=record)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 

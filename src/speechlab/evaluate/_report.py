@@ -1,13 +1,23 @@
-"""Reports, which studies return: tables, a page, and files to keep."""
+"""Reports, which studies return: tables, a page, files to keep, and tables for papers."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from speechlab._arguments import is_frame
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
-from speechlab.errors import StoreError
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._writing.folder import read_folder, write_folder
+from speechlab.evaluate._writing.methods import Methods, methods_of
+from speechlab.evaluate._writing.page import report_page
+from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
 
 if TYPE_CHECKING:
     import os
@@ -17,6 +27,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+PAGE_BYTES = 20_000_000
+"""Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
+_PAGES = (".html", ".htm")
+_LABEL = re.compile(r"[A-Za-z0-9:.-]+")
+
 
 class Report(ABC):
     """The answer of a study.
@@ -25,18 +40,20 @@ class Report(ABC):
         title: What was studied.
         table: One row for each item.
         summary: One row for each group.
+        record: When, with which versions and settings, and what the batches say of themselves; empty if nobody knows.
     """
 
     title: str
     table: pd.DataFrame
     summary: pd.DataFrame
+    record: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the parts of the page.
+        """Return the parts of the report as plain HTML.
 
         Args:
-            clips: How many recordings to put into the page, at most; None for all of them.
+            clips: How many rows with their recordings, at most; None for all of them, 0 for none.
         """
 
     @abstractmethod
@@ -51,32 +68,140 @@ class Report(ABC):
             **options: As for the function of :mod:`speechlab.plots` that draws it.
         """
 
-    def to_html(self) -> str:
-        """Return the report as one self-contained page: no network, no scripts, sound included."""
-        footer = join(Html(" · "), [f"{name}: {value}" for name, value in self.facts().items()])
-        return document(self.title, *self.sections(), footer=footer)
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the figures of the page by what they show; those for which there is nothing to draw are left out."""
+        return drawn({"Summary": self.plot})
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``results.parquet``, ``results.csv``, ``summary.csv`` and ``report.html`` into a folder.
+    def headline(self) -> pd.DataFrame:
+        """Return the summary in a few columns, written out for people."""
+        return self.summary
+
+    def rows(self, **options: Any) -> Any:
+        """Hear, search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table.
+
+        Args:
+            **options: As for the widget, such as ``columns=["text", "hypothesis"]``.
+        """
+        # By name: the widgets stand a floor above this room, and load when rows are shown.
+        return import_module("speechlab.widgets").ReportRows(self.table, **options)
+
+    def methods(self) -> Methods:
+        """Say how the figures came about, for a paper: sentences, and the source of each measure that was used."""
+        return methods_of(self.title, *self._frames())
+
+    def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
+        """Return the report as one self-contained page, with figures, sound, and rows that sort; no network.
+
+        Args:
+            max_bytes: Size of the page. Sounds for which there is no room stay out, and the page says how many.
+        """
+        return report_page(
+            self.title,
+            self.sections(clips=0),
+            self.figures(),
+            self.rows(),
+            self.methods(),
+            self.facts(),
+            self.record,
+            max_bytes,
+        )
+
+    def to_markdown(self) -> str:
+        """Return the headline as a Markdown table, with the methods below it."""
+        parts = [f"**{markdown_text(self.title)}**", markdown_table(self.headline()).rstrip()]
+        return "\n\n".join([*parts, markdown_text(str(self.methods().text)), *self._sources()]) + "\n"
+
+    def to_latex(self, *, label: str = "tab:speechlab") -> str:
+        """Return the headline as a LaTeX table, with the methods and their sources below it.
+
+        It needs the package booktabs, and for Japanese or Chinese text an engine such as LuaLaTeX.
+
+        Args:
+            label: Label of the table.
 
         Raises:
-            StoreError: A file cannot be written.
+            InvalidRequestError: The label has signs that LaTeX would read.
         """
-        return self._write(user_path(folder), self.to_html())
+        if not _LABEL.fullmatch(str(label)):
+            message = (
+                f"label={label!r} is no label; use letters, digits, colons and hyphens, as in 'tab:voices'"
+            )
+            raise InvalidRequestError(message, parameter="label")
+        methods = self.methods()
+        items = [rf"\item {latex_text(source)}" for source in methods.sources]
+        sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
+        table = latex_table(self.headline(), self.title, label)
+        return "\n".join([table, latex_text(methods.text), *sources, ""])
 
-    def _write(self, path: Path, html: str) -> Path:
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
+
+        Raises:
+            StoreError: It cannot be written, or the table holds what Parquet cannot.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = user_path(path)
+        kept = {"kind": type(self).__name__, "title": self.title, "record": dict(self.record)}
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self.table.to_parquet(path / "results.parquet", index=False)
-            self.table.to_csv(path / "results.csv", index=False)
-            self.summary.to_csv(path / "summary.csv", index=False)
-            with whole_file(path / "report.html") as draft:
-                draft.write_text(html, encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or error
-            message = f"cannot write the report into {path}: {reason}; free space or name another folder"
+            table = pa.Table.from_pandas(self.table, preserve_index=False)
+            metadata = {**table.schema.metadata, b"speechlab_report": orjson.dumps(kept, default=str)}
+            with whole_file(file) as draft:
+                pq.write_table(table.replace_schema_metadata(metadata), draft)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            message = f"the table holds what Parquet cannot: {error}; drop that column or make it text"
             raise StoreError(message) from error
-        return path
+        except OSError as error:
+            raise _unwritten(file, error) from error
+        return file
+
+    def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
+        """Write the report: one page if the name ends in ``.html``, else a folder.
+
+        The folder has ``results.parquet`` and ``.csv``, ``summary.parquet`` and ``.csv``, other tables of the report
+        as Parquet, ``figures``, ``audio``, ``report.html`` and ``record.json``; its tables name the recordings beside
+        them, and :meth:`load` reads it back.
+
+        Args:
+            path: The page or the folder.
+            max_bytes: Size of the page; sounds for which there is no room stay out, and the page says how many.
+
+        Raises:
+            StoreError: A file cannot be written, or a table holds what Parquet cannot.
+        """
+        where = user_path(path)
+        html = self.to_html(max_bytes=max_bytes)
+        if where.suffix.lower() in _PAGES and not where.is_dir():
+            try:
+                with whole_file(where) as draft:
+                    draft.write_text(html, encoding="utf-8")
+            except OSError as error:
+                raise _unwritten(where, error) from error
+            return where
+        write_folder(where, self, html=html, figures=self.figures())
+        return where
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> Any:
+        """Read a report back that :meth:`save` wrote into a folder.
+
+        Returns:
+            A report of the class that was saved.
+
+        Raises:
+            StoreError: It is no such folder, or a file of it is missing or damaged.
+        """
+        return read_folder(folder, _kinds(Report))
+
+    def _sources(self) -> list[str]:
+        listed = enumerate(self.methods().sources, 1)
+        lines = [f"{number}. {markdown_text(source)}" for number, source in listed]
+        return ["\n".join(lines)] if lines else []
+
+    def _frames(self) -> list[pd.DataFrame]:
+        """All tables of the report."""
+        return [value for value in vars(self).values() if is_frame(value)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
@@ -85,8 +210,19 @@ class Report(ABC):
         return join("", self.sections(clips=3))
 
 
+def drawn(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw figures by their functions; those that have nothing to draw are left out."""
+    found = {}
+    for name, draw in figures.items():
+        try:
+            found[name] = draw()
+        except InvalidRequestError:  # no rows, or none with a rate
+            continue
+    return found
+
+
 def combined_page(title: str, reports: Sequence[Report]) -> str:
-    """Return several reports as one self-contained page."""
+    """Return several reports as one self-contained page, without scripts."""
     parts: list[Html] = []
     facts: dict[str, str] = {}
     for report in reports:
@@ -94,3 +230,16 @@ def combined_page(title: str, reports: Sequence[Report]) -> str:
         facts |= report.facts()
     footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
     return document(title, *parts, footer=footer)
+
+
+def _kinds(kind: type) -> dict[str, type]:
+    found = {kind.__name__: kind}
+    below: type
+    for below in kind.__subclasses__():
+        found |= _kinds(below)
+    return found
+
+
+def _unwritten(path: Path, error: OSError) -> StoreError:
+    reason = error.strerror or error
+    return StoreError(f"cannot write the report into {path}: {reason}; free space or name another place")

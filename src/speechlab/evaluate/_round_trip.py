@@ -13,6 +13,7 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.speed import check_speed, timed_voices
 from speechlab.evaluate._voices import cross
+from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,6 +115,7 @@ def round_trip(
         language,
         store=store,
         speed=timed_voices(lab, pairs[~mute], text, language, turns),
+        record=record_of("round_trip", store, spoken, heard, identify=identify, speed=turns, **options),
     )
     tell_failed(errors_of(report), len(report.table), SEE)
     return report

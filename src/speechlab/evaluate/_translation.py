@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from speechlab.display import Html, element, table
 from speechlab.evaluate._arguments import need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import translation_score
 
 if TYPE_CHECKING:
@@ -34,16 +35,18 @@ class TranslationReport(Report):
         table: One row for each text: the input's columns, ``translation``, ``chrf`` (0 to 100), token counts,
             ``model``, ``status``, ``error``.
         summary: One row for each direction: ``utterances``, corpus ``chrf`` and ``signature``.
+        columns: Columns of ``table`` with the texts, the references, and the languages of both.
+        record: As for :class:`Report`.
     """
 
     title: str
     table: pd.DataFrame
     summary: pd.DataFrame
     columns: tuple[str, str, str, str] = ("text", "reference", "source_lang", "target_lang")
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the scores and the texts."""
-        del clips  # there is nothing to hear
         source, reference, source_lang, target_lang = self.columns
         scores = [
             [
@@ -64,12 +67,26 @@ class TranslationReport(Report):
             ]
             for row in self.table.to_dict("records")
         ]
-        return [
-            table(
-                ("direction", "texts", "chrF"), scores, caption="Closeness to the references: chrF, 0 to 100"
-            ),
-            table(("source", "translation", "reference", "chrF"), lines, caption="Translations"),
-        ]
+        caption = "Closeness to the references: chrF, 0 to 100"
+        found = [table(("direction", "texts", "chrF"), scores, caption=caption)]
+        if clips != 0:
+            found.append(table(("source", "translation", "reference", "chrF"), lines, caption="Translations"))
+        return found
+
+    def rows(self, **options: Any) -> Any:
+        """Search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table, without sound."""
+        _, reference, _, target_lang = self.columns
+        usual = {"reference": reference, "hypotheses": "translation", "language": target_lang}
+        return super().rows(**{**usual, **options})
+
+    def headline(self) -> pd.DataFrame:
+        """Return the scores of the directions."""
+        import pandas as pd
+
+        source, target = self.columns[2:]
+        direction = self.summary[source].astype(str) + " → " + self.summary[target].astype(str)
+        chrf = [f"{score:.1f}" for score in self.summary["chrf"]]
+        return pd.DataFrame({"Direction": direction, "Texts": self.summary["utterances"], "chrF": chrf})
 
     def plot(self, **options: Any) -> Figure:
         """Draw the scores of the directions: :func:`speechlab.plots.translation_scores` of the summary."""
@@ -148,6 +165,7 @@ def translation(
         done,
         _summarize(done[answered], reference, source_lang, target_lang),
         (text, reference, source_lang, target_lang),
+        record_of("translation", store, done),
     )
 
 

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
@@ -82,6 +83,13 @@ class PaperFigure(Figure):
     def _repr_png_(self) -> bytes:
         out = BytesIO()
         self.savefig(out, format="png", dpi=_PROOF_DPI)
+        return out.getvalue()
+
+    def to_svg(self) -> bytes:
+        """Return the figure as SVG, the same bytes for the same figure; letters are outlines."""
+        out = BytesIO()
+        with rc_context({"svg.hashsalt": "speechlab", "svg.fonttype": "path"}):
+            self.savefig(out, format="svg", metadata={"Date": None})
         return out.getvalue()
 
 

@@ -13,10 +13,20 @@ from speechlab.widgets._editor.editor import SegmentEditor
 from speechlab.widgets._errors.browser import ErrorBrowser
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
+from speechlab.widgets._report import ReportRows
 from speechlab.widgets._table.table import AudioTable, show
 from speechlab.widgets._voices.explorer import VoiceExplorer
 
-__all__ = ["AudioTable", "BatchPreview", "ErrorBrowser", "Player", "SegmentEditor", "VoiceExplorer", "show"]
+__all__ = [
+    "AudioTable",
+    "BatchPreview",
+    "ErrorBrowser",
+    "Player",
+    "ReportRows",
+    "SegmentEditor",
+    "VoiceExplorer",
+    "show",
+]
 
 
 _name_after(__name__, globals(), __all__)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._files import user_path
 from speechlab._platform import package_version
-from speechlab.errors import StoreError
-from speechlab.evaluate._report import Report
+from speechlab.display import percent
+from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
 from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._speech.summary import ENOUGH, ranking_units, summarized
-from speechlab.segments import frame, write
+from speechlab.metrics import by_bins
+from speechlab.segments import frame
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
-
-_UNSAFE = re.compile(r"[^\w.-]+")
+_BINS = 5
+"""Of the figure of errors by length; it is drawn if each has as many utterances as an interval takes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +52,7 @@ class SpeechReport(Report):
         speed: One row for each call that was timed, where speed was measured: ``voice``, ``voice_name``,
             ``language``, ``text``, ``turn``, ``first_sound_s``, ``total_s``, ``duration_s``, ``rtf`` (total over
             duration), ``concurrency`` and ``error``. Without it, a table without rows.
+        record: As for :class:`Report`.
     """
 
     title: str
@@ -65,6 +62,7 @@ class SpeechReport(Report):
     language: str = "language"
     segments: pd.DataFrame = field(default_factory=lambda: frame([]))
     speed: pd.DataFrame = field(default_factory=no_speed)
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     def errors(self, other: SpeechReport | None = None, **options: Any) -> Any:
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
@@ -88,11 +86,14 @@ class SpeechReport(Report):
         language: str = "language",
         segments: pd.DataFrame | None = None,
         speed: pd.DataFrame | None = None,
+        record: Mapping[str, Any] | None = None,
     ) -> SpeechReport:
         """Summarise scored rows by voice and language."""
         timed = no_speed() if speed is None else speed
         kept = frame([]) if segments is None else segments
-        return cls(title, scored, summarized(scored, language, timed), text, language, kept, timed)
+        return cls(
+            title, scored, summarized(scored, language, timed), text, language, kept, timed, record or {}
+        )
 
     @classmethod
     def joined(cls, title: str, reports: Sequence[SpeechReport]) -> SpeechReport:
@@ -111,13 +112,57 @@ class SpeechReport(Report):
         segments = pd.concat(timed, ignore_index=True) if timed else None
         speeds = [report.speed for report in reports if len(report.speed)]
         speed = pd.concat(speeds, ignore_index=True) if speeds else None
-        return cls.of(title, pd.concat(tables, ignore_index=True), segments=segments, speed=speed)
+        joined = pd.concat(tables, ignore_index=True)
+        records = [dict(report.record) for report in reports if report.record]
+        record = {"joined": records} if records else {}
+        return cls.of(title, joined, segments=segments, speed=speed, record=record)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the summary and the rows, each of which can be heard."""
         rows = self.table.rename(columns={self.text: "text", self.language: "language"})
         speed = [speed_table(self.summary)] if len(self.speed) else []
-        return [summary_table(self.summary), *speed, clip_rows(rows, max_rows=clips)]
+        heard = [] if clips == 0 else [clip_rows(rows, max_rows=clips)]
+        return [summary_table(self.summary), *speed, *heard]
+
+    def rows(self, **options: Any) -> Any:
+        """Hear, search and sort the rows, the worst first: the same as :meth:`errors`."""
+        return self.errors(**options)
+
+    def headline(self) -> pd.DataFrame:
+        """Return who was understood how well, with intervals, and where it was measured how fast."""
+        import pandas as pd
+
+        rows = []
+        for row in self.summary.assign(counted_in=ranking_units(self.summary)).to_dict("records"):
+            low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
+            line = {
+                "Voice": row["voice_name"],
+                "Language": row["language"],
+                "Utterances": row["utterances"],
+                "Counted in": row["counted_in"],
+                "Error rate": percent(row["ranking_rate"]),
+                "95 % interval": f"{low} to {high}" if low != "–" else None,
+            }
+            if len(self.speed):
+                line |= {"First sound (s)": row["first_sound_s"], "RTF": row["rtf"]}
+            rows.append(line)
+        return pd.DataFrame(rows)
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the rates with their intervals, the errors by length, and the speed where it was measured."""
+        plots = import_module("speechlab.plots")
+        rated = self.summary["ranking_rate"].notna().any()
+        wanted: dict[str, Any] = {"Error rates, with 95 % intervals": self.plot} if rated else {}
+        counts = self.table.groupby("unit", observed=True)["errors"].count()
+        if len(counts) and counts.min() >= _BINS * ENOUGH and self.table["duration_s"].nunique() >= _BINS:
+            wanted["Error rate against length"] = lambda: plots.error_by_measure(
+                by_bins(self.table, "duration_s", bins=_BINS)
+            )
+        if len(self.speed):
+            wanted["Real-time factor of each call"] = partial(
+                plots.distributions, self.speed, "rtf", "voice_name"
+            )
+        return drawn(wanted)
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the voices are ranked by: :func:`speechlab.plots.error_rates` of the summary.
@@ -148,45 +193,3 @@ class SpeechReport(Report):
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         return self.table[self.table["status"].isin(["error", "skipped"])]
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write tables, page and recordings into a folder; the tables then name the recordings beside them.
-
-        Segments, if there are any, become ``segments.parquet``.
-
-        Raises:
-            StoreError: A file cannot be written.
-        """
-        import pandas as pd
-
-        path = user_path(folder)
-        try:
-            (path / "audio").mkdir(parents=True, exist_ok=True)
-            rows = self.table.to_dict("records")
-            audio = [self._copy(number, row, path) for number, row in enumerate(rows)]
-        except OSError as error:
-            reason = error.strerror or error
-            message = f"cannot write recordings into {path}: {reason}; free space or name another folder"
-            raise StoreError(message) from error
-        html = self.to_html()
-        moved = replace(self, table=self.table.assign(audio=pd.Series(audio, index=self.table.index)))
-        moved._write(path, html)  # noqa: SLF001 - its own class
-        if len(self.segments):
-            files = [audio[position] for position in self.segments["position"]]
-            kept = self.segments["file"].where(pd.isna(files), files)
-            try:
-                write(self.segments.assign(file=kept), path / "segments.parquet")
-            except OSError as error:
-                raise StoreError(f"cannot write segments into {path}: {error.strerror or error}") from error
-        return path
-
-    @staticmethod
-    def _copy(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | None:
-        source = row["audio"]
-        if not isinstance(source, str | PathLike) or not user_path(source).is_file():
-            return None
-        # the number keeps files apart whose other names are the same
-        label = _UNSAFE.sub("-", f"{number:03d}-{row.get('id', Path(source).stem[:24])}-{row['voice_name']}")
-        target = folder / "audio" / (label.strip("-") + Path(source).suffix)
-        shutil.copyfile(user_path(source), target)
-        return target.relative_to(folder).as_posix()

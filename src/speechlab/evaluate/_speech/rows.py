@@ -13,6 +13,8 @@ from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from speechlab.client import Client
@@ -64,6 +66,7 @@ def reported(
     *,
     store: Store | str | None,
     speed: pd.DataFrame | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> SpeechReport:
     """Score what was heard, and put rows that nobody could speak or hear beside it."""
     import pandas as pd
@@ -85,7 +88,9 @@ def reported(
         ],
         dtype="boolean",
     )
-    return SpeechReport.of(title, scored, text=text, language=language, segments=timed, speed=speed)
+    return SpeechReport.of(
+        title, scored, text=text, language=language, segments=timed, speed=speed, record=record
+    )
 
 
 def errors_of(report: SpeechReport) -> pd.Series[str]:

@@ -232,6 +232,20 @@ class AudioTable(LiveWidget):
             draft.write_text(page, encoding="utf-8")
         return file
 
+    def page(self, title: str, above: Html, below: Html, max_bytes: int) -> str:
+        """Return a page as :meth:`save` writes it, with more than the table in it.
+
+        Args:
+            title: Title of the page.
+            above: What stands before the table, finished markup.
+            below: What stands after it.
+            max_bytes: Size of the page; sounds for which there is no room say so.
+        """
+        described = {**self._described(), "title": title}
+        return page_of(
+            self._rows, described, self._esm, self._css, above=above, below=below, max_bytes=max_bytes
+        )
+
     # -- from and to the browser
 
     def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:

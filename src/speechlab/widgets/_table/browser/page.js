@@ -3,7 +3,10 @@
 /** @type {any} */
 // @ts-expect-error The module of the table stands before this one, with its default export under this name.
 const table = widget;
-const held = JSON.parse(document.getElementById("data")?.textContent ?? "");
+const parsed = (name) => JSON.parse(document.getElementById(name)?.textContent ?? "");
+const held = parsed("data");
+/** @type {any} */
+let sounds; // most of the page: read when the first one is wanted
 
 function bytesOf(text) {
   const characters = atob(text);
@@ -18,7 +21,8 @@ const answers = {
     answer({ type: "rows", start: 0, end: held.state.count, revision }, [new DataView(piece.buffer)]);
   },
   sound: ({ row, revision }) => {
-    const [data, note] = held.sounds[row];
+    sounds ??= parsed("sounds");
+    const [data, note] = sounds[row];
     if (!data) answer({ type: "sound", row, revision, error: note });
     else answer({ type: "sound", row, revision, content_type: "audio/ogg", note, piece: 0, pieces: 1 }, [bytesOf(data)]);
   },

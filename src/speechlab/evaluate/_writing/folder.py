@@ -1,0 +1,187 @@
+"""The folder of a report: its tables, figures, sounds, page and record, and how they are read back."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab._arguments import is_frame, is_missing
+from speechlab._files import user_path, whole_file
+from speechlab.audio import AudioClip, sniff
+from speechlab.errors import AudioError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+
+RECORD_FILE = "record.json"
+_FORMAT = 1
+_AUDIO = "audio"
+_UNSAFE = re.compile(r"[^\w.-]+")
+_NAMES = {"table": "results"}
+"""Names of files that are not those of the field."""
+_FOR_PEOPLE = {"results", "summary"}
+"""Tables that are written as CSV as well."""
+
+
+def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, Any]) -> None:
+    """Write a report into a folder; its tables then name the recordings beside them.
+
+    Raises:
+        StoreError: A file cannot be written, or a table holds what Parquet cannot.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        moved = _sounds(report.table, path)
+        plain: dict[str, Any] = {}
+        for field in dataclasses.fields(report):
+            value = getattr(report, field.name)
+            if is_frame(value):
+                if field.name == "summary" or len(value):
+                    name = _NAMES.get(field.name, field.name)
+                    frame = value if field.name == "table" else _pointing(value, moved)
+                    frame = (
+                        frame.assign(audio=moved) if field.name == "table" and moved is not None else frame
+                    )
+                    _write(frame, path / name)
+            elif field.name != "record":
+                plain[field.name] = value
+        for name, figure in figures.items():
+            (path / "figures").mkdir(exist_ok=True)
+            label = _UNSAFE.sub("-", name.lower()).strip("-")
+            (path / "figures" / f"{label}.svg").write_bytes(figure.to_svg())
+        with whole_file(path / "report.html") as draft:
+            draft.write_text(html, encoding="utf-8")
+        kept = {
+            "format": _FORMAT,
+            "kind": type(report).__name__,
+            "fields": plain,
+            "record": dict(report.record),
+        }
+        with whole_file(path / RECORD_FILE) as draft:
+            draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=str))
+    except OSError as error:
+        reason = error.strerror or error
+        message = f"cannot write the report into {path}: {reason}; free space or name another folder"
+        raise StoreError(message) from error
+
+
+def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
+    """Read a report that :func:`write_folder` wrote; recordings are named where they are now.
+
+    Args:
+        folder: The folder.
+        kinds: The classes of reports, by name.
+
+    Raises:
+        StoreError: It is no such folder, or a file of it is missing or damaged.
+    """
+    import pandas as pd
+
+    path = user_path(folder)
+    try:
+        kept = orjson.loads((path / RECORD_FILE).read_bytes())
+        kind, fields = kinds[kept["kind"]], {**kept["fields"], "record": kept["record"]}
+        known = {field.name: field for field in dataclasses.fields(kind)}
+        given = {name: _value(value) for name, value in fields.items() if name in known}
+        for name in known.keys() - given.keys():
+            file = path / f"{_NAMES.get(name, name)}.parquet"
+            if file.is_file():
+                given[name] = _absolute(pd.read_parquet(file), path)
+        return kind(**given)
+    except FileNotFoundError as error:
+        missing = Path(error.filename or RECORD_FILE).name
+        message = f"{path} holds no report: {missing} is missing; name a folder that report.save wrote"
+        raise StoreError(message) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"the report in {path} cannot be read ({type(error).__name__}: {error}); save it again"
+        raise StoreError(message) from error
+
+
+def _value(kept: Any) -> Any:
+    """A plain value as it was: JSON has no tuples, and no number that is none."""
+    return tuple(kept) if isinstance(kept, list) else float("nan") if kept is None else kept
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    import pyarrow as pa
+
+    try:
+        frame.to_parquet(path.with_suffix(".parquet"), index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        message = (
+            f"the table {path.name!r} holds what Parquet cannot: {error}; drop that column or make it text"
+        )
+        raise StoreError(message) from error
+    if path.name in _FOR_PEOPLE:
+        frame.to_csv(path.with_suffix(".csv"), index=False)
+
+
+def _sounds(table: pd.DataFrame, folder: Path) -> Any:
+    """Copy the recordings of a table; return their places in the folder, or None for a table without sound."""
+    import pandas as pd
+
+    if _AUDIO not in table.columns:
+        return None
+    rows = table.to_dict("records")
+    places = [_copied(number, row, folder) for number, row in enumerate(rows)]
+    return pd.Series(places, index=table.index, dtype="object")
+
+
+def _copied(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | None:
+    cell = row[_AUDIO]
+    if isinstance(cell, str | PathLike):
+        source = user_path(cell)
+        if not source.is_file():
+            return None
+        data, ending, stem = None, source.suffix, source.stem[:24]
+    elif isinstance(cell, AudioClip):
+        data, ending, stem = cell.encode("wav"), ".wav", "clip"
+    elif isinstance(cell, bytes | bytearray | memoryview):
+        try:
+            data, ending, stem = bytes(cell), f".{sniff(bytes(cell))}", "clip"
+        except AudioError:
+            return None
+    else:
+        return None
+    given = row.get("id")
+    voice = row.get("voice_name")
+    parts = [
+        f"{number:03d}",
+        str(stem if is_missing(given) else given),
+        "" if is_missing(voice) else str(voice),
+    ]
+    # the number keeps files apart whose other names are the same
+    label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")[:120]
+    target = folder / _AUDIO / (label + ending)
+    target.parent.mkdir(exist_ok=True)
+    if data is not None:
+        target.write_bytes(data)
+    elif source.resolve() != target.resolve():
+        shutil.copyfile(source, target)
+    return target.relative_to(folder).as_posix()
+
+
+def _pointing(frame: pd.DataFrame, moved: Any) -> pd.DataFrame:
+    """Let segments name the recordings in the folder."""
+    if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
+        return frame
+    files = moved.iloc[frame["position"]].to_numpy()
+    here = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
+    return frame.assign(file=here)
+
+
+def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """Name recordings of the folder by their whole paths."""
+    for name in {_AUDIO, "file"} & set(frame.columns):
+        frame[name] = frame[name].map(
+            lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
+        )
+    return frame

@@ -1,0 +1,224 @@
+"""How the figures of a report came about, in the words of a paper, with the source of each measure in it.
+
+Nothing is said of a measure that the tables do not hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from speechlab._platform import installed_version, package_version
+from speechlab.errors import InvalidRequestError
+from speechlab.text import language_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Methods(NamedTuple):
+    """A paragraph and what it cites.
+
+    Attributes:
+        text: Sentences; ``[1]`` is the first source.
+        sources: The sources, in this order.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+
+    def __str__(self) -> str:
+        listed = "\n".join(f"[{number}] {source}" for number, source in enumerate(self.sources, 1))
+        return f"{self.text}\n\n{listed}" if listed else self.text
+
+
+_UNITS = {
+    "word": "words",
+    "char": "characters",
+    "reading": "readings",
+    "pinyin": "syllables with their tones",
+    "toneless": "syllables without tones",
+}
+_COUNTS = {
+    "levenshtein": "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis",
+    "sclite": "the substitutions, deletions and insertions of NIST's sclite",
+    "sclite-fragments": "the substitutions, deletions and insertions of NIST's sclite, fragments counted",
+}
+_LEVENSHTEIN = (
+    "V. I. Levenshtein, Binary codes capable of correcting deletions, insertions, and reversals, "
+    "Soviet Physics Doklady 10 (1966)"
+)
+_SCLITE = "NIST, Speech Recognition Scoring Toolkit (SCTK) 2.4.10, sclite"
+_WHISPER = "A. Radford et al., Robust speech recognition via large-scale weak supervision, appendix C (2022)"
+_MIXED = (
+    "N. T. Vu et al., A first speech recognition system for Mandarin-English code-switch conversational speech "
+    "(ICASSP 2012)"
+)
+_BISANI = (
+    "M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation "
+    "(ICASSP 2004)"
+)
+_HESTERBERG = (
+    "T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015)"
+)
+_FISHER = "R. A. Fisher, The Design of Experiments (1935), section 21"
+_GILLICK = (
+    "L. Gillick, S. J. Cox, Some statistical issues in the comparison of speech recognition algorithms "
+    "(ICASSP 1989)"
+)
+_HOLM = (
+    "S. Holm, A simple sequentially rejective multiple test procedure, "
+    "Scandinavian Journal of Statistics 6 (1979)"
+)
+_YIN = "A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator for speech and music, JASA 111 (2002)"
+_SPOKEN = (
+    "Readings are the kana of a text as it is spoken, from pyopenjtalk-plus {pyopenjtalk-plus} and Sudachi "
+    "{sudachidict-core}, so that no spelling counts as an error."
+)
+_TIMED = (
+    "Speed was measured by calls of its own, one at a time, systems in turns, after one call each that does not "
+    "count; medians are given."
+)
+_WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low")
+_KRIPPENDORFF = "K. Krippendorff, Computing Krippendorff's alpha-reliability (2011)"
+_CHRF = "M. Popović, chrF: character n-gram F-score for automatic MT evaluation (WMT 2015)"
+_POST = "M. Post, A call for clarity in reporting BLEU scores (WMT 2018)"
+_BLEU = "K. Papineni et al., BLEU: a method for automatic evaluation of machine translation (ACL 2002)"
+_TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
+
+_MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (
+        ("reading_cer",),
+        _SPOKEN,
+        ("K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018)",),
+    ),
+    (
+        ("tolerant_cer",),
+        "The tolerant character error rate forgives differences of spelling.",
+        (),
+    ),
+    (
+        ("pinyin_error_rate", "toneless_error_rate"),
+        "Chinese was also compared by syllables, from pypinyin {pypinyin}.",
+        (),
+    ),
+    (
+        ("match_error_rate", "word_information_lost"),
+        "Match error rate and word information lost stand beside the rate.",
+        ("A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004)",),
+    ),
+    (("chrf",), "Translations were scored by chrF with sacrebleu {sacrebleu}.", (_CHRF, _POST)),
+    (("bleu",), "BLEU is sacrebleu's, {sacrebleu}.", (_BLEU, _POST)),
+    (("ter",), "TER is sacrebleu's, {sacrebleu}.", (_TER, _POST)),
+    (
+        ("loudness_lufs",),
+        "Loudness was measured in LUFS.",
+        ("ITU-R BS.1770-4, Algorithms to measure audio programme loudness (2015)",),
+    ),
+    (
+        ("f0_median_hz", "f0_mean_hz"),
+        "Pitch was estimated by YIN.",
+        (_YIN,),
+    ),
+    (
+        ("dnsmos_overall", "dnsmos_ovrl", "dnsmos"),
+        "Quality was estimated by DNSMOS P.835.",
+        ("C. K. A. Reddy et al., DNSMOS P.835 (ICASSP 2022)",),
+    ),
+    (
+        ("si_sdr_db",),
+        "Recordings were compared with references by SI-SDR.",
+        ("J. Le Roux et al., SDR - half-baked or well done? (ICASSP 2019)",),
+    ),
+    (
+        ("rtf",),
+        _TIMED,
+        (),
+    ),
+    (("loop",), "A hypothesis loops if it repeats a stretch as its reference does not.", ()),
+    (
+        ("tested",),
+        "Differences were tested by the exact sign-flip test, paired by utterance.",
+        (_FISHER,),
+    ),
+    (("p_mapsswe",), "The matched-pair test of NIST stands beside it.", (_GILLICK,)),
+    (
+        ("more_listeners",),
+        "Intervals and tests of listeners' answers take both listeners and items as drawn by chance.",
+        (),
+    ),
+    (("agreement",), "Agreement of all listeners is Krippendorff's alpha.", (_KRIPPENDORFF,)),
+    (("p_holm",), "P-values were corrected for their number by Holm's method.", (_HOLM,)),
+)
+"""Columns, what is said if one of them holds a value, and the sources."""
+
+
+def methods_of(title: str, *tables: pd.DataFrame) -> Methods:
+    """Say how the figures of some tables came about.
+
+    Args:
+        title: Of the study.
+        *tables: Its tables; columns without values say nothing.
+    """
+    said: list[tuple[str, tuple[str, ...]]] = []
+    signatures = sorted({one for table in tables for one in _values(table, "signature") if "unit:" in one})
+    said += [
+        _scored(dict(part.split(":", 1) for part in signature.split("|") if ":" in part))
+        for signature in signatures
+    ]
+    if signatures:
+        pooled = "Rates are errors over the length of the references, added up over utterances first."
+        said.append((pooled, ()))
+    for names, words, sources in _MEASURES:
+        if any(_holds(table, name) for table in tables for name in names):
+            said.append((_with_versions(words), sources))
+    if any(
+        _holds(table, name)
+        for table in tables
+        for name in ("error_rate_low", "ranking_rate_low", "difference_low")
+    ):
+        words = "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
+        said.append((words, (_BISANI, _HESTERBERG)))
+    sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
+    sentences = [f"{title.rstrip('.')}: figures by speechlab {package_version()}."]
+    for words, cited in dict.fromkeys(said):
+        marks = ", ".join(str(sources.index(source) + 1) for source in cited)
+        sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
+    return Methods(" ".join(sentences), sources)
+
+
+def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+    """How the rows of one signature were scored."""
+    counts, norm = parts.get("counts", ""), parts.get("norm", "none")
+    sources = [_SCLITE if counts.startswith("sclite") else _LEVENSHTEIN]
+    unit = _UNITS.get(parts.get("unit", ""), parts.get("unit", ""))
+    if "mixed_" in norm:
+        unit = "words, and single characters of languages without spaces"
+        sources.append(_MIXED)
+    if norm.startswith("en-") or "whisper" in norm:
+        sources.append(_WHISPER)
+    normalized = "not normalised" if norm.split("-")[0] == "none" else f"normalised by {norm}"
+    how = _COUNTS.get(counts, counts)
+    tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts and counts == "levenshtein" else ""
+    words = f"{_named(parts.get('lang', ''))} was counted by {unit}, {normalized}: {how}{tool}."
+    return words, tuple(sources)
+
+
+def _named(code: str) -> str:
+    try:
+        return language_name(code)
+    except InvalidRequestError:
+        return "The text"
+
+
+def _with_versions(words: str) -> str:
+    for name in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
+        words = words.replace(f"{{{name}}}", installed_version(name) or "(not installed here)")
+    return words
+
+
+def _values(table: pd.DataFrame, column: str) -> set[str]:
+    return set(table[column].dropna().astype(str)) if column in table.columns else set()
+
+
+def _holds(table: pd.DataFrame, column: str) -> bool:
+    return column in table.columns and bool(table[column].notna().any())

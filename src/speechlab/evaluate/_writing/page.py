@@ -1,0 +1,80 @@
+"""The page of a report: what was found, figures, rows that can be heard and sorted, and how it came about."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab.display import Html, details, element, escape, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from speechlab.evaluate._writing.methods import Methods
+
+
+def report_page(
+    title: str,
+    sections: Iterable[Html],
+    figures: Mapping[str, Any],
+    rows: Any,
+    methods: Methods,
+    facts: Mapping[str, str],
+    record: Mapping[str, Any],
+    max_bytes: int,
+) -> str:
+    """Return the page.
+
+    Args:
+        title: Title, also the first heading.
+        sections: What was found.
+        figures: Figures by what they show.
+        rows: The widget with the rows.
+        methods: How the figures came about.
+        facts: What it takes to read the numbers.
+        record: The record of the run.
+        max_bytes: Size of the page, of which the sound takes what is left.
+    """
+    drawn = [svg_figure(name, figure) for name, figure in figures.items()]
+    above = join(
+        "",
+        [
+            element("h1", title, dir="auto"),
+            *sections,
+            *([element("h2", "Figures"), *drawn] if drawn else []),
+            element("h2", "Rows"),
+            element(
+                "p", "A click on the name of a column sorts. What a row sounds like is a preview (Opus)."
+            ),
+        ],
+    )
+    sources = (
+        element("ol", *(element("li", source) for source in methods.sources)) if methods.sources else None
+    )
+    kept = orjson.dumps(dict(record), option=orjson.OPT_INDENT_2, default=str).decode() if record else ""
+    below = join(
+        "",
+        [
+            element("h2", "Method"),
+            element("p", methods.text),
+            sources,
+            details("Record of the run", element("pre", kept)) if kept else None,
+            element("footer", join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])),
+        ],
+    )
+    page: str = rows.page(title, above, below, max_bytes)
+    return page
+
+
+def svg_figure(name: str, figure: Any) -> Html:
+    """Return a figure as an image of vectors, with words for who does not see it."""
+    data = base64.b64encode(figure.to_svg()).decode("ascii")
+    shown = f"Figure: {name}. Its numbers stand in the tables above."
+    # An image runs no scripts and loads nothing, whatever stands in it.
+    image = Html(
+        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(shown)}" '
+        'style="display:block;max-width:100%;height:auto;background:#fff;border-radius:6px">'
+    )
+    return element("figure", image, element("figcaption", name))

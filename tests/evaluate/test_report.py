@@ -1,0 +1,228 @@
+"""What every report can do: pages, folders and back, tables and words for papers."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from speechlab import evaluate
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._writing.folder import write_folder
+from speechlab.metrics import score, score_translations
+
+HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
+
+
+def made(folder, rows=24, title="Two voices", **columns):
+    """A report of English and Japanese rows with sound."""
+    tone = AudioClip((0.3 * np.sin(np.arange(8_000) / 5)).astype(np.float32), 16_000)
+    paths = [str(tone.save(folder / f"talk-{row}.wav")) for row in range(rows)]
+    english = [row % 2 == 0 for row in range(rows)]
+    said = ["the cat sat on the mat" if one else "精度を上げる" for one in english]
+    heard = ["the hat sat on the mat" if one else "制度を上げる" for one in english]
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row}" for row in range(rows)],
+            "text": said,
+            "language": ["en" if one else "ja" for one in english],
+            "voice": ["a" if one else "b" for one in english],
+            "voice_name": [HOSTILE if one else "声" for one in english],
+            "gender": "female",
+            "audio": paths,
+            "duration_s": 0.5,
+            "hypothesis": heard,
+            "status": "ok",
+            "error": None,
+        }
+    ).assign(**columns)
+    return evaluate.SpeechReport.of(
+        title, score(frame).assign(loop=False), record={"study": "made", "runs": []}
+    )
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("sounds"), rows=44)
+
+
+def held(page, name):
+    return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
+
+
+def test_a_page_holds_everything(report, tmp_path):
+    path = report.save(tmp_path / "report.html")
+    page = path.read_text("utf-8")
+    assert path.stat().st_size < evaluate.PAGE_BYTES
+    assert len(held(page, "sounds")) == len(held(page, "data")["rows"]["c:text"]) == 44
+    assert all(data for data, _ in held(page, "sounds"))
+    assert page.count('src="data:image/svg+xml;base64,') == len(report.figures()) == 1
+    assert "Levenshtein" in page
+    assert "Record of the run" in page
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(report):
+    whole = report.to_html()
+    small = report.to_html(max_bytes=len(whole.encode()) - 20_000)
+    assert len(small.encode()) <= len(whole.encode()) - 20_000
+    left_out = [note for data, note in held(small, "sounds") if not data]
+    assert 0 < len(left_out) < 44
+    assert set(left_out) == {"not in this page, which is full"}
+    assert f"The sound of {len(left_out)} of 44 rows is not in this page" in small
+    assert "is not in this page" not in whole
+    assert all(not data for data, _ in held(report.to_html(max_bytes=1), "sounds"))
+
+
+def test_a_folder_is_read_back_as_it_was(report, tmp_path):
+    folder = report.save(tmp_path / "out")
+    moved = tmp_path / "elsewhere"
+    folder.rename(moved)
+    again = evaluate.Report.load(moved)
+    assert type(again) is evaluate.SpeechReport
+    assert (again.title, again.text, again.record) == (report.title, report.text, report.record)
+    pd.testing.assert_frame_equal(again.summary, report.summary, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        again.table.drop(columns="audio"), report.table.drop(columns="audio"), check_dtype=False
+    )
+    assert again.table["audio"].str.startswith(str(moved)).all()
+    assert AudioClip.from_file(again.table["audio"].iloc[0]).duration_s == 0.5
+    assert again.to_latex() == report.to_latex()
+    assert len(list((moved / "figures").glob("*.svg"))) == 1
+    assert (moved / "report.html").is_file()
+    again.save(moved)  # onto itself
+    assert evaluate.Report.load(moved).table["audio"].tolist() == again.table["audio"].tolist()
+
+
+def test_clips_and_bytes_are_kept_as_files(tmp_path):
+    clip = AudioClip(np.full(8_000, 0.2, np.float32), 16_000)
+    report = made(tmp_path, rows=3, audio=pd.Series([clip, clip.encode("flac"), b"nothing"], dtype=object))
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert [str(path)[-4:] for path in again.table["audio"][:2]] == [".wav", "flac"]
+    assert pd.isna(again.table["audio"][2])
+    assert [AudioClip.from_file(path).frames for path in again.table["audio"][:2]] == [8_000, 8_000]
+
+
+def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
+    with pytest.raises(StoreError, match=r"holds no report: record\.json is missing"):
+        evaluate.Report.load(tmp_path)
+    folder = report.save(tmp_path / "out")
+    (folder / "results.parquet").write_bytes(b"damaged")
+    with pytest.raises(StoreError, match="cannot be read"):
+        evaluate.Report.load(folder)
+    (folder / "results.parquet").unlink()
+    with pytest.raises(StoreError, match="cannot be read"):
+        evaluate.Report.load(folder)
+    (folder / "record.json").write_text('{"kind": "os.system", "fields": {}, "record": {}}')
+    with pytest.raises(StoreError, match="cannot be read"):
+        evaluate.Report.load(folder)
+    with pytest.raises(StoreError, match="cannot write"):
+        report.save(folder / "record.json" / "page.html")
+    odd = made(tmp_path, rows=2, odd=[{1, 2}, 3])
+    for write in (lambda: odd.save(tmp_path / "odd"), lambda: odd.to_parquet(tmp_path / "odd.parquet")):
+        with pytest.raises(StoreError, match="holds what Parquet cannot"):
+            write()
+    with pytest.raises(InvalidRequestError, match="is no label"):
+        report.to_latex(label="a}b")
+
+
+def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
+    text, sources = report.methods()
+    assert "Japanese was counted by characters, normalised by ja-" in text
+    assert "English was counted by words, normalised by en-" in text
+    assert "Readings are the kana" in text
+    assert "percentile bootstrap" in text  # 22 utterances a voice
+    cited = {int(number) for marks in re.findall(r"\[([\d, ]+)\]", text) for number in marks.split(",")}
+    assert cited == set(range(1, len(sources) + 1))
+    assert not re.search("chrF|DNSMOS|Holm|LUFS|sclite", text)
+    few = made(tmp_path, rows=2).methods()
+    assert "bootstrap" not in few.text
+    assert not any("Bisani" in source for source in few.sources)
+    counted = score(
+        report.table.drop(columns=["signature"]).query("language == 'en'"), counts="sclite", normalize="none"
+    )
+    strict = evaluate.SpeechReport.of("Strict", counted).methods()
+    assert "not normalised: the substitutions, deletions and insertions of NIST's sclite" in strict.text
+    assert not any("Levenshtein" in source for source in strict.sources)
+
+
+def test_tables_for_papers_hold_text_as_text(report, tmp_path):
+    markdown = report.to_markdown()
+    (row,) = [line for line in markdown.splitlines() if "50%" in line]
+    assert r"50% \& \<b\>\$x\_1\$\</b\> \\input\{secret\} \| \`rm\`" in row
+    assert "1. V. I. Levenshtein" in markdown
+    latex = report.to_latex(label="tab:one")
+    assert r"50\% \& \textless{}b\textgreater{}\$x\_1\$" in latex
+    assert r"\textbackslash{}input\{secret\}" in latex
+    assert latex.count(r"\\") == 1 + len(report.summary)
+
+
+def test_one_parquet_file_with_its_record(report, tmp_path):
+    path = report.to_parquet(tmp_path / "rows.parquet")
+    assert pd.read_parquet(path)["id"].tolist() == report.table["id"].tolist()
+    kept = json.loads(pq.read_schema(path).metadata[b"speechlab_report"])
+    assert kept == {"kind": "SpeechReport", "title": "Two voices", "record": {"study": "made", "runs": []}}
+
+
+def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
+    report = made(tmp_path, rows=2, hypothesis=None, status="error", error=HOSTILE, audio=None)
+    page = report.save(tmp_path / "failed.html").read_text("utf-8")
+    assert report.figures() == {}
+    assert held(page, "data")["rows"]["c:text"]
+    assert "2 failed" in page
+    assert evaluate.Report.load(report.save(tmp_path / "failed")).table["error"].tolist() == [HOSTILE] * 2
+
+
+def test_listening_tests_too(tmp_path):
+    answers = pd.DataFrame({"listener": ["x", "y"], "system": ["a", "a"], "answer": [4, 5], "excluded": None})
+    empty = pd.DataFrame({"first": ["a"], "second": ["b"], "p_holm": [0.01], "more_listeners": [3.0]})
+    report = evaluate.ListeningReport("Heard", answers, answers.head(1), pairs=empty, findings=("one left",))
+    folder = tmp_path / "out"
+    write_folder(folder, report, html="", figures={})
+    again = evaluate.Report.load(folder)
+    assert (again.findings, again.method) == (("one left",), "mos")
+    assert np.isnan(again.agreement)
+    assert again.pairs["p_holm"].tolist() == [0.01]
+    text, sources = report.methods()
+    assert "Holm" in text
+    assert "drawn by chance" in text
+    assert [source[:8] for source in sources] == ["S. Holm,"]
+
+
+def test_translations_have_the_same_names(tmp_path):
+    rows = pd.DataFrame(
+        {
+            "text": ["こんにちは。"] * 2,
+            "reference": ["Hello there."] * 2,
+            "translation": ["Hello there.", "Hi there."],
+            "source_lang": "ja",
+            "target_lang": "en",
+            "chrf": [100.0, 60.0],
+            "status": "ok",
+            "error": None,
+        }
+    )
+    scores = score_translations(rows, hypothesis="translation", language="target_lang", metrics=["chrf"])
+    summary = pd.DataFrame(
+        {
+            "source_lang": ["ja"],
+            "target_lang": ["en"],
+            "utterances": [2],
+            "chrf": [80.0],
+            "signature": "nrefs:1",
+        }
+    )
+    assert len(scores)
+    report = evaluate.TranslationReport("Translations", rows, summary)
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert again.columns == report.columns
+    assert again.table["chrf"].tolist() == [100.0, 60.0]
+    assert "ja → en" in again.to_markdown()
+    assert "Popović" in again.to_latex()
+    assert held(again.to_html(), "data")["differences"]["translation"][1]

@@ -1,0 +1,112 @@
+"""The page of a report in a real browser: rows sort and play, text stays text, light and dark, narrow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.evaluate import SpeechReport, TranslationReport
+from speechlab.metrics import score
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "</script><img src=x onerror='window.fired=1'>"
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sounds")
+    tone = AudioClip((0.3 * np.sin(np.arange(32_000) / 5)).astype(np.float32), 16_000)
+    rows = 24
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row}" for row in range(rows)],
+            "text": ["a b c d"] * (rows - 1) + [HOSTILE],
+            "language": "en",
+            "voice": HOSTILE,
+            "voice_name": HOSTILE,
+            "gender": "",
+            "audio": [str(tone.save(folder / f"{row}.wav")) for row in range(rows)],
+            "duration_s": 2.0,
+            "hypothesis": ["a b c d", "a x c d", "x y c d"] * (rows // 3 - 1)
+            + ["a b c d", "a b c d", HOSTILE + " x y"],
+            "status": "ok",
+            "error": None,
+        }
+    )
+    record = {"study": HOSTILE, "runs": []}
+    return SpeechReport.of(HOSTILE, score(frame).assign(loop=False), record=record).to_html()
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_a_report_is_read_sorted_and_heard(shown, html, request):
+    page = shown.show(html)
+    page.locator(".sl-row").first.wait_for()
+    assert page.get_by_role("heading", level=1).inner_text() == HOSTILE
+    assert [head.inner_text() for head in page.get_by_role("heading", level=2).all()] == [
+        "Figures",
+        "Rows",
+        "Method",
+    ]
+    figure = page.get_by_role("img", name="Figure: Error rates, with 95 % intervals")
+    assert figure.evaluate("node => node.complete && node.naturalWidth") > 300
+    assert page.evaluate("getComputedStyle(document.querySelector('td')).paddingLeft") == "10px"
+    assert page.locator("li", has_text="Levenshtein").is_visible()
+    page.get_by_role("button", name="error_rate").click()
+    page.locator("[aria-sort=ascending]", has_text="error_rate").wait_for()
+    page.locator(".sl-row .sl-play").first.click()
+    page.locator(".sl-row.sl-playing").wait_for()
+    page.locator("summary", has_text="Record of the run").click()
+    assert HOSTILE in page.locator("pre").inner_text()
+    assert page.evaluate("window.fired") is None
+    assert page.locator("img").count() == 1
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(20, 23, 29)") is (request.node.callspec.params["shown"] == "dark")
+
+
+def test_a_report_fits_a_narrow_screen(shown, html):
+    shown.page.set_viewport_size({"width": 380, "height": 700})
+    page = shown.show(html)
+    page.locator(".sl-row").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_what_was_found_is_read_without_scripts(chromium, html, tmp_path):
+    (tmp_path / "report.html").write_text(html, "utf-8")
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.locator("noscript").inner_text() == "The rows need JavaScript, which this page holds itself."
+    assert page.get_by_role("img", name="Figure: Error rates").is_visible()
+    assert page.get_by_role("cell", name="24").is_visible()
+    context.close()
+
+
+def test_translations_have_such_a_page_without_sound(shown):
+    rows = pd.DataFrame(
+        {
+            "text": [HOSTILE, "さようなら。"],
+            "reference": ["Hello there.", "Good bye."],
+            "translation": ["Hi there.", None],
+            "source_lang": "ja",
+            "target_lang": "en",
+            "chrf": [60.0, None],
+            "error": [None, "it failed"],
+        }
+    )
+    summary = pd.DataFrame(
+        {
+            "source_lang": ["ja"],
+            "target_lang": ["en"],
+            "utterances": [1],
+            "chrf": [60.0],
+            "signature": ["nrefs:1"],
+        }
+    )
+    page = shown.show(TranslationReport("Translations", rows, summary).to_html())
+    page.locator(".sl-row ins").first.wait_for()
+    assert page.locator(".sl-row").count() == 2
+    assert page.get_by_role("button", name="Play").count() == 0
+    assert page.evaluate("window.fired") is None
