@@ -46,6 +46,32 @@ def test_a_call_may_have_a_time_of_its_own(server, http, wav):
                 call()
 
 
+def test_what_the_time_of_a_call_was_up_with(server, http):
+    begun = http.reply(200, {"voices": []})[:-1]
+    where = f"GET {server.base_url}/tts/voices"
+    ways = r"a longer time can be given as timeout= of the call, or by with_options\(timeout=\.\.\.\)"
+    with Client(server.base_url) as lab:
+        for steps, told in (
+            (
+                [20.0],
+                rf"{where}: the call's time of 0\.3 s was up while it waited for a connection, or for the reply",
+            ),
+            ([begun, 20.0], rf"{where}: the call's time of 0\.3 s was up .* for the rest of the reply"),
+        ):
+            server.script(steps)
+            for call in (lab.voices, lab.identity, lab.with_raw_response.voices):
+                with pytest.raises(APITimeoutError, match=f"{told}; {ways}") as caught:
+                    call(timeout=0.3)
+                assert not caught.value.possibly_metered
+        server.script(http.reply(503, Retry_After="9"))
+        with pytest.raises(ServerError):
+            lab.voices(timeout=0.3)
+        with pytest.raises(
+            APITimeoutError, match=rf"{where} was not sent: .* in \d s, beyond its time of 0\.3 s"
+        ):
+            lab.voices(timeout=0.3)
+
+
 def test_a_time_of_its_own_may_be_longer_than_the_clients(server, http):
     server.script([0.6, http.reply(body=TRANSLATED)])
     with Client(server.base_url, timeout=0.2, max_retries=0) as lab:

@@ -195,6 +195,29 @@ def test_without_a_store_nothing_is_kept(service, http, tmp_path, monkeypatch):
         Client(service.base_url, mode="auto", pace="slow")
 
 
+def test_store_none_is_no_store(service, store, http, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "own"))
+    asked = {"source_lang": "ja", "target_lang": "en"}
+    for given in ({}, {"store": store}, {"store": store, "mode": "live"}):
+        with Client(service.base_url, **given) as lab:
+            lab.translate("a", **asked)
+            without = lab.with_options(store=None)
+            made = lab.usage.calls
+            without.translate("a", **asked)
+            without.translate("b", **asked)
+            assert lab.usage.calls == made + 2
+    with Client(service.base_url, store=store) as lab:
+        made = lab.usage.calls
+        lab.translate("b", **asked)  # which the others have not kept
+        assert lab.usage.calls == made + 1
+        replaying = lab.with_options(mode="replay")
+        with pytest.raises(ConfigurationError, match="store is None, and this client only replays"):
+            replaying.with_options(store=None)
+        assert not (tmp_path / "own").exists()
+        lab.with_options(store=None, mode="auto").translate("a", **asked)  # a mode without a store: the own
+    assert (tmp_path / "own" / "store.sqlite").exists()
+
+
 def test_a_miss_names_the_parameter_that_differs(service, store, http, wav):
     with Client(service.base_url, store=store) as lab:
         work(lab, http.VOICE_ID, wav)

@@ -431,7 +431,9 @@ def test_time_that_a_user_gives_bounds_the_wait_for_a_place(server, http):
         thread.start()
         while not server.requests:
             time.sleep(0.01)
-        with pytest.raises(APITimeoutError, match="not sent: it waited for one of 1 places") as caught:
+        with pytest.raises(
+            APITimeoutError, match=r"not sent: it waited 0\.2 s for one of 1 places"
+        ) as caught:
             lab.with_options(timeout=0.2).translate("a", source_lang="ja", target_lang="en")
         assert not caught.value.possibly_metered
         assert caught.value.attempts == 0

@@ -119,7 +119,10 @@ class ClientBase(AsyncClosable):
         The connections belong to the client that this is called on: closing the result does not close them.
 
         Args:
-            **changes: See the class; ``transport`` cannot be changed.
+            **changes: See the class; ``transport`` cannot be changed, and ``store=None`` is none: nothing is kept.
+
+        Raises:
+            ConfigurationError: An option does not exist, or cannot be as it is given.
         """
         check_names(changes)
         cls = type(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._api import portal as _portal
@@ -220,10 +219,7 @@ def asking_afresh(lab: C) -> C:
     Raises:
         ReplayMiss: It only replays.
     """
-    once = lab.with_options(max_retries=0)
-    behind: Any = getattr(once, "_async", once)
+    behind: Any = getattr(lab, "_async", lab)
     if behind._settings.mode == "replay":  # noqa: SLF001 - of the same room
         raise nothing_is_sent("a call made for its time")
-    behind._settings = replace(behind._settings, store=None)  # noqa: SLF001
-    behind._memory = None  # noqa: SLF001
-    return once
+    return lab.with_options(max_retries=0, store=None)

@@ -201,7 +201,7 @@ class Scheduler:
         call.lost = lost
         seconds = until - self.clock.monotonic()
         longest = call.patience.gone_s if pause.gone else call.patience.later_s
-        why = f"its patience of {longest:g} s" if lost else "its time"
+        why = f"its patience of {longest:g} s" if lost else f"its time of {call.time_s:g} s"
         what = "is not there" if pause.gone else "asks to wait"
         text = f"the service {what} (the last answer: {pause.reason}); the next attempt is in {seconds:.0f} s"
         return NotSentError(f"{text}, beyond {why}", lost=lost)
@@ -209,9 +209,9 @@ class Scheduler:
     def _full(self, call: WaitingCall) -> str:
         pause = self.pressure.pause
         if pause is not None:
-            return f"it waited for the service, which answered: {pause.reason}"
+            return f"it waited {call.time_s:g} s for the service, which answered: {pause.reason}"
         most = min(int(self.pressure.width), call.ceiling)
-        return f"it waited for one of {most} places, which {self.under_way} attempts under way have"
+        return f"it waited {call.time_s:g} s for one of {most} places, which {self.under_way} attempts under way have"
 
     def _dispatch(self, now: float) -> None:
         """Send what may be sent, and set the alarm for what may be sent later."""

@@ -57,6 +57,11 @@ class WaitingCall:
     deadline: float | None = None
     lost: bool = False
 
+    @property
+    def time_s(self) -> float:
+        """Seconds that it has in all, to the hundredth."""
+        return math.inf if self.deadline is None else round(self.deadline - self.began, 2)
+
 
 @dataclass(eq=False, slots=True)
 class Waiter:

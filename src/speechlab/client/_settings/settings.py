@@ -242,11 +242,19 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
     """The settings with some options changed.
 
     Raises:
-        ConfigurationError: An option does not exist, or cannot be changed.
+        ConfigurationError: An option does not exist, or cannot be changed, or a client that replays is left no store.
     """
     if "transport" in changes:
         raise ConfigurationError("transport belongs to the connections; make a new client with it")
-    if changes.keys() & {"mode", "store"}:
+    off = "store" in changes and changes["store"] is None and changes.get("mode") is None
+    if off and settings.mode == "replay":
+        raise ConfigurationError(
+            "store is None, and this client only replays, so that it has nothing without its store; name a store, "
+            "or make another client to call the service"
+        )
+    if off:
+        changes = {**changes, "mode": "auto"}
+    elif changes.keys() & {"mode", "store"}:
         kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
         changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]
     return replace(settings, **changes)  # type: ignore[arg-type]

@@ -55,12 +55,12 @@ async def exchange(
     except WireError as error:
         fault = error
     except TimeoutError:
-        taken = (
-            "a connection, or for the reply"
-            if call.body is None
-            else "a connection, and for the request to be taken"
-        )
-        waited = "the reply" if sent.done else taken
+        if reply is not None:
+            waited = "the rest of the reply"
+        elif call.body is None:
+            waited = "a connection, or for the reply"
+        else:
+            waited = "the reply" if sent.done else "a connection, and for the request to be taken"
         text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
         fault = WireError(text, sent=sent.done, timed_out=True)
     finally:
@@ -107,7 +107,7 @@ def _no_reply(settings: Settings, call: HttpCall, fault: WireError) -> Failure:
         lease = settings.lease
         advice = [lease.explain() if lease is not None else "check base_url, and that the service runs"]
     if fault.timed_out and not fault.advice:
-        advice.append("a longer time can be given by with_options(timeout=...)")
+        advice.append("a longer time can be given as timeout= of the call, or by with_options(timeout=...)")
     kind = APITimeoutError if fault.timed_out else APIConnectionError
     error = kind(f"{where}: {fault}", possibly_metered=fault.sent and not call.free)
     error.advice = "; ".join(advice)

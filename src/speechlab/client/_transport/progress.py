@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar
 
 from speechlab.client._events import CallEvent, Timing, emit
+from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.errors import APITimeoutError
 
@@ -73,7 +74,9 @@ class Progress:
         except TimeoutError:
             pass
         where = f"{self.call.method} {self.call.path}"
-        raise APITimeoutError(f"{where}: the call's time was up while it waited for the function of api_key")
+        time_s = whole_s(self.call.timeouts.total or 0.0)
+        text = f"the call's time of {time_s:g} s was up while it waited for the function of api_key"
+        raise APITimeoutError(f"{where}: {text}")
 
     def tell(self, kind: str, **facts: object) -> None:
         """Log a step of the call, and hand it to the hook."""
