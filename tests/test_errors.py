@@ -41,7 +41,9 @@ def test_facts_of_api_errors():
     error = errors.RateLimitError(
         "slow down", status=429, name="ErrRateLimited", attempts=4, retry_after_s=2.5
     )
-    assert str(error) == "HTTP 429 ErrRateLimited: slow down (after 4 attempts)"
+    assert (
+        str(error) == "HTTP 429 ErrRateLimited: slow down (after 4 attempts; the service asked to wait 2.5 s)"
+    )
     assert error.retryable
     assert error.retry_after_s == 2.5
     assert not errors.BadRequestError("no", status=400).retryable

@@ -230,8 +230,11 @@ class APIError(SpeechLabError):
 
     def __str__(self) -> str:
         label = f" {self.name}" if self.name else ""
-        tries = f" (after {self.attempts} attempts)" if self.attempts > 1 else ""
-        return f"HTTP {self.status}{label}: {super().__str__()}{tries}"
+        facts = [f"after {self.attempts} attempts"] if self.attempts > 1 else []
+        if self.retry_after_s:
+            facts.append(f"the service asked to wait {round(self.retry_after_s, 1):g} s")
+        told = f" ({'; '.join(facts)})" if facts else ""
+        return f"HTTP {self.status}{label}: {super().__str__()}{told}"
 
 
 class BadRequestError(APIError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from speechlab.batch._arguments import sort_options
 from speechlab.batch._history.run import Run
 from speechlab.batch._keeping import KeepingOptions, is_there, opened
+from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
@@ -242,10 +243,10 @@ async def _plan(
                 return await ask_service(lab, patient, known, voices=kind.wants_voices)
         except SpeechLabError as error:
             if error.service_lost:
-                given_up = (
-                    "the batch gave the service up before it began; give_up_after_s says how long it waits"
+                advise(
+                    error,
+                    "the batch gave the service up before it began; give_up_after_s says how long it waits",
                 )
-                error.advice = f"{error.advice}; {given_up}" if error.advice else given_up
             raise
         finally:
             group.end()

@@ -60,3 +60,8 @@ def calls_from_outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "speechlab":
         level, frame = level + 1, frame.f_back
     return level
+
+
+def advise(error: SpeechLabError, text: str) -> None:
+    """Let an error also say what to do about it, after what it says already."""
+    error.advice = f"{error.advice}; {text}" if error.advice else text

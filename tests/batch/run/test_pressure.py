@@ -102,6 +102,19 @@ def test_a_service_that_is_gone_stops_the_run(tmp_path):
     assert Counter(rest["status"]) in ({"ok": 500}, {"cached": 100, "ok": 400})
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status):
+    with pytest.warns(UserWarning, match="the service was given up") as told:
+        table, _ = run(lambda _: no(status, "Retry-After: 1"), tmp_path / "a", 40, give_up_after_s=1.5)
+    assert (
+        str(told[0].message).count("the service asked to wait 1 s") == 2
+    )  # why it stopped, and why rows failed
+    failed = table[table["status"] == "error"]
+    assert failed["error"].str.contains("the service asked to wait 1 s", regex=False).all()
+    assert failed["attempts"].max() > 1
+    assert batch.failures(table)["rows"].tolist() == [len(failed)]  # however often each was sent
+
+
 def test_what_a_concurrency_says_counts(tmp_path):
     service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
     with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
@@ -117,7 +130,9 @@ def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
     with (
         Wire(service.answer) as wire,
         Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
-        pytest.raises(AuthenticationError),
+        pytest.raises(
+            AuthenticationError, match=r"40 of 200 rows are there in run \S+, and the same call again"
+        ),
     ):
         batch.translate(texts(200), lab, **quiet(tmp_path / "a"))
     with Store(tmp_path / "a") as store:
@@ -135,7 +150,7 @@ def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
     ):
         (pages,) = store._db.execute("PRAGMA page_count").fetchone()
         store._db.execute(f"PRAGMA max_page_count = {pages + 12}")  # as full as a disk can be
-        with pytest.raises(StoreError, match="full"):
+        with pytest.raises(StoreError, match=r"full.*; \d+ of 2,000 rows are there in run"):
             batch.translate(texts(2000), lab, **quiet(store))
         kept = len(store) - 1
         assert 5 < kept <= sum(service.calls.values()) <= kept + 4 * 16

@@ -23,6 +23,8 @@ _SHAPES = 10_000
 """Reasons that are told apart; what comes after them counts by its kind alone."""
 _VARIES = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|\d+(?:[.,]\d+)*")
 """What differs between errors of one reason: quoted values, paths, numbers."""
+_TRIES = re.compile(r" \(after \d+ attempts\)|(?<=\()after \d+ attempts; ")
+"""What an error says of its attempts, which makes no other reason of it."""
 _told_here: ContextVar[bool] = ContextVar("told_here", default=True)
 _COLUMNS = {"rows": "int64", "error_type": "string", "http_status": "Int64", "error": "string"}
 
@@ -73,7 +75,7 @@ class Failures:
         for row, kind, status, error in zip(wrong.tolist(), *cells, strict=True):
             label = labels[row]
             known = None if is_missing(status) else int(status)
-            reason = str(kind), known, _VARIES.sub("…", str(error))
+            reason = str(kind), known, _VARIES.sub("…", _TRIES.sub("", str(error)))
             if reason not in self._reasons and len(self._reasons) >= _SHAPES:
                 reason = str(kind), known, ""
             self._reasons.setdefault(reason, [0, str(error), label])[0] += 1
