@@ -112,9 +112,16 @@ def _is_told(error: SpeechLabError | TypeError, call: Any) -> bool:
 
 
 def _brief(error: E) -> E:
-    """The error without the frames of this package; those of the user's own functions stay."""
+    """The error, and those behind it, without the frames of this package; those of the user's own functions stay."""
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__ = _without_ours(one.__traceback__)
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return error
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
-    trace = error.__traceback__
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_OURS):
             kept.append(trace)
@@ -122,4 +129,4 @@ def _brief(error: E) -> E:
     shown: TracebackType | None = None
     for one in reversed(kept):
         shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return error.with_traceback(shown)
+    return shown

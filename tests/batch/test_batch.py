@@ -110,8 +110,13 @@ def test_columns_are_checked_before_any_call(lab, store, heart):
     with pytest.raises(InvalidRequestError, match="no column 'text'; it has 'sentence', 'voice'"):
         says(frame, lab, store)
     said = says(frame, lab, store, text="sentence")
-    with pytest.raises(InvalidRequestError, match="prefix="):
+    old = r"drop the old ones: table\.drop\(columns=\['audio', 'duration_s', 'sample_rate'\]\)"
+    with pytest.raises(InvalidRequestError, match=rf"has 'audio', .* for example prefix='second_', or {old}"):
         says(said, lab, store, text="sentence")
+    with pytest.raises(
+        InvalidRequestError, match=r"prefix='second_'$"
+    ):  # what it works on is not to be dropped
+        says(said, lab, store, text="audio")
     assert "again_status" in says(said, lab, store, text="sentence", prefix="again_")
     with pytest.raises(InvalidRequestError, match="format 'pcm'"):
         says(frame, lab, store, text="sentence", format="pcm")

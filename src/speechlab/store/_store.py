@@ -280,12 +280,17 @@ class Store(RunTable, ReplyTable):
         Other threads wait until it ends; a transaction inside another is part of that one.
 
         Raises:
-            StoreError: Something could not be written.
+            StoreError: Something could not be written, or the store is not where it was.
         """
         with self._translated():
             if self._depth:
                 yield
                 return
+            if not (self.path / STORE_FILE).exists():  # SQLite would go on writing to a file without a name
+                raise StoreError(
+                    f"the store {self.path} is gone: its folder was removed or moved while it was in use; "
+                    "nothing more can be kept in it"
+                )
             with transaction(self._db):
                 self._depth += 1
                 try:

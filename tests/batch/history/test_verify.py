@@ -40,7 +40,7 @@ def sound(seconds, rate=8_000):
 
 @pytest.fixture
 def speaker():
-    """A service that hears two segments in all recordings, and speaks half a second for all texts."""
+    """A service that hears two segments in all recordings, and speaks half a second for texts, or one for "three"."""
     asked = []
 
     async def answer(head, body):
@@ -49,7 +49,9 @@ def speaker():
         asked.append(head.split()[1])
         if b"/asr/" in head:
             return reply(200, {"language": "en", "confidence": 0.5, "segments": SEGMENTS})
-        return reply(200, sound(0.5)).replace(b"application/json", b"audio/flac", 1)
+        return reply(200, sound(1.0 if b"three" in body else 0.5)).replace(
+            b"application/json", b"audio/flac", 1
+        )
 
     with Wire(answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}", max_retries=0) as lab:
         lab.asked = asked
@@ -122,6 +124,32 @@ def test_recordings_in_a_store_that_was_moved_are_found_and_others_stay(speaker,
     assert (checked.ok, checked.results, checked.outside) == (True, 3, 1)
     Path(table["audio"][0]).write_bytes(b"changed")
     assert "is not what its name says" in run.verify().problems[0]
+
+
+def test_paths_that_are_categories_are_found_after_a_move(speaker, tmp_path):
+    spoken = batch.synthesize(
+        texts(2).assign(voice="calm", text=["one", "three"]),
+        speaker,
+        store=tmp_path / "old",
+        progress=False,
+    )
+    first, second = spoken["audio"]
+    ordered = pd.Categorical([second, first, None], categories=[second, first, "none"], ordered=True)
+    both = [first, first.replace(str(tmp_path / "old"), str(tmp_path / "new")), second]
+    frame = pd.DataFrame({"audio": [first, second, first], "ordered": ordered, "both": both})
+    frame = frame.astype({"audio": "category", "both": "category"})
+    heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
+    assert heard["status"].tolist() == ["ok"] * 3
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    table = batch.load(heard.attrs["speechlab_run"], tmp_path / "new").table()
+    here = [path.replace(str(tmp_path / "old"), str(tmp_path / "new")) for path in (first, second)]
+    assert table["audio"].tolist() == [here[0], here[1], here[0]]
+    assert table["ordered"].tolist()[:2] == [here[1], here[0]]
+    assert table["ordered"].isna().tolist() == [False, False, True]
+    assert table["ordered"].cat.categories.tolist() == [here[1], here[0], "none"]
+    assert table["ordered"].cat.ordered
+    assert table["both"].tolist() == [here[0], here[0], here[1]]
+    assert {str(table[name].dtype) for name in ("audio", "ordered", "both")} == {"category"}
 
 
 def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):

@@ -128,7 +128,7 @@ def test_a_key_that_is_refused_stops_the_run(cluster, translator, reverser, stor
     with pytest.raises(AuthenticationError) as caught:
         batch.translate(texts(400), reverser, **quiet(store, executor=cluster.client, concurrency=4))
     assert sum(translator.calls.values()) < 400
-    assert f"{sum(translator.calls.values()) - 1} of 400 rows are there in run" in str(caught.value)
+    assert f"{sum(translator.calls.values()) - 1} of 400 rows are kept in run" in str(caught.value)
     # those under way are paid for, and kept
     assert kept(store) == sum(translator.calls.values()) - 1
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
+import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -131,7 +136,7 @@ def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
         Wire(service.answer) as wire,
         Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
         pytest.raises(
-            AuthenticationError, match=r"40 of 200 rows are there in run \S+, and the same call again"
+            AuthenticationError, match=r"40 of 200 rows are kept in run \S+, and the same call again"
         ),
     ):
         batch.translate(texts(200), lab, **quiet(tmp_path / "a"))
@@ -150,11 +155,74 @@ def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
     ):
         (pages,) = store._db.execute("PRAGMA page_count").fetchone()
         store._db.execute(f"PRAGMA max_page_count = {pages + 12}")  # as full as a disk can be
-        with pytest.raises(StoreError, match=r"full.*; \d+ of 2,000 rows are there in run"):
+        with pytest.raises(StoreError, match=r"full.*; \d+ of 2,000 rows are kept in run"):
             batch.translate(texts(2000), lab, **quiet(store))
         kept = len(store) - 1
         assert 5 < kept <= sum(service.calls.values()) <= kept + 4 * 16
     assert "never retrieved" not in caplog.text
+
+
+LIMITED = """
+import json, resource, sys
+sys.path.insert(0, sys.argv[1])
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.errors import StoreError
+from support.batches import quiet, texts
+url, folder, limit = sys.argv[2], sys.argv[3], int(sys.argv[4])
+with Client(base_url=url) as lab:
+    batch.translate(texts(1), lab, **quiet(folder))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        batch.translate(texts(400), lab, **quiet(folder))
+    except StoreError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
+def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
+    service, folder = Hostile(lambda _: Hostile.OK), tmp_path / "a"
+    here = str(Path(__file__).parents[2])
+    with Wire(service.answer) as wire:
+        url = f"http://127.0.0.1:{wire.port}"
+        command = [sys.executable, "-c", LIMITED, here, url, str(folder), "200000"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        made = sum(service.calls.values())
+        with Client(base_url=url) as lab:
+            table = batch.translate(texts(400), lab, **quiet(folder))
+    told = (
+        f"the store {folder} cannot be read or written (disk I/O error): free space, a limit on the size of "
+        "files (ulimit -f) or the disk itself may be the reason; what is stored stays valid; "
+    )
+    assert said.startswith(told)
+    kept = int(
+        re.fullmatch(
+            r"(\d+) of 400 rows are kept in run \S+, and .* goes on from there", said[len(told) :].strip()
+        )[1]
+    )
+    assert 1 < kept <= made < kept + 4 * 16
+    assert Counter(table["status"]) == {"cached": kept, "ok": 400 - kept}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes and moves no open files")
+@pytest.mark.parametrize("happens", [shutil.rmtree, lambda folder: folder.rename(folder.with_name("b"))])
+def test_a_store_that_is_removed_or_moved_in_the_middle_ends_the_run(tmp_path, happens):
+    service, folder, at = Hostile(lambda _: Hostile.OK), tmp_path / "a", []
+
+    def tell(done, _):
+        if done >= 20 and not at:
+            at.append(sum(service.calls.values()))
+            happens(folder)
+
+    with (
+        Wire(service.answer) as wire,
+        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        pytest.raises(StoreError, match=r"is gone: its folder was removed or moved .* kept in it$"),
+    ):
+        batch.translate(texts(2000), lab, **{**quiet(folder), "progress": tell})
+    assert sum(service.calls.values()) < at[0] + 4 * 16
+    assert not (folder / "store.sqlite").exists()
 
 
 @pytest.mark.parametrize("at", [1, 7, 60])

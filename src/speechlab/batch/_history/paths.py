@@ -32,11 +32,19 @@ def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
     result = frame.copy(deep=False)
     for at in range(frame.shape[1]):
         column = frame.iloc[:, at]
-        if not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
+        several = isinstance(column.dtype, pd.CategoricalDtype)
+        if not several and not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
             continue
-        cells = column.tolist()
+        cells = column.cat.categories.tolist() if several else column.tolist()
         now: list[Any] = [in_store(cell, store) for cell in cells]
-        if any(now):
-            values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]
+        if not any(now):
+            continue
+        values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]
+        if several and len(set(values)) == len(values):
+            result.isetitem(at, column.cat.rename_categories(values).array)
+        elif several:  # the same file by its old and its new path
+            names = dict(zip(cells, values, strict=True))
+            result.isetitem(at, column.astype(object).map(names).astype("category").array)
+        else:
             result.isetitem(at, pd.Series(values, dtype=column.dtype).array)
     return result

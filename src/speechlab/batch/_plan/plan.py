@@ -217,11 +217,13 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     taken = [prefix + name for name in step.columns if prefix + name in frame.columns]
     booked = taken_columns(frame.columns, prefix) if plan.columns == "all" else []
     if taken or booked:
-        less = "" if taken else ", leave them out with columns='result'"
-        message = (
-            f"the table already has the column {', '.join(map(repr, taken + booked))}; give the new columns a "
-            f"prefix, for example prefix='asr_'{less}, or drop the old ones"
-        )
+        old = taken + booked
+        ways = ["give the columns of this step a prefix, for example prefix='second_'"]
+        if not taken:
+            ways.append("leave them out with columns='result'")
+        if not set(old) & set(step.needs):
+            ways.append(f"drop the old ones: table.drop(columns={old!r})")
+        message = f"the table already has {', '.join(map(repr, old))}; {', or '.join(ways)}"
         raise InvalidRequestError(message, parameter="prefix")
 
 

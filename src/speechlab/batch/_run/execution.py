@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab.batch._keeping import is_there
 from speechlab.batch._outcome import Outcome, advise, calls_from_outside
 from speechlab.batch._plan.prices import Amounts
 from speechlab.batch._run.budget import Budget
@@ -113,9 +114,9 @@ class Execution:
                 cancelled = isinstance(error, asyncio.CancelledError)
                 self._end(store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}")
             there = self._statuses["ok"] + self._statuses["cached"]
-            if there and isinstance(error, SpeechLabError):
-                rows = f"{there:,} of {sum(self._statuses.values()):,} rows are there in run {self.record.id}"
-                advise(error, f"{rows}, and the same call again goes on from there")
+            if there and isinstance(error, SpeechLabError) and is_there(store.path):
+                rows = f"{there:,} of {sum(self._statuses.values()):,} rows are kept"
+                advise(error, f"{rows} in run {self.record.id}, and the same call again goes on from there")
             raise
         if self.stop:
             self._end(store, self.stop.status, self.stop.reason)
