@@ -89,6 +89,53 @@ def test_what_was_printed_is_read_as_scores(tmp_path):
     assert compare(again, again, on="utterance", groups="speaker").p == 1.0
 
 
+OF_SEGMENTS = """
+System name:   ./hyp.ctm
+
+Speakers:
+    0:  2347-a
+    1:  2347-b
+
+Speaker sentences   0:  2347-a   #utts: 2
+id: (2347-a-000)
+Labels: <o,wa>
+File: 2347
+Channel: a
+Scores: (#C #S #D #I) 0 0 0 0
+
+id: (2347-a-001)
+Labels: <o,wa>
+File: 2347
+Channel: a
+Scores: (#C #S #D #I) 1 1 0 1
+REF:  **** i WENT
+HYP:  THEY i WANT
+Eval: I      S
+
+Speaker sentences   1:  2347-b   #utts: 1
+id: (2347-b-000)
+File: 2347
+Channel: b
+Scores: (#C #S #D #I) 0 0 1 0
+REF:  UM
+HYP:  **
+Eval: D
+"""
+
+
+def test_alignments_of_segments_are_read(tmp_path):
+    """With references in STM, sclite says more of each utterance, and nothing of texts where there are none."""
+    path = tmp_path / "x.pra"
+    path.write_text(OF_SEGMENTS)
+    again = read_sclite(path)
+    assert again[["utterance", "speaker", "text", "hypothesis"]].to_numpy().tolist() == [
+        ["2347-a-000", "2347-a", "", ""],
+        ["2347-a-001", "2347-a", "i WENT", "THEY i WANT"],
+        ["2347-b-000", "2347-b", "UM", ""],
+    ]
+    assert again["errors"].tolist() == [0, 2, 1]
+
+
 def test_wide_characters_stand_above_each_other():
     text = sclite_report(["三時 に x"], ["四時 x"], language="en", normalize=None)
     lines = text.split("REF:  ")[1].split("\n")
@@ -138,5 +185,9 @@ def test_refusals(tmp_path):
         read_trn(path)
     with pytest.raises(InvalidRequestError, match="no alignment"):
         read_sclite(path)
+    path.write_bytes("三時 (x-1)\n".encode("euc-jp"))
+    for read in (read_trn, read_sclite):
+        with pytest.raises(InvalidRequestError, match="not in UTF-8"):
+            read(path)
     with pytest.raises(InvalidRequestError, match="'prf'"):
         sclite_report(scored(), report="prf")

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import require_columns
-from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
 from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
 from speechlab.metrics._reports.detailed import detailed
-from speechlab.metrics._reports.trn import speaker_of
+from speechlab.metrics._reports.trn import speaker_of, utf8_text
 from speechlab.metrics._signatures import joined_of
 
 if TYPE_CHECKING:
@@ -179,10 +178,11 @@ def _cells(row: Sequence[float], *, whole: int, decimals: int) -> str:
 
 
 _ENTRY = re.compile(
-    r"id: \((?P<id>[^()]*)\)\s*\nScores: \(#C #S #D #I\) (?P<counts>[\d ]+)\n"
-    r".*?REF:(?P<ref>[^\n]*)\nHYP:(?P<hyp>[^\n]*)\n",
-    re.DOTALL,
+    r"id: \((?P<id>[^()]*)\)\s*\n(?P<about>(?:(?!id: |Speaker sentences |REF:).*\n)*?)"
+    r"Scores: \(#C #S #D #I\) (?P<counts>[\d ]+)\n"
+    r"(?:(?:(?!id: |Speaker sentences ).*\n)*?REF:(?P<ref>[^\n]*)\nHYP:(?P<hyp>[^\n]*)(?:\n|$))?"
 )
+_BLOCK = re.compile(r"^Speaker sentences\s+\d+:\s+(\S+)", re.MULTILINE)
 
 
 def read_sclite(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -192,26 +192,29 @@ def read_sclite(path: str | os.PathLike[str]) -> pd.DataFrame:
         path: The file, in UTF-8.
 
     Returns:
-        One row for each utterance: ``utterance``, ``speaker``, ``text`` and ``hypothesis`` (the aligned words), and
+        One row for each utterance: ``utterance``, ``speaker`` (under whom sclite has it), ``text`` and ``hypothesis`` (the aligned words), and
         the columns of :func:`score` by words; the signature says that sclite counted.
 
     Raises:
-        InvalidRequestError: There is no alignment in the file.
+        InvalidRequestError: There is no alignment in the file, or it is not in UTF-8.
     """
     import pandas as pd
 
-    content = user_path(path).read_text(encoding="utf-8")
+    content = utf8_text(path)
+    blocks = [(found.start(), found[1]) for found in _BLOCK.finditer(content)]
     rows = []
     for found in _ENTRY.finditer(content):
+        while len(blocks) > 1 and blocks[1][0] < found.start():
+            del blocks[0]
         hits, substitutions, deletions, insertions = map(int, found["counts"].split())
-        said, heard = _words(found["ref"]), _words(found["hyp"])
+        said, heard = _words(found["ref"] or ""), _words(found["hyp"] or "")
         errors, length = substitutions + deletions + insertions, hits + substitutions + deletions
         name = found["id"]
         counts = (hits, substitutions, deletions, insertions)
         rows.append(
             (
                 name,
-                speaker_of(name),
+                blocks[0][1] if blocks else speaker_of(name),
                 said,
                 heard,
                 said,

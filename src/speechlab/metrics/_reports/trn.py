@@ -19,6 +19,20 @@ _LINE = re.compile(r"(.*)\(([^()\s]+)\)\s*")
 _NAME = re.compile(r"[^()\s]+")
 
 
+def utf8_text(path: str | os.PathLike[str]) -> str:
+    """What stands in a file.
+
+    Raises:
+        InvalidRequestError: It is not in UTF-8.
+    """
+    file = user_path(path)
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        message = f"{file.name} is not in UTF-8; convert it, as in iconv -f EUC-JP -t UTF-8"
+        raise InvalidRequestError(message, parameter="path") from None
+
+
 def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read transcripts from a ``trn`` file.
 
@@ -35,7 +49,7 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
     import pandas as pd
 
     rows: dict[str, tuple[str, str, str]] = {}
-    for number, line in enumerate(user_path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(utf8_text(path).splitlines(), start=1):
         if not line.strip() or line.startswith(";;"):
             continue
         found = _LINE.fullmatch(line)
