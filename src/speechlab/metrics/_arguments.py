@@ -106,7 +106,16 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
         )
         raise InvalidRequestError(message, parameter="hypotheses")
     rows = None if callable(index) else index
-    return pd.DataFrame({reference: pd.Series(said, rows), hypothesis: pd.Series(heard, rows)})
+    return pd.DataFrame({reference: _cells(said, rows), hypothesis: _cells(heard, rows)})
+
+
+def _cells(values: list[Any], index: Any) -> Any:
+    import pandas as pd
+
+    try:
+        return pd.Series(values, index)
+    except UnicodeEncodeError:  # half a surrogate pair, which Arrow cannot hold
+        return pd.Series(values, index, dtype=object)
 
 
 def check_index(values: object, index: Any, argument: str) -> None:

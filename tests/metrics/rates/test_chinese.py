@@ -91,3 +91,16 @@ def test_scores_have_the_counts_and_the_three_rates():
     assert table[names].tolist() == [1, 2, 1]
     assert table["toneless_error_rate"] == pytest.approx(1 / 6)
     assert not set(names) & set(score(frame, language="zh", normalize=None))
+
+
+def test_a_talk_is_not_read_again_for_each_of_its_differences(monkeypatch):
+    from speechlab.metrics._differences import chinese
+
+    read = []
+    chinese._syllables.cache_clear()
+    pinyin = chinese.pinyin
+    monkeypatch.setattr(chinese, "pinyin", lambda text, **how: read.append(len(text)) or pinyin(text, **how))
+    said = "".join(f"他想买书{a}" for a in "天地人山水火木金土日月星" * 20)
+    comparison = compare_chinese(said, said.replace("买", "卖"))
+    assert comparison.count("tone") == 240
+    assert sum(read) < 20 * len(said)

@@ -20,9 +20,8 @@ from speechlab.metrics import (
     score,
     summarize,
 )
-from speechlab.metrics._rates.compare import holm
 from speechlab.metrics._statistics.mapsswe import mapsswe, segment_differences, segments
-from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._statistics.randomization import holm, sign_flip
 from support import adversarial, nist
 
 
@@ -359,6 +358,15 @@ def test_lists_tables_and_rates_are_compared_alike():
     expected = compare(*tables).frame()
     pd.testing.assert_frame_equal(compare(*rates).frame(), expected)
     pd.testing.assert_frame_equal(compare(*frames, language="en", normalize=None).frame(), expected)
+
+
+def test_what_is_no_table_is_told_by_its_name():
+    one = scored(["a b"], ["a x"])
+    for value in (["a b"], pd.Series(["a b"]), "a b", None, 5):
+        with pytest.raises(
+            InvalidRequestError, match=f"scored_b is a {type(value).__name__}, no table or error rate"
+        ):
+            compare(one, value, language="en")
 
 
 def test_refusals():

@@ -189,3 +189,18 @@ def test_refusals():
     ]:
         with pytest.raises(InvalidRequestError, match=hint):
             call()
+
+
+def test_verdicts_on_several_systems_are_corrected_by_metric():
+    said = ["the cat sat on the mat"] * 6
+    systems = {"old": said, **{f"new{i}": ["the cat sat"] * 6 for i in range(3)}, "same": said}
+    table = compare_translations(said, systems, metrics=["chrf", "ter"], draws=999)
+    for _, part in table.groupby("metric"):
+        p, corrected = part["p"].tolist()[1:4], part["p_holm"].tolist()[1:4]
+        assert p[0] == pytest.approx(1 / 32, abs=0.015)
+        assert corrected == pytest.approx([4 * value for value in p])
+        assert not part["significant"].iloc[1:].any()
+        assert part["p_holm"].iloc[4] == 1.0
+    two = compare_translations(said, dict(list(systems.items())[:2]), metrics=["chrf"], draws=999)
+    assert two["p_holm"].iloc[1] == two["p"].iloc[1]
+    assert two["significant"].iloc[1]

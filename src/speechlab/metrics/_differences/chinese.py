@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ChineseDifferenceClass: TypeAlias = Literal["homophone", "tone", "recognition"]
 _Span: TypeAlias = tuple[int, int, int, int]
+_AROUND = 20  # characters: words are shorter, and a talk is not read again for each of its differences
 
 
 class ChineseDifference(NamedTuple):
@@ -144,8 +145,8 @@ def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
     if ways[0][0] != ways[0][1]:
         # In each other's place, and alone.
         ways += [
-            (here[i0:i1], _syllables(one[:i0] + new + one[i1:])[i0 : i0 + len(new)]),
-            (_syllables(other[:j0] + old + other[j1:])[j0 : j0 + len(old)], there[j0:j1]),
+            (here[i0:i1], _in_place(one, i0, i1, new)),
+            (_in_place(other, j0, j1, old), there[j0:j1]),
             (_syllables(old), _syllables(new)),
         ]
     if any(said == heard for said, heard in ways):
@@ -153,6 +154,12 @@ def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
     if any(_toneless(said) == _toneless(heard) for said, heard in ways):
         return "tone"
     return "recognition"
+
+
+def _in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
+    """How characters are read in the place of others, by the words around them."""
+    before = text[max(0, start - _AROUND) : start]
+    return _syllables(before + part + text[end : end + _AROUND])[len(before) : len(before) + len(part)]
 
 
 @lru_cache(maxsize=4_096)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,13 +17,12 @@ from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
 from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe, segment_differences
-from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._statistics.randomization import holm, sign_flip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Tokens
     from speechlab.metrics._arguments import Groups
@@ -248,19 +246,6 @@ def compare_all(systems: Mapping[str, Scorable], *, level: float = 0.95, **optio
     out.insert(list(out.columns).index("p") + 1, "p_holm", holm(out["p"].to_numpy(dtype=np.float64)))
     out["significant"] = out["p_holm"] < 1 - level
     return out.sort_values("p_holm", kind="stable", ignore_index=True)
-
-
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Correct p-values for their number; NaN stay NaN and do not count.
-
-    Source: S. Holm, A simple sequentially rejective multiple test procedure (1979).
-    """
-    out = np.full(len(p), math.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = p[order] * np.arange(len(order), 0, -1)
-    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return out
 
 
 def _names(names: object) -> tuple[str, str]:

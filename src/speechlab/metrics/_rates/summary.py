@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab._arguments import column_names, require_columns
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES
 from speechlab.metrics._rates.tables import as_scored
@@ -81,6 +83,7 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
+    _check_keys(scored, keys)
     for values, part in scored.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
         rows.append(group | _figures(part, bootstrap, f"rows with {group}"))
@@ -90,6 +93,17 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     types = {name: kind for name, kind in types.items() if name not in names}
     table = pd.DataFrame(rows, columns=[*names, *types])
     return table.astype(types | {"unit": "string"})
+
+
+def _check_keys(scored: pd.DataFrame, keys: Sequence[str]) -> None:
+    for key in keys:
+        odd = next((cell for cell in scored[key].tolist() if not isinstance(cell, Hashable)), None)
+        if odd is not None:
+            message = (
+                f"by={key!r}: the column holds {odd!r:.60} ({type(odd).__name__}), which cannot name a group; "
+                "use texts or numbers"
+            )
+            raise InvalidRequestError(message, parameter="by")
 
 
 _NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from speechlab._arguments import is_frame, require_columns
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import check_counts, prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
@@ -40,6 +41,12 @@ def as_scored(
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
         require_columns(scored, *_SCORED, *COUNTS, argument=argument, hint=hint)
         return scored
+    if hypotheses is None and not is_frame(scored):
+        message = (
+            f"{argument} is a {type(scored).__name__}, no table or error rate; give score(references, hypotheses, "
+            "language=...), or a table with both columns"
+        )
+        raise InvalidRequestError(message, parameter=argument)
     return score(scored, hypotheses, **how)
 
 

@@ -192,7 +192,7 @@ def read_sclite(path: str | os.PathLike[str]) -> pd.DataFrame:
         path: The file, in UTF-8.
 
     Returns:
-        One row for each utterance: ``utterance``, ``speaker`` (under whom sclite has it), ``text`` and ``hypothesis`` (the aligned words), and
+        One row for each utterance: ``utterance``, ``speaker``, ``text`` and ``hypothesis`` (the aligned words), and
         the columns of :func:`score` by words; the signature says that sclite counted.
 
     Raises:

@@ -48,3 +48,16 @@ def sign_flip(differences: NDArray[np.int64]) -> float:
     p = float(chances[observed : length - observed + 1].sum())
     least = math.ldexp(1.0, 1 - len(sizes))  # what rounding cannot show
     return min(max(p, least), 1.0)
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Correct p-values for their number; NaN stay NaN and do not count.
+
+    Source: S. Holm, A simple sequentially rejective multiple test procedure (1979).
+    """
+    out = np.full(len(p), math.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return out

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
+from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.resampling import PairedDraws
 from speechlab.metrics._translation.measures import make_metrics, tokenizer
 from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
@@ -61,18 +64,20 @@ def compare_translations(
             systems were called different in 9 % of simulated corpora instead of 5 %.
         draws: How many; None for sacrebleu's own number (10,000 trials, or 1,000 draws). Its seed is 12345, or what
             the environment variable ``SACREBLEU_SEED`` says.
-        level: Confidence level: ``significant`` is ``p < 1 - level``.
+        level: Confidence level: ``significant`` is ``p_holm < 1 - level``.
         groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
             drawn as wholes: how one document suits one system is then no evidence for others.
         reference: Column of the references of a table.
         source: Column of the sources of a table; used if it is there.
 
     Returns:
-        For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the baseline), ``p``
-        and ``significant`` (both missing for the baseline), ``p_sacrebleu``, ``utterances``, ``blocks`` and
-        ``signature``, which names test, draws and seed. ``p`` counts draws with the very difference that was seen,
-        as a randomisation test has to; ``p_sacrebleu`` leaves them out, as sacrebleu does, and is too small for few
-        utterances. It is missing where sacrebleu has no such test: with groups, and for scorers.
+        For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the first), ``p``,
+        ``p_holm`` (corrected, by Holm's method, for the number of systems that are compared with the baseline) and
+        ``significant`` (all missing for the baseline; each metric stands for itself), ``p_sacrebleu``,
+        ``utterances``, ``blocks`` and ``signature``, which names test, draws and seed. ``p`` counts draws with the
+        very difference that was seen, as a randomisation test has to; ``p_sacrebleu`` leaves them out, as sacrebleu
+        does, and is too small for few utterances. It is missing where sacrebleu has no such test: with groups, and
+        for scorers.
 
     Raises:
         InvalidRequestError: Fewer than two systems, lists of different lengths, or a column, metric, option,
@@ -110,11 +115,22 @@ def compare_translations(
                 p, theirs = run(base, statistics, compute)
             if groups is not None or metric not in made:
                 theirs = None
-            verdict = None if p is None or test != "randomization" else p < 1 - level
             score = scores[system].scores[metric]
-            figures = (score, score - scores[base_name].scores[metric], p, verdict, theirs)
+            figures = (score, score - scores[base_name].scores[metric], p, theirs)
             rows.append((system, metric, *figures, len(given.said), len(base), signature))
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    table = pd.DataFrame(rows, columns=[name for name in _TYPES if name not in _VERDICTS])
+    corrected = table.groupby("metric", sort=False)["p"].transform(
+        lambda p: holm(p.to_numpy(dtype=np.float64, na_value=np.nan))
+    )
+    table.insert(list(table.columns).index("p") + 1, "p_holm", corrected)
+    judged = corrected.notna() & (test == "randomization")
+    table.insert(
+        list(table.columns).index("p_holm") + 1, "significant", (corrected < 1 - level).where(judged)
+    )
+    return table.astype(_TYPES)
+
+
+_VERDICTS = ("p_holm", "significant")
 
 
 def _seed() -> int | None:
@@ -140,6 +156,7 @@ _TYPES = {
     "score": "Float64",
     "difference": "Float64",
     "p": "Float64",
+    "p_holm": "Float64",
     "significant": "boolean",
     "p_sacrebleu": "Float64",
     "utterances": "Int64",
