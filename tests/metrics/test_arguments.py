@@ -23,6 +23,7 @@ FRAME = pd.DataFrame(
     }
 )
 SCORED = metrics.score(FRAME)
+VOICES = metrics.score(pd.concat([FRAME, FRAME.assign(speaker=["t", "s"])], ignore_index=True))
 TRANSLATED = pd.DataFrame(
     {
         "text": ["a b", "c"],
@@ -70,6 +71,14 @@ FUNCTIONS = {
         {"scored_a": SCORED, "scored_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
     ),
     "compare_all": (metrics.compare_all, {"systems": {"a": SCORED, "b": SCORED}, **DRAWS}),
+    "attribute": (
+        metrics.attribute,
+        {"scored": VOICES, "voice": "speaker", "utterance": "text", "engine": None},
+    ),
+    "rank": (
+        metrics.rank,
+        {"scored": VOICES, "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
+    ),
     "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
     "alignments_html": (metrics.alignments_html, {"scored": SCORED, "limit": 2}),
     "sclite_report": (
@@ -284,6 +293,7 @@ ACCEPTED_BY = {
     ("glossary_terms of a table", "references"): {"[]"},
     ("glossary_terms of a table", "reference"): set(),
     ("glossary_terms of a table", "hypothesis"): set(),
+    ("attribute", "engine"): {"None"},
     ("translation_score", "glossary"): {"None", "[]", "{}"},
     ("translation_score of a table", "references"): set(),
     ("translation_score of a table", "reference"): set(),
