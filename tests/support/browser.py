@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
+import pytest
+
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -14,6 +19,17 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 ORIGIN = "http://page.test"
+
+
+def chromium_path():
+    """The system's Chromium; without one a test is skipped."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    reason = "needs Chromium: apt-get install chromium"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    return pytest.skip(reason)
 
 
 FAKE_MODEL = """
@@ -32,8 +48,9 @@ window.FakeModel = class {
 class Page:
     """A page that can load only what a test gave it, and that remembers every attempt at more."""
 
-    def __init__(self, page):
+    def __init__(self, page, origin=ORIGIN):
         self.page = page
+        self.origin = origin
         self.files = {}
         self.refused = []
         self.errors = []
@@ -41,7 +58,7 @@ class Page:
         page.route("**/*", self._serve)
 
     def _serve(self, route):
-        path = route.request.url.removeprefix(ORIGIN)
+        path = route.request.url.removeprefix(self.origin)
         if path in self.files:
             content_type, body = self.files[path]
             route.fulfill(content_type=content_type, body=body)
@@ -52,5 +69,5 @@ class Page:
     def show(self, html):
         self.files["/"] = ("text/html; charset=utf-8", html)
         self.files["/favicon.ico"] = ("image/x-icon", b"")
-        self.page.goto(f"{ORIGIN}/")
+        self.page.goto(f"{self.origin}/")
         return self.page

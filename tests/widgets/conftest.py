@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import base64
-import os
-import shutil
 
 import pytest
 
-from support.browser import FAKE_MODEL, FLAGS, Page
+from support.browser import FAKE_MODEL, FLAGS, Page, chromium_path
 from support.staged_voices import voices_service
 
 
 @pytest.fixture(scope="module")
 def chromium():
     """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        reason = "needs Chromium: apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    path = chromium_path()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

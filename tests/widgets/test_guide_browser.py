@@ -15,8 +15,18 @@ from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
 from speechlab.engines import EngineVoice
-from speechlab.widgets import AudioTable, BatchPreview, ErrorBrowser, Player, SegmentEditor, VoiceExplorer
+from speechlab.widgets import (
+    AudioTable,
+    BatchPreview,
+    ErrorBrowser,
+    Player,
+    Recorder,
+    SegmentEditor,
+    VoiceExplorer,
+)
+from support.browser import FLAGS, chromium_path
 from support.clients import KEY
+from support.recorders import ShownRecorder
 from support.staged_voices import RecordedVoices, voices_service
 
 pytestmark = pytest.mark.browser
@@ -192,6 +202,29 @@ def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
     page.get_by_role("slider", name="Position").press("[")
     page.wait_for_timeout(400)
     save_picture(page, ".speechlab-editor", name)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 760), ("dark", 380)])
+def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, width):
+    spoken = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).resample(44_100)
+    (tmp_path / "spoken.wav").write_bytes(
+        AudioClip((1.1 if scheme == "light" else 1.6) * spoken.samples, 44_100).encode("wav")
+    )
+    fake = [
+        "--use-fake-device-for-media-stream",
+        f"--use-file-for-fake-audio-capture={tmp_path / 'spoken.wav'}",
+    ]
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *fake])
+    context = browser.new_context(
+        color_scheme=scheme, permissions=["microphone"], viewport={"width": width, "height": 700}
+    )
+    shown = ShownRecorder(context, Recorder(max_s=20, title="Sentence 12"))
+    shown.record(2.4)
+    shown.taken(1)
+    shown.press("Record again")
+    shown.heard(1.6)
+    save_picture(shown.page, ".speechlab-recorder", f"recorder-{scheme}")
+    browser.close()
 
 
 def test_pictures_are_not_blank():

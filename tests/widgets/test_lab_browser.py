@@ -13,6 +13,7 @@ import urllib.request
 import nbformat
 import pytest
 
+from support.browser import FLAGS, chromium_path
 from support.clients import KEY
 from support.sockets import free_port
 from support.staged_voices import voices_service
@@ -337,3 +338,48 @@ def test_segments_are_edited_in_jupyterlab_and_stay_when_the_notebook_is_opened_
     output.get_by_text("the first $1 and $2").wait_for()
     assert output.get_by_text("Python", exact=True).count() == 1
     assert output.locator("mjx-container").count() == 0
+
+
+RECORDER = """
+import speechlab as sl
+recorder = sl.widgets.Recorder(title="costs $5 and $6 <img src=x onerror=alert(1)>")
+recorder
+"""
+
+
+def test_a_microphone_records_in_jupyterlab_and_its_takes_stay_when_the_notebook_is_opened_again(
+    jupyterlab, chromium
+):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(RECORDER)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "recorder.ipynb")
+    browser = chromium.browser_type.launch(
+        executable_path=chromium_path(), args=[*FLAGS, "--use-fake-device-for-media-stream"]
+    )
+    page = browser.new_context(permissions=["microphone"], viewport={"width": 1100, "height": 800}).new_page()
+    page.set_default_timeout(60_000)
+    open_notebook(page, url, "recorder.ipynb")
+    page.evaluate(READY)
+    page.evaluate(RUN)
+    live = page.locator(".speechlab-recorder")
+    live.get_by_role("button", name="Record").click()
+    page.wait_for_function("Number(document.querySelector('.sl-time').textContent.slice(2, 7)) >= 1.2")
+    live.get_by_role("button", name="Stop").click()
+    live.locator(".sl-take").wait_for()
+    seconds, peak = json.loads(
+        page.evaluate(ASK, "[recorder.clip.duration_s, float(recorder.clip.samples.max())]")
+    )
+    assert 1.2 <= seconds < 10
+    assert peak > 0.01  # it beeps each second
+    page.locator(".jp-OutputArea-output audio").wait_for(state="attached")
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    page.goto("about:blank")
+    (folder / "stranger6.ipynb").write_text((folder / "recorder.ipynb").read_text())  # nobody trusts this one
+    open_notebook(page, url, "stranger6.ipynb")
+    page.evaluate(READY)
+    output = page.locator(".jp-OutputArea-output")
+    output.locator("audio").wait_for()
+    assert output.get_by_text("costs $5 and $6 <img src=x onerror=alert(1)> 1").count() == 1
+    assert output.locator("mjx-container").count() == 0
+    browser.close()

@@ -23,6 +23,7 @@ WIDGETS = [
     widgets.BatchPreview,
     widgets.ErrorBrowser,
     widgets.Player,
+    widgets.Recorder,
     widgets.SegmentEditor,
     widgets.VoiceExplorer,
 ]
@@ -42,7 +43,7 @@ def test_a_module_holds_all_that_it_needs_once(widget):
 
 
 @pytest.mark.parametrize(
-    "rooms", [["_player", "_editor"], ["_preview"], ["_table"]], ids=lambda rooms: rooms[-1]
+    "rooms", [["_player", "_editor"], ["_preview"], ["_recorder"], ["_table"]], ids=lambda rooms: rooms[-1]
 )
 def test_modules_that_meet_have_no_name_twice(rooms):
     text = "\n".join(

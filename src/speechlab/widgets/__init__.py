@@ -13,6 +13,7 @@ from speechlab.widgets._editor.editor import SegmentEditor
 from speechlab.widgets._errors.browser import ErrorBrowser
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
+from speechlab.widgets._recorder.recorder import Recorder
 from speechlab.widgets._report import ReportRows
 from speechlab.widgets._table.table import AudioTable, show
 from speechlab.widgets._voices.explorer import VoiceExplorer
@@ -22,6 +23,7 @@ __all__ = [
     "BatchPreview",
     "ErrorBrowser",
     "Player",
+    "Recorder",
     "ReportRows",
     "SegmentEditor",
     "VoiceExplorer",

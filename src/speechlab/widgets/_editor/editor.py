@@ -16,6 +16,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._editor.rows import EditedRows
 from speechlab.widgets._player.player import Player
+from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _SETTLED_S = 1.5
 """How long after an edit the HTML in the notebook is made anew."""
 
 
-class SegmentEditor(Player):
+class SegmentEditor(RefreshedWidget, Player):
     """Segments over their recording, to be moved, cut, joined and named, with the segment frame in Python.
 
     A :class:`Player` of one recording whose first tier can be edited; the tiers of a reference stand below it and
@@ -103,7 +104,6 @@ class SegmentEditor(Player):
             segments = getattr(audio, "segments", None)
         self._lock = threading.RLock()
         self._revision = 0
-        self._shown: list[Any] = []
         self._later: threading.Timer | None = None
         self._file = str(audio) if isinstance(audio, str | os.PathLike) else ""
         lang = lang or getattr(segments, "language", None)
@@ -209,13 +209,6 @@ class SegmentEditor(Player):
 
     # -- what stands in the saved notebook
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        if handle is not None:  # where there is no kernel, there is nothing to put something else into
-            self._shown.append(handle)
-
     def _show_later(self) -> None:
         """Put the segments as they are now into the notebook, once no edit has come for a while."""
         if self._later is not None:
@@ -224,12 +217,6 @@ class SegmentEditor(Player):
             self._later = threading.Timer(_SETTLED_S, self._show_again)
             self._later.daemon = True
             self._later.start()
-
-    def _show_again(self) -> None:
-        with self._lock:
-            bundle = self._repr_mimebundle_()
-        for handle in self._shown:
-            handle.update(bundle, raw=True)
 
 
 def _frame_of(segments: Any) -> pd.DataFrame:

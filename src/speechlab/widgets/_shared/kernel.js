@@ -2,10 +2,10 @@
 
 export const PATIENCE_MS = 6_000;
 
-/** Sends to the kernel; says whether there still is one. @param {any} model @param {Record<string, any>} message */
-export function tell(model, message) {
+/** Sends to the kernel; says whether there still is one. @param {any} model @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
+export function tell(model, message, buffers) {
   try {
-    model.send(message);
+    model.send(message, undefined, buffers);
     return true;
   } catch {
     return false;

@@ -40,6 +40,26 @@ class LiveWidget(anywidget.AnyWidget):
         return {**view, **bundle}
 
 
+class RefreshedWidget(LiveWidget):
+    """A live widget whose HTML in the notebook is made anew when what it holds is something else."""
+
+    _shown: tuple[Any, ...] = ()
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if handle is not None:  # where there is no kernel, there is nothing to put something else into
+            self._shown = (*self._shown, handle)
+
+    def _show_again(self) -> None:
+        """Put the HTML as it is now in the place of what stands there; the live view goes on."""
+        if self._shown:
+            bundle = self._repr_mimebundle_()
+            for handle in self._shown:
+                handle.update(bundle, raw=True)
+
+
 def _shows_widgets_only() -> bool:
     """Whether the notebook starts a widget only where one is shown: Colab and Visual Studio Code do."""
     return "google.colab" in sys.modules or "VSCODE_PID" in os.environ

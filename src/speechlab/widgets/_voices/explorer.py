@@ -12,6 +12,7 @@ import traitlets
 from speechlab.client import Client, VoiceCatalogue
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
+from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._table.sounds import NoSound
 from speechlab.widgets._table.static import static_table
 from speechlab.widgets._table.table import AudioTable
@@ -33,7 +34,7 @@ _MAX_CHARACTERS = 5_000
 _COST = "The embedded service is free; others may bill characters."
 
 
-class VoiceExplorer(AudioTable):
+class VoiceExplorer(RefreshedWidget, AudioTable):
     """The voices of a service: a sentence heard in those that were chosen, at equal loudness: an :class:`AudioTable`.
 
     ::
@@ -97,7 +98,6 @@ class VoiceExplorer(AudioTable):
         self._idle.set()
         self._stopping = False
         self._asked_for = 0
-        self._shown: list[Any] = []
         frame = frame_of(self._catalogue)
         super().__init__(
             frame,
@@ -122,13 +122,6 @@ class VoiceExplorer(AudioTable):
         first = [*spoken, *(row for row, mark in enumerate(marks) if mark and row not in spoken)]
         title = f"{self.title}: {self.text}" if self.text else self.title
         return static_table(self._rows, self._static, title, first)
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        if handle is not None:  # where there is no kernel, there is nothing to put something else into
-            self._shown.append(handle)
 
     # -- what is chosen
 
@@ -268,8 +261,7 @@ class VoiceExplorer(AudioTable):
             self._idle.set()  # nobody waits for ever
             raise
         self._tell()
-        for handle in self._shown:  # the saved notebook holds what was heard
-            handle.update(self._repr_mimebundle_(), raw=True)
+        self._show_again()  # the saved notebook holds what was heard
 
     def _next_turn(self) -> tuple[int, str] | None:
         with self._turns:

@@ -1,0 +1,1 @@
+"""A microphone in the notebook: what it hears becomes clips."""

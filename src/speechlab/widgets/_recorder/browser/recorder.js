@@ -1,0 +1,205 @@
+// The recorder: one button that records and stops, a level, a choice of microphones, and the takes.
+
+import { clock, make, makeRoot, spoken } from "../../_shared/dom.js";
+import { liveWidget } from "../../_shared/mount.js";
+import { Meter } from "./meter.js";
+import { forbidden, Microphone, microphones, refusal } from "./microphone.js";
+import { Sending } from "./sending.js";
+import { Takes } from "./takes.js";
+
+/** @param {Element} el */
+function buildRecorder(el) {
+  const root = makeRoot(el, "speechlab-recorder");
+  const title = make(make(root, "div", "sl-head"), "strong");
+  title.dir = "auto";
+  const bar = make(root, "div", "sl-bar");
+  const record = make(bar, "button", "sl-record");
+  make(record, "span", "sl-dot").setAttribute("aria-hidden", "true");
+  const word = make(record, "span", "", "Record");
+  const again = make(bar, "button", "sl-small", "Play the last");
+  const label = make(bar, "label", "sl-device");
+  make(label, "span", "", "Microphone");
+  const device = make(label, "select");
+  const time = make(bar, "span", "sl-time");
+  const meter = new Meter(make(root, "div", "sl-levels"));
+  const live = make(root, "div", "sl-said");
+  live.setAttribute("role", "status");
+  const list = make(root, "ol", "sl-takes");
+  list.setAttribute("aria-label", "Takes");
+  return { root, title, record, word, again, device, time, meter, live, list };
+}
+
+class RecorderView {
+  /** @param {any} model @param {Element} el */
+  constructor(model, el) {
+    this.model = model;
+    this.ui = buildRecorder(el);
+    this.takes = new Takes(model, this.ui.list, (said, failed) => this.say(said, failed));
+    /** @type {Microphone | null} */
+    this.microphone = null;
+    /** @type {Sending | null} */
+    this.sending = null;
+    this.frame = 0;
+    this.warned = false;
+    this.saying = "";
+    this.off = new AbortController();
+    const { signal } = this.off;
+    this.ui.record.addEventListener("click", () => (this.microphone ? this.stop() : this.start()), { signal });
+    this.ui.again.addEventListener("click", () => this.takes.playLast(), { signal });
+    navigator.mediaDevices?.addEventListener?.("devicechange", () => this.listDevices(), { signal });
+    /** @type {Record<string, (...values: any[]) => void>} */
+    this.heard = {
+      "change:title": () => this.describe(),
+      "change:max_s": () => this.describe(),
+      "change:takes": () => (this.takes.fill(), this.describe()),
+      "msg:custom": (message, buffers) => message.type === "sound" && this.takes.sound(message, buffers),
+    };
+    for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
+    this.sized = new ResizeObserver(() => (this.takes.draw(), this.ui.meter.show()));
+    this.sized.observe(this.ui.root);
+    this.describe();
+    this.listDevices();
+    const why = forbidden();
+    this.say(why || "The microphone is open while you record, and at no other time", Boolean(why));
+    this.ui.record.disabled = Boolean(why);
+  }
+
+  /** @param {string} said @param {boolean} [failed] */
+  say(said, failed = false) {
+    this.ui.live.textContent = said;
+    this.ui.live.classList.toggle("sl-failed", failed);
+  }
+
+  describe() {
+    const { ui, model } = this;
+    const title = model.get("title");
+    ui.title.textContent = title;
+    ui.root.setAttribute("aria-label", title ? `Recorder: ${title}` : "Recorder");
+    const on = this.microphone !== null;
+    ui.word.textContent = on ? "Stop" : model.get("takes").length ? "Record again" : "Record";
+    ui.root.classList.toggle("sl-recording", on);
+    ui.again.disabled = on || !model.get("takes").length;
+    ui.device.disabled = on;
+    this.tick();
+  }
+
+  tick() {
+    const { ui, sending, model } = this;
+    const seconds = sending && this.microphone ? sending.frames / sending.rate : 0;
+    ui.time.textContent = `${clock(seconds)} / ${clock(model.get("max_s"))}`;
+  }
+
+  /** Names are there once the browser has been asked for leave. */
+  async listDevices() {
+    const { device } = this.ui;
+    const chosen = device.value;
+    const found = await microphones();
+    device.replaceChildren();
+    for (const one of [{ deviceId: "", label: "Default" }, ...found]) {
+      const option = make(device, "option", "", one.label || "Microphone");
+      option.value = one.deviceId;
+      option.selected = one.deviceId === chosen;
+    }
+  }
+
+  async start() {
+    const { model, ui } = this;
+    this.takes.stop();
+    this.warned = false;
+    const microphone = new Microphone((block) => this.block(block), () => this.stop("The microphone is gone; what it heard is kept"));
+    this.microphone = microphone;
+    this.sending = null;
+    ui.meter.reset();
+    this.describe();
+    this.say("The browser opens the microphone, and may ask for leave");
+    try {
+      const rate = await microphone.open(ui.device.value, model.get("processing"));
+      this.sending = new Sending(model, rate, (late) => late ? this.say(late, true) : this.say(this.saying, this.warned));
+    } catch (error) {
+      if (this.microphone === microphone) {
+        this.microphone = null;
+        this.say(refusal(error), true);
+        this.describe();
+      }
+      return;
+    }
+    model.set("recording", true);
+    model.save_changes();
+    this.saying = "Recording";
+    this.say(this.saying);
+    this.listDevices();
+    this.draw();
+  }
+
+  /** @param {Float32Array} block */
+  block(block) {
+    const { sending, ui } = this;
+    if (!sending || sending.ended) return;
+    const room = Math.round(this.model.get("max_s") * sending.rate) - sending.frames;
+    const part = block.subarray(0, Math.max(room, 0));
+    ui.meter.add(part);
+    sending.add(part);
+    if (ui.meter.clipped && !this.warned) {
+      this.warned = true;
+      this.saying = "Recording. Too loud: the sound is clipped. Lower the input's level, or go further away";
+      this.say(this.saying, true);
+    }
+    if (block.length >= room) this.stop(`Stopped: a take has ${spoken(this.model.get("max_s"))} at most`);
+  }
+
+  draw() {
+    cancelAnimationFrame(this.frame);
+    this.ui.meter.show();
+    this.tick();
+    if (this.microphone) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  /** @param {string} [why] */
+  async stop(why) {
+    const { microphone, model } = this;
+    if (!microphone || microphone.ending) return;
+    if (!this.sending) {
+      // it never opened: the leave that was asked for comes too late
+      microphone.close();
+      this.microphone = null;
+      this.describe();
+      this.say("Stopped before the microphone was open");
+      return;
+    }
+    await microphone.finish();
+    if (this.microphone !== microphone) return;
+    const { sending } = this;
+    this.microphone = null;
+    this.warned = false;
+    this.saying = why ?? `Stopped after ${spoken(sending.frames / sending.rate)}`;
+    this.say(this.saying);
+    if (sending.frames) sending.end(microphone.label ?? "");
+    else {
+      sending.dispose();
+      this.say("The microphone gave no sound; record again", true);
+    }
+    model.set("recording", false);
+    model.save_changes();
+    this.describe();
+    this.ui.meter.rest();
+  }
+
+  dispose() {
+    const { sending } = this;
+    sending?.leave();
+    if (this.microphone) this.stop();
+    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
+    this.off.abort();
+    this.sized.disconnect();
+    this.takes.dispose();
+    cancelAnimationFrame(this.frame);
+  }
+}
+
+/** @param {{model: any, el: HTMLElement}} place */
+function renderRecorder({ model, el }) {
+  const view = new RecorderView(model, el);
+  return () => view.dispose();
+}
+
+export default liveWidget(renderRecorder);

@@ -1,0 +1,166 @@
+// The takes that Python has: each with its outline, what is known of it, and buttons to hear and to delete it.
+
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { make } from "../../_shared/dom.js";
+import { drawOutline } from "./meter.js";
+
+/** @typedef {{take: string, name: string, seconds: number, rate: number, device: string, clipped: number, level_dbfs: number | null, peak_dbfs: number | null, outline: [number, number][]}} Take */
+
+/** @param {Take} take */
+function factsOf(take) {
+  const facts = [`${take.seconds.toFixed(2)} s`, `${take.rate} Hz`];
+  facts.push(take.peak_dbfs === null ? "silent" : `peak ${Math.round(take.peak_dbfs) || 0} dBFS`);
+  if (take.device) facts.push(take.device);
+  return facts.join(" · ");
+}
+
+export class Takes {
+  /** @type {AudioContext | null} */ context = null;
+  /** @type {AudioBufferSourceNode | null} */ node = null;
+
+  /** @param {any} model @param {HTMLElement} list @param {(said: string, failed?: boolean) => void} say */
+  constructor(model, list, say) {
+    this.model = model;
+    this.list = list;
+    this.say = say;
+    /** The take that plays, or that is waited for. */
+    this.playing = "";
+    this.fill();
+  }
+
+  /** @returns {Take[]} */
+  get all() {
+    return this.model.get("takes");
+  }
+
+  fill() {
+    const { list } = this;
+    const had = list.contains(document.activeElement) ? document.activeElement : null;
+    const place = [had?.closest("li")?.dataset.take, had?.previousElementSibling ? "last" : "first"];
+    list.replaceChildren();
+    list.hidden = !this.all.length;
+    for (const take of this.all) {
+      const item = make(list, "li", "sl-take");
+      item.dataset.take = take.take;
+      const play = make(item, "button", "sl-small sl-play", "Play");
+      play.setAttribute("aria-label", `Play ${take.name}`);
+      play.addEventListener("click", () => this.playOrStop(take.take));
+      const canvas = make(item, "canvas", "sl-outline");
+      canvas.setAttribute("aria-hidden", "true");
+      const words = make(item, "div", "sl-words");
+      make(words, "bdi", "sl-name", take.name);
+      make(words, "span", "sl-facts", factsOf(take));
+      if (take.clipped) make(words, "span", "sl-warning", `Clipped: ${take.clipped} samples at full scale. Lower the input's level, or go further away`);
+      if (take.peak_dbfs === null) make(words, "span", "sl-warning", "Silent: the microphone may be muted");
+      const drop = make(item, "button", "sl-small", "Delete");
+      drop.setAttribute("aria-label", `Delete ${take.name}`);
+      drop.addEventListener("click", () => this.drop(take.take));
+    }
+    this.draw();
+    this.states();
+    if (!had) return;
+    // the focus stays in the widget: keys would go to the notebook
+    const item = [...list.children].find((one) => one instanceof HTMLElement && one.dataset.take === place[0]) ?? list.lastElementChild;
+    const button = place[1] === "last" ? item?.lastElementChild : item?.firstElementChild;
+    /** @type {HTMLElement} */ (button ?? this.home).focus({ preventScroll: true });
+  }
+
+  draw() {
+    this.list.querySelectorAll("canvas").forEach((canvas, number) => {
+      drawOutline(canvas, this.all[number].outline.map(([low, high]) => [low / 100, high / 100]));
+    });
+  }
+
+  /** What has the focus where the list is empty. @type {HTMLElement} */
+  get home() {
+    return /** @type {HTMLElement} */ (this.list.parentElement?.querySelector(".sl-record"));
+  }
+
+  states() {
+    for (const item of this.list.querySelectorAll("li")) {
+      const on = item.dataset.take === this.playing;
+      const play = item.querySelector("button");
+      item.classList.toggle("sl-on", on);
+      if (!play) continue;
+      play.textContent = on ? "Stop" : "Play";
+      play.setAttribute("aria-label", `${play.textContent} ${item.querySelector("bdi")?.textContent}`);
+    }
+  }
+
+  /** @param {string} take */
+  playOrStop(take) {
+    const on = this.playing === take;
+    this.stop();
+    if (on) return;
+    // within the click, which is what browsers want
+    this.context ??= new AudioContext();
+    this.context.resume();
+    this.playing = take;
+    this.states();
+    if (!tell(this.model, { type: "sound", take })) {
+      this.stop();
+      this.say("No answer: the kernel is gone", true);
+      return;
+    }
+    const { context } = this;
+    setTimeout(() => {
+      if (this.playing === take && !this.node && this.context === context) {
+        this.stop();
+        this.say("No answer: the kernel is busy, or gone", true);
+      }
+    }, PATIENCE_MS);
+  }
+
+  /** The sound of a take has come. @param {any} message @param {DataView[]} buffers */
+  async sound(message, buffers) {
+    if (message.take !== this.playing || this.node || !this.context) return;
+    if (message.error) {
+      this.stop();
+      this.say(message.error, true);
+      return;
+    }
+    const view = buffers[0];
+    const bytes = /** @type {ArrayBuffer} */ (view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+    try {
+      const buffer = await this.context.decodeAudioData(bytes);
+      if (message.take !== this.playing || this.node) return;
+      this.node = this.context.createBufferSource();
+      this.node.buffer = buffer;
+      this.node.connect(this.context.destination);
+      this.node.onended = () => this.stop();
+      this.node.start();
+    } catch (error) {
+      this.stop();
+      this.say(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`, true);
+    }
+  }
+
+  /** The last one. */
+  playLast() {
+    const last = this.all.at(-1);
+    if (last) this.playOrStop(last.take);
+  }
+
+  /** @param {string} take */
+  drop(take) {
+    if (this.playing === take) this.stop();
+    if (tell(this.model, { type: "drop", take })) this.say("Deleted");
+    else this.say("No answer: the kernel is gone", true);
+  }
+
+  stop() {
+    if (this.node) {
+      this.node.onended = null;
+      this.node.stop();
+      this.node.disconnect();
+    }
+    this.node = null;
+    this.playing = "";
+    this.states();
+  }
+
+  dispose() {
+    this.stop();
+    this.context?.close();
+  }
+}

@@ -1,0 +1,60 @@
+"""A take on its way from the browser: chunks of PCM, each acknowledged, in any order and perhaps twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from speechlab._arguments import is_whole_number
+
+MAX_CHUNK_BYTES = 2_000_000
+_RATES = (8_000, 384_000)
+
+
+class IncomingTake:
+    """What has come of a take so far.
+
+    Args:
+        max_s: Longest take in seconds.
+    """
+
+    def __init__(self, max_s: float) -> None:
+        self._max_s = max_s
+        self._chunks: dict[int, bytes] = {}
+        self._bytes = 0
+
+    def add(self, number: Any, rate: Any, data: bytes) -> None:
+        """Keep a chunk of 16-bit samples; one that is there stays as it is.
+
+        Raises:
+            ValueError: It is no chunk, or more than a take may hold.
+        """
+        if not is_whole_number(number) or not 0 <= number < 1_000_000:
+            raise ValueError(f"{number!r} is no number of a chunk")
+        if not data or len(data) % 2 or len(data) > MAX_CHUNK_BYTES:
+            raise ValueError(f"a chunk has {len(data)} bytes")
+        if int(number) in self._chunks:
+            return
+        if self._bytes + len(data) > 2 * (self._max_s + 1) * checked_rate(rate):
+            raise ValueError("the take is longer than it may be")
+        self._chunks[int(number)] = data
+        self._bytes += len(data)
+
+    def missing(self, count: int) -> list[int]:
+        """Return the numbers below ``count`` that have not come."""
+        return [number for number in range(count) if number not in self._chunks]
+
+    def samples(self, count: int) -> bytes:
+        """Return the first ``count`` chunks as one."""
+        return b"".join(self._chunks[number] for number in range(count))
+
+
+def checked_rate(rate: Any) -> int:
+    """Return a sample rate in Hz.
+
+    Raises:
+        ValueError: No microphone has it.
+    """
+    slowest, fastest = _RATES
+    if not is_whole_number(rate) or not slowest <= rate <= fastest:
+        raise ValueError(f"{rate!r} is no sample rate of a microphone")
+    return int(rate)

@@ -1,0 +1,226 @@
+"""The recorder widget: chunks in, clips out."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from speechlab._arguments import check_text, is_bool, is_number, refused
+from speechlab.audio import AudioClip, clip_figure, resample, sound_preview
+from speechlab.display import Html, element
+from speechlab.errors import AudioError
+from speechlab.widgets._recorder.incoming import IncomingTake, checked_rate
+from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._shared.module import module_source, style_sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BROWSER = Path(__file__).parent / "browser"
+_LONGEST_S = 3_600.0
+_MAX_UNDER_WAY = 4
+_MAX_SENT_BYTES = 8_000_000
+_MAX_STATIC = 10
+_OUTLINE = 240
+_FULL_SCALE = 32_767
+
+
+class Recorder(RefreshedWidget):
+    """A microphone in the notebook, whose takes are clips.
+
+    Press *Record*, speak, press *Stop*; each take is there as an :class:`~speechlab.AudioClip`, without loss::
+
+        recorder = sl.widgets.Recorder(sample_rate=16_000)
+        recorder  # shows it
+        recorder.clip  # the last take
+        recorder.clips  # all of them
+        lab.transcribe(recorder.clip)
+        recorder.observe(lambda change: print(recorder.clip), "takes")  # at each take
+
+    The browser asks for leave to use the microphone, and has it for pages from this machine (localhost, 127.0.0.1)
+    and over https only; where it refuses, the widget says why and what to do. The microphone is open while a take is
+    recorded, and at no other time. The sound comes in chunks that are acknowledged, so that a busy kernel loses none;
+    in the saved notebook stand previews of the takes.
+
+    Args:
+        max_s: A take ends by itself after so many seconds, at most an hour.
+        sample_rate: Rate of the clips in Hz; None for that of the microphone, 48,000 as a rule.
+        processing: Whether the browser removes echo and noise and evens out the level. For measurements and
+            recognisers leave it off.
+        title: Name shown above; takes are called after it.
+
+    Attributes:
+        takes: What is known of each take: ``name``, ``seconds``, ``rate``, ``device``, ``clipped`` (samples at full
+            scale), ``level_dbfs`` and ``peak_dbfs`` (None for silence).
+        recording: Whether the microphone is open.
+
+    Raises:
+        InvalidRequestError: An argument is of another kind or out of its range.
+    """
+
+    _esm = module_source(_BROWSER / "recorder.js")
+    _css = style_sheet(_BROWSER / "recorder.css")
+
+    title = traitlets.Unicode().tag(sync=True)
+    max_s = traitlets.Float(60.0).tag(sync=True)
+    processing = traitlets.Bool(default_value=False).tag(sync=True)
+    takes = traitlets.List(traitlets.Dict()).tag(sync=True)
+    recording = traitlets.Bool(default_value=False).tag(sync=True)
+
+    def __init__(
+        self,
+        *,
+        max_s: float = 60.0,
+        sample_rate: int | None = None,
+        processing: bool = False,
+        title: str = "Recording",
+    ) -> None:
+        if not is_number(max_s) or not 0 < max_s <= _LONGEST_S:
+            raise refused("max_s", max_s, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
+        if not is_bool(processing):
+            raise refused("processing", processing, "True or False")
+        if sample_rate is not None:
+            try:
+                sample_rate = checked_rate(sample_rate)
+            except ValueError:
+                raise refused("sample_rate", sample_rate, "8000 to 384000 Hz, or None") from None
+        check_text(title, "title")
+        self._lock = threading.RLock()
+        self._sample_rate = sample_rate
+        self._clips: dict[str, AudioClip] = {}
+        self._figures: dict[str, Html] = {}
+        self._under_way: dict[str, IncomingTake] = {}
+        self._count = 0
+        super().__init__(title=title, max_s=float(max_s), processing=processing)
+        self.on_msg(self._asked)
+
+    def __repr__(self) -> str:
+        seconds = sum(clip.duration_s for clip in self._clips.values())
+        count = len(self._clips)
+        return f"Recorder({self.title!r}, {count} take{'' if count == 1 else 's'}, {seconds:.2f} s)"
+
+    @property
+    def clips(self) -> list[AudioClip]:
+        """All takes, in the order in which they were recorded."""
+        with self._lock:
+            return list(self._clips.values())
+
+    @property
+    def clip(self) -> AudioClip | None:
+        """The last take; None before the first."""
+        clips = self.clips
+        return clips[-1] if clips else None
+
+    def clear(self) -> None:
+        """Forget all takes."""
+        with self._lock:
+            self._clips.clear()
+            self._figures.clear()
+            self.takes = []
+        self._show_again()
+
+    def static_html(self) -> Html:
+        """Return the last takes as they show themselves."""
+        with self._lock:
+            shown = list(self._clips.items())[-_MAX_STATIC:]
+            for name, clip in shown:
+                if name not in self._figures:
+                    self._figures[name] = clip_figure(clip, title=clip.title)
+            more = len(self._clips) - len(shown)
+            figures = [self._figures[name] for name, _ in shown]
+        head = element("p", element("strong", self.title, dir="auto"), "" if shown else " · no take yet")
+        return element("div", head, f"{more} earlier takes are not shown" if more else None, *figures)
+
+    # -- from the browser
+
+    def _asked(self, _widget: object, content: Any, buffers: Any) -> None:
+        """Answer the browser; a message that makes no sense is dropped."""
+        answers: dict[Any, Callable[[dict[str, Any], Any], None]] = {
+            "chunk": self._keep_chunk,
+            "end": self._finish,
+            "drop": self._drop,
+            "sound": self._send_sound,
+        }
+        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
+        if answer is not None and isinstance(content.get("take"), str):
+            with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+                answer(content, buffers)
+
+    def _keep_chunk(self, told: dict[str, Any], buffers: Any) -> None:
+        take, number = told["take"], told["number"]
+        with self._lock:
+            if take not in self._clips:
+                if take not in self._under_way:
+                    for old in list(self._under_way)[: 1 - _MAX_UNDER_WAY]:
+                        del self._under_way[old]
+                    self._under_way[take] = IncomingTake(self.max_s)
+                self._under_way[take].add(number, told["rate"], bytes(buffers[0]))
+        self.send({"type": "got", "take": take, "number": number})
+
+    def _finish(self, told: dict[str, Any], _buffers: Any) -> None:
+        take, count, rate = told["take"], int(told["count"]), checked_rate(told["rate"])
+        with self._lock:
+            if take not in self._clips:
+                incoming = self._under_way.get(take)
+                missing = incoming.missing(min(count, 1_000_000)) if incoming else list(range(count))
+                if incoming is None or missing or not count:
+                    self.send({"type": "missing", "take": take, "numbers": missing[:100]})
+                    return
+                self._add(take, incoming.samples(count), rate, str(told.get("device", ""))[:200])
+                del self._under_way[take]
+        self.send({"type": "taken", "take": take})
+        self._show_again()
+
+    def _add(self, take: str, data: bytes, rate: int, device: str) -> None:
+        self._count += 1
+        name = f"{self.title} {self._count}".strip()
+        raw = np.frombuffer(data, "<i2")
+        clip = AudioClip.from_pcm(data, rate)
+        outline = np.rint(clip.peaks(min(_OUTLINE, clip.frames)) * 100).astype(int).tolist()
+        level, peak = clip.rms_dbfs, _dbfs(float(np.abs(clip.samples).max(initial=0.0)))
+        if self._sample_rate is not None and self._sample_rate != rate:
+            clip = AudioClip(resample(clip.samples, rate, self._sample_rate), self._sample_rate)
+        self._clips[take] = clip.named(name)
+        facts = {
+            "take": take,
+            "name": name,
+            "seconds": len(raw) / rate,
+            "rate": clip.sample_rate,
+            "device": device,
+            "clipped": int(np.count_nonzero(np.abs(raw.astype(np.int32)) >= _FULL_SCALE)),
+            "level_dbfs": level if math.isfinite(level) else None,
+            "peak_dbfs": peak,
+            "outline": outline,
+        }
+        self.takes = [*self.takes, facts]
+
+    def _drop(self, told: dict[str, Any], _buffers: Any) -> None:
+        with self._lock:
+            self._clips.pop(told["take"], None)
+            self._figures.pop(told["take"], None)
+            self.takes = [one for one in self.takes if one["take"] != told["take"]]
+        self._show_again()
+
+    def _send_sound(self, told: dict[str, Any], _buffers: Any) -> None:
+        answer = {"type": "sound", "take": told["take"]}
+        clip = self._clips.get(told["take"])
+        if clip is None:
+            self.send({**answer, "error": "this take is not in Python any more"})
+            return
+        try:
+            data = clip.encode("flac")
+            data = data if len(data) <= _MAX_SENT_BYTES else sound_preview(clip).data
+        except AudioError as error:
+            self.send({**answer, "error": str(error)})
+            return
+        self.send(answer, [data])
+
+
+def _dbfs(value: float) -> float | None:
+    return 20 * math.log10(value) if value > 0 else None

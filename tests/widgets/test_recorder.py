@@ -1,0 +1,135 @@
+"""The recorder as Python sees it: chunks in any order become clips, and what makes no sense does not."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets import Recorder
+
+RATE = 48_000
+
+
+def told(recorder, content, *buffers):
+    """What a recorder answers to its browser's side."""
+    answers = []
+    recorder.send = lambda content, buffers=(): answers.append((content, *buffers))
+    recorder._asked(recorder, content, [memoryview(data) for data in buffers])
+    return answers
+
+
+def chunk(recorder, number, samples, take="a", rate=RATE):
+    content = {"type": "chunk", "take": take, "number": number, "rate": rate}
+    return told(recorder, content, np.asarray(samples, "<i2").tobytes())
+
+
+def end(recorder, count, take="a", rate=RATE, device="<b>Mic</b>"):
+    return told(recorder, {"type": "end", "take": take, "count": count, "rate": rate, "device": device})
+
+
+def test_chunks_come_in_any_order_and_twice():
+    recorder = Recorder(title="take")
+    assert (recorder.clip, recorder.clips, repr(recorder)) == (None, [], "Recorder('take', 0 takes, 0.00 s)")
+    assert chunk(recorder, 1, [3, 4]) == [({"type": "got", "take": "a", "number": 1},)]
+    assert end(recorder, 2) == [({"type": "missing", "take": "a", "numbers": [0]},)]
+    chunk(recorder, 0, [1, 2])
+    chunk(recorder, 1, [9, 9])
+    assert end(recorder, 2) == end(recorder, 2) == [({"type": "taken", "take": "a"},)]
+    assert (recorder.clip.samples * 32_768).tolist() == [1, 2, 3, 4]
+    assert (recorder.clip.sample_rate, recorder.clip.title) == (RATE, "take 1")
+    assert chunk(recorder, 0, [1, 2]) == [({"type": "got", "take": "a", "number": 0},)]
+    assert len(recorder.takes) == 1
+
+
+def test_a_take_is_told_of_and_becomes_a_wav_of_the_rate_that_was_asked_for(tmp_path):
+    recorder = Recorder(sample_rate=16_000)
+    tone = np.clip(np.sin(np.arange(RATE) / 20) * 33_500, -32_768, 32_767)
+    chunk(recorder, 0, tone)
+    end(recorder, 1)
+    [take] = recorder.takes
+    assert (take["seconds"], take["rate"], take["device"]) == (1.0, 16_000, "<b>Mic</b>")
+    assert take["clipped"] > 5_000
+    assert take["peak_dbfs"] == pytest.approx(0, abs=0.01)
+    assert take["level_dbfs"] == pytest.approx(-3, abs=0.3)
+    assert (recorder.clip.sample_rate, recorder.clip.frames) == (16_000, 16_000)
+    assert recorder.clip.save(tmp_path / "take.wav").stat().st_size == 32_044
+    [(answer, data)] = told(recorder, {"type": "sound", "take": "a"})
+    assert (answer["type"], data[:4]) == ("sound", b"fLaC")
+
+
+def test_silence_and_a_single_sample_are_takes_too():
+    recorder = Recorder()
+    chunk(recorder, 0, [0], take="one")
+    end(recorder, 1, take="one")
+    chunk(recorder, 0, np.zeros(RATE), take="silent")
+    end(recorder, 1, take="silent")
+    assert [take["peak_dbfs"] for take in recorder.takes] == [None, None]
+    assert [take["level_dbfs"] for take in recorder.takes] == [None, None]
+    assert str(recorder.static_html()).count("<audio") == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "chunk", "take": "a", "number": -1, "rate": RATE},
+        {"type": "chunk", "take": "a", "number": 0, "rate": 10},
+        {"type": "chunk", "take": "a", "number": 0},
+        {"type": "chunk", "take": 5, "number": 0, "rate": RATE},
+        {"type": "end", "take": "a", "count": 1, "rate": "x"},
+        {"type": "other", "take": "a"},
+        [],
+    ],
+)
+def test_a_message_that_makes_no_sense_has_no_answer(content):
+    assert told(Recorder(), content, b"\0\0") == []
+
+
+def test_a_take_is_no_longer_than_it_may_be():
+    recorder = Recorder(max_s=1)
+    for number in range(2):
+        assert chunk(recorder, number, np.zeros(RATE))
+    assert chunk(recorder, 2, np.zeros(RATE)) == []
+    assert chunk(recorder, 3, []) == []
+
+
+def test_a_take_that_was_begun_and_left_is_forgotten():
+    recorder = Recorder()
+    for take in "abcdef":
+        chunk(recorder, 0, [1], take=take)
+    assert end(recorder, 1, take="a") == [({"type": "missing", "take": "a", "numbers": [0]},)]
+    assert end(recorder, 1, take="c") == [({"type": "taken", "take": "c"},)]
+
+
+def test_takes_are_deleted_and_cleared():
+    recorder = Recorder()
+    for take in "ab":
+        chunk(recorder, 0, [1, 2], take=take)
+        end(recorder, 1, take=take)
+    told(recorder, {"type": "drop", "take": "a"})
+    assert [clip.title for clip in recorder.clips] == ["Recording 2"]
+    [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
+    assert answer["error"] == "this take is not in Python any more"
+    recorder.clear()
+    assert (recorder.clips, recorder.takes) == ([], [])
+    chunk(recorder, 0, [1], take="c")
+    end(recorder, 1, take="c")
+    assert recorder.clip.title == "Recording 3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"max_s": 0}, "max_s is 0"),
+        ({"max_s": 4_000}, "at most 3600 seconds"),
+        ({"sample_rate": 100}, "8000 to 384000 Hz"),
+        ({"sample_rate": "16k"}, "sample_rate is '16k'"),
+        ({"processing": "yes"}, "True or False"),
+        ({"title": 5}, "title is 5"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_remedy(arguments, said):
+    with pytest.raises(InvalidRequestError, match=re.escape(said)):
+        Recorder(**arguments)

@@ -1,0 +1,279 @@
+"""The recorder in a real browser with a microphone that plays a file: what arrives is what was played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from speechlab.widgets import Recorder
+from support.browser import FLAGS, chromium_path
+from support.recorders import LOCAL, ShownRecorder
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+RATE = 44_100
+"""The rate of Chromium's own fake microphone."""
+HOSTILE = "<img src=x onerror='window.fired=1'> costs $5 and $6"
+
+
+def played():
+    """Five seconds that are nowhere alike: a tone that rises, and grows until it is clipped."""
+    times = np.arange(5 * RATE) / RATE
+    return np.clip(np.sin(2 * np.pi * (200 * times + 150 * times**2)) * (0.1 + 0.05 * times), -1, 1)
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    """A Chromium whose microphone plays a file, once for each take."""
+    file = tmp_path_factory.mktemp("microphone") / "played.wav"
+    soundfile.write(file, played(), RATE, subtype="PCM_16")
+    fake = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={file}%noloop"]
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=[*FLAGS, *fake])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show_recorder(chromium):
+    contexts, pages = [], []
+
+    def show(recorder, browser=chromium, origin=LOCAL, **options):
+        options = {"permissions": ["microphone"], "viewport": {"width": 820, "height": 640}, **options}
+        contexts.append(browser.new_context(**options))
+        pages.append(ShownRecorder(contexts[-1], recorder, origin))
+        return pages[-1]
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert [page.errors + page.refused for page in pages] == [[]] * len(pages)
+
+
+def place_of(clip, sound):
+    """Where a part of the sound was played, how loud it came back, and what is left when that is taken away."""
+    size = len(clip) + len(sound)
+    likeness = np.fft.irfft(np.fft.rfft(sound, size) * np.conj(np.fft.rfft(clip, size)), size)
+    first = int(likeness[: len(sound)].argmax())
+    part = sound[first : first + len(clip)]
+    gain = float(np.dot(clip, part) / np.dot(part, part))
+    return first, gain, float(np.sqrt(np.mean((clip - gain * part) ** 2) / np.mean(clip**2)))
+
+
+def test_what_arrives_is_what_was_played(show_recorder):
+    recorder = Recorder(title=HOSTILE)
+    shown = show_recorder(recorder)
+    shown.record(1.6)
+    shown.taken(1)
+    clip = recorder.clip
+    assert (clip.sample_rate, clip.channels) == (RATE, 1)
+    assert 1.6 <= clip.duration_s < 4
+    middle = clip.samples[RATE // 2 : RATE // 2 + RATE]
+    first, gain, rest = place_of(middle, played())
+    assert 0 < first < 3 * RATE
+    assert gain == pytest.approx(1, abs=0.02)
+    assert rest < 0.02
+    [take] = recorder.takes
+    assert (take["rate"], take["clipped"]) == (RATE, 0)
+    assert take["device"]
+    assert take["peak_dbfs"] == pytest.approx(20 * np.log10(np.abs(clip.samples).max()))
+    assert shown.page.locator("img").count() == 0
+    assert shown.page.get_by_text(f"{HOSTILE} 1").count() == 1
+    assert shown.page.evaluate("window.fired") is None
+    # what the saved notebook has
+    html = str(recorder.static_html())
+    assert "&lt;img src=x" in html
+    assert html.count("<audio") == 1
+
+
+def test_takes_play_are_recorded_again_and_deleted(show_recorder):
+    recorder = Recorder(sample_rate=16_000)
+    shown = show_recorder(recorder)
+    seen = []
+    recorder.observe(lambda change: seen.append(recorder.clip), "takes")
+    page = shown.page
+    page.evaluate(
+        """() => {
+          window.starts = [];
+          const start = AudioBufferSourceNode.prototype.start;
+          AudioBufferSourceNode.prototype.start = function () {
+            starts.push(this.buffer.duration);
+            return start.call(this);
+          };
+        }"""
+    )
+    shown.record(0.3)
+    shown.taken(1)
+    shown.record(0.5, "Record again")
+    shown.taken(2)
+    assert [clip.sample_rate for clip in recorder.clips] == [16_000] * 2
+    assert [clip.title for clip in recorder.clips] == ["Recording 1", "Recording 2"]
+    assert seen == recorder.clips
+    page.get_by_role("button", name="Play Recording 1").click()
+    page.wait_for_function("starts.length === 1")
+    shown.press("Stop Recording 1")
+    assert page.evaluate("starts[0]") == pytest.approx(recorder.clips[0].duration_s, abs=0.001)
+    page.get_by_role("button", name="Delete Recording 2").focus()
+    page.keyboard.press("Enter")
+    shown.taken(1)
+    assert len(recorder.clips) == 1
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Delete Recording 1"
+    shown.press("Play the last")
+    page.wait_for_function("starts.length === 2")
+    page.keyboard.press("d")
+    assert page.evaluate("leaked") == []
+
+
+def test_a_take_ends_by_itself_and_a_busy_kernel_loses_nothing(show_recorder):
+    recorder = Recorder(max_s=1.2)
+    shown = show_recorder(recorder)
+    shown.lost = 2
+    shown.press("Record")
+    shown.page.get_by_text("Stopped: a take has 1.2 seconds at most").wait_for()
+    shown.taken(1)
+    assert recorder.clip.frames == round(1.2 * RATE)
+    assert place_of(recorder.clip.samples[RATE // 4 :], played())[2] < 0.02
+
+
+def test_the_level_is_told_and_so_is_clipping(show_recorder, chromium, tmp_path):
+    file = tmp_path / "loud.wav"
+    soundfile.write(file, np.clip(3 * np.sin(np.arange(3 * RATE) / 30), -1, 1), RATE)
+    flags = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={file}"]
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags])
+    recorder = Recorder()
+    shown = show_recorder(recorder, browser)
+    meter = shown.page.get_by_role("meter", name="Level")
+    assert meter.get_attribute("aria-valuetext") == "silence"
+    shown.press("Record")
+    shown.page.get_by_text("Too loud: the sound is clipped").wait_for()
+    assert float(meter.get_attribute("aria-valuenow")) >= -1
+    shown.press("Stop")
+    shown.taken(1)
+    assert recorder.takes[0]["clipped"] > 1_000
+    assert shown.page.get_by_text("samples at full scale").count() == 1
+    assert meter.get_attribute("aria-valuetext") == "silence"
+    browser.close()
+
+
+def test_the_browser_refuses_without_leave_and_says_so(show_recorder):
+    shown = show_recorder(Recorder(), permissions=[])
+    shown.press("Record")
+    shown.page.get_by_text("The browser refuses the microphone. Allow it for this page").wait_for()
+    assert shown.page.get_by_role("button", name="Record").is_enabled()
+    assert shown.recorder.clips == []
+
+
+def test_there_is_no_microphone_and_it_says_so(show_recorder, chromium):
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=FLAGS)
+    shown = show_recorder(Recorder(), browser)
+    shown.press("Record")
+    shown.page.get_by_text("There is no microphone. Connect one, then record again.").wait_for()
+    browser.close()
+
+
+def test_an_origin_that_is_not_secure_gets_none_and_it_says_so(show_recorder):
+    shown = show_recorder(Recorder(), origin="http://page.test", permissions=[])
+    assert "only to pages over https, or from this machine" in shown.status()
+    assert shown.page.get_by_role("button", name="Record").is_disabled()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("NotReadableError", "another program may be using it"),
+        ("OverconstrainedError", "Choose another one"),
+        ("StrangeError", "The microphone cannot be used: <b>why</b>"),
+    ],
+)
+def test_other_refusals_are_words(show_recorder, name, said):
+    shown = show_recorder(Recorder())
+    shown.page.evaluate(
+        """(name) => {
+          navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("<b>why</b>", name); };
+        }""",
+        name,
+    )
+    shown.press("Record")
+    shown.page.get_by_text(said).wait_for()
+
+
+def test_code_that_may_not_run_in_the_audio_thread_is_words_and_closes_the_microphone(show_recorder):
+    shown = show_recorder(Recorder())
+    shown.page.evaluate(
+        """() => {
+          window.ended = 0;
+          const stop = MediaStreamTrack.prototype.stop;
+          MediaStreamTrack.prototype.stop = function () { ended += 1; return stop.call(this); };
+          AudioWorklet.prototype.addModule = () => Promise.reject(new DOMException("policy", "AbortError"));
+        }"""
+    )
+    shown.press("Record")
+    shown.page.get_by_text("the page's policy lets no code into the audio thread").wait_for()
+    assert shown.page.evaluate("ended") == 1
+
+
+def test_a_microphone_is_chosen_by_name(show_recorder):
+    shown = show_recorder(Recorder())
+    page = shown.page
+    page.evaluate(
+        """() => {
+          window.wanted = [];
+          const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+          navigator.mediaDevices.getUserMedia = (what) => (wanted.push(what.audio), open(what));
+        }"""
+    )
+    shown.record(0.2)
+    shown.taken(1)
+    choice = page.get_by_label("Microphone")
+    name = choice.locator("option").nth(1).text_content()
+    choice.select_option(label=name)
+    shown.record(0.2, "Record again")
+    shown.taken(2)
+    first, second = page.evaluate("wanted")
+    assert (first["echoCancellation"], first["autoGainControl"]) == (False, False)
+    assert "deviceId" not in first
+    assert second["deviceId"]["exact"]
+    assert name in shown.recorder.takes[1]["device"]
+
+
+def test_a_kernel_that_is_gone_is_words_and_the_microphone_closes_with_the_widget(show_recorder):
+    shown = show_recorder(Recorder())
+    page = shown.page
+    page.evaluate("void (model.send = () => { throw new Error('closed') })")
+    shown.press("Record")
+    page.get_by_text("No answer: the kernel is gone. The take is kept here").wait_for()
+    page.evaluate(
+        """() => {
+          window.ended = 0;
+          const stop = MediaStreamTrack.prototype.stop;
+          MediaStreamTrack.prototype.stop = function () { ended += 1; return stop.call(this); };
+        }"""
+    )
+    page.evaluate("cleanup()")
+    page.wait_for_function("ended > 0 && model.listeners.length === 0")
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 820), ("dark", 380)])
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_recorder, scheme, width):
+    shown = show_recorder(
+        Recorder(title=HOSTILE), color_scheme=scheme, viewport={"width": width, "height": 640}
+    )
+    page = shown.page
+    shown.record(0.3)
+    shown.taken(1)
+    shown.press("Record again")
+    shown.heard(0.1)
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Stop", exact=True).focus()
+    page.keyboard.press("Space")
+    shown.taken(2)
