@@ -116,6 +116,23 @@ def test_a_second_study_reuses_the_first(lab, store, report):
     assert len(again.speed) == 0
 
 
+def test_which_voice_of_real_engines(lab, store, report):
+    frame = report.table[["id", "language", "text"]].query("id == 'e1' or id == 'j1'").drop_duplicates("id")
+    found = evaluate.voices(
+        lab, frame, ["heart", "mei"], store=store, progress=False, speed=1, dnsmos=0, title="Two voices"
+    )
+    assert found.table["status"].tolist() == ["cached", "cached"]
+    assert found.choice["language"].tolist() == ["en", "ja"]
+    assert found.choice["certainty"].tolist() == ["none", "none"]
+    summary = found.summary.set_index("voice_name")
+    assert summary["timed_calls"].tolist() == [1, 1]
+    assert summary["loudness_lufs"].between(-40, -5).all()
+    assert 4 < summary.loc["openjtalk: mei", "morae_per_s"] < 14
+    assert summary["own_rate"].ge(0).all()
+    assert found.table["engine"].tolist() == ["hibari", "openjtalk"]
+    assert found.to_html().count("<audio") == 2
+
+
 class Notes:
     def __init__(self):
         self.told = []

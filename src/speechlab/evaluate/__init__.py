@@ -8,6 +8,8 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.evaluate._choice.report import VoicesReport
+from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._recognition import recognition
@@ -24,6 +26,7 @@ __all__ = [
     "Report",
     "SpeechReport",
     "TranslationReport",
+    "VoicesReport",
     "combined_page",
     "listening",
     "listening_answers",
@@ -33,6 +36,7 @@ __all__ = [
     "translation",
     "vad_sweep",
     "voice_name",
+    "voices",
 ]
 
 _name_after(__name__, globals(), __all__)

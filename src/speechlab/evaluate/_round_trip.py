@@ -89,7 +89,7 @@ def round_trip(
             prefix="tts_",
             store=store,
             concurrency=concurrency,
-            progress=_stage(progress, "synthesize"),
+            progress=stage_of(progress, "synthesize"),
         )
     spoken = spoken.assign(
         audio=spoken["tts_audio"],
@@ -103,7 +103,7 @@ def round_trip(
         identify=identify,
         store=store,
         concurrency=concurrency,
-        progress=_stage(progress, "transcribe"),
+        progress=stage_of(progress, "transcribe"),
         **options,
     )
     report = reported(
@@ -121,7 +121,8 @@ def round_trip(
     return report
 
 
-def _stage(progress: object, stage: str) -> Progress:
+def stage_of(progress: object, stage: str) -> Progress:
+    """The progress of one stage of a study, as a batch takes it."""
     if isinstance(progress, bool | batch.Watcher):
         return progress
     if not callable(progress):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from speechlab.contract import Voice
@@ -42,6 +42,20 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
             raise InvalidRequestError(message, parameter="voices")
         chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
     return chosen
+
+
+def engines_of(
+    catalogue: VoiceCatalogue, ids: pd.Series[str], engines: Mapping[str, str] | None
+) -> pd.Series[str]:
+    """The engine of each voice: what was given, or what stands before a colon in its short name, or nothing.
+
+    Raises:
+        InvalidRequestError: An engine was given for what is no voice.
+    """
+    shorts = {voice.id: voice.short_name for voice in catalogue}
+    named = {name: short.partition(":")[0].strip() for name, short in shorts.items() if ":" in short}
+    given = {catalogue[name].id: engine for name, engine in (engines or {}).items()}
+    return ids.map(named | given).astype("string").fillna("")
 
 
 def cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, language: str) -> pd.DataFrame:

@@ -45,6 +45,7 @@ _LABELS = {
     "cer": "character error rate",
     "wer": "word error rate",
     "mean_error_rate": "mean error rate",
+    "own_rate": "the voice's own",
     "sentence_error_rate": "share of utterances with an error",
 }
 

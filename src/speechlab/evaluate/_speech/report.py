@@ -44,7 +44,8 @@ class SpeechReport(Report):
             ``ranking_rate_high``, the rate that the order goes by, and ``ranked_by``, its name: ``reading_cer`` for
             Japanese, else ``error_rate``; ``interval_needs``, how many more utterances it takes for a 95 % interval,
             which is missing until then; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was
-            measured ``timed_calls``, ``first_sound_s`` and ``rtf`` (medians), ``rtf_low`` and ``rtf_high``.
+            measured ``timed_calls``, ``first_sound_s`` and ``rtf`` (medians), and the lowest and highest call of
+            both (``rtf_low`` and so on).
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all

@@ -14,23 +14,27 @@ ENOUGH = 20
 """Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/metrics.md, Intervals)."""
 _ENDS = ("error_rate_low", "error_rate_high")
 _READING = "reading_cer"
+_BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
 
 
-def summarized(scored: pd.DataFrame, language: str, speed: pd.DataFrame) -> pd.DataFrame:
+def summarized(
+    scored: pd.DataFrame, language: str, speed: pd.DataFrame, groups: str | None = None
+) -> pd.DataFrame:
     """Summarise scored rows by voice and language, the best voice of each language first.
 
     Args:
         scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
         language: Column of their language.
         speed: Calls that were timed, as :func:`speechlab.evaluate._speech.speed.timed_voices` gives them.
+        groups: Column of blocks that intervals draw as wholes, such as sentences that were spoken more than once.
     """
     by = ["voice", language]
     spoken = scored[scored["voice"].notna()]
     if "loop" not in spoken.columns:  # tables that no study of this version made
         spoken = spoken.assign(loop=False)
-    rates = _without_rough(summarize(spoken, by=by))
-    ranking = _ranking(spoken, rates, by)
+    rates = _without_rough(_rated(spoken, by, groups))
+    ranking = _ranking(spoken, rates, by, groups)
     facts = spoken.groupby(by, observed=True, dropna=False).agg(
         voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"),
         loops=("loop", "sum"),
@@ -69,11 +73,23 @@ def _only(values: pd.Series[str]) -> str | None:
 
 def _without_rough(rates: pd.DataFrame) -> pd.DataFrame:
     """Take away the intervals of too few utterances, and say how many more it takes."""
-    missing = (ENOUGH - rates["utterances_scored"]).clip(lower=0).astype("Int64")
+    missing = (ENOUGH - rates.pop(_BLOCKS)).clip(lower=0).astype("Int64")
     return rates.assign(**{end: rates[end].mask(missing > 0) for end in _ENDS}, interval_needs=missing)
 
 
-def _ranking(spoken: pd.DataFrame, rates: pd.DataFrame, by: list[str]) -> dict[str, pd.Series[float]]:
+def _rated(spoken: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFrame:
+    """The rates, and of how many blocks they are."""
+    rates = summarize(spoken, by=by, groups=groups)
+    if groups is None:
+        return rates.assign(**{_BLOCKS: rates["utterances_scored"]})
+    done = spoken[spoken["errors"].notna()]
+    blocks = done.groupby([*by, "unit"], observed=True)[groups].nunique().rename(_BLOCKS).reset_index()
+    return rates.merge(blocks, on=[*by, "unit"], how="left").fillna({_BLOCKS: 0})
+
+
+def _ranking(
+    spoken: pd.DataFrame, rates: pd.DataFrame, by: list[str], groups: str | None
+) -> dict[str, pd.Series[float]]:
     """The rate that voices are ranked by, with its interval."""
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
@@ -82,8 +98,8 @@ def _ranking(spoken: pd.DataFrame, rates: pd.DataFrame, by: list[str]) -> dict[s
         return figures
     read = spoken[spoken["reading_errors"].notna()]
     # The same bootstrap, of errors and lengths in readings.
-    counted = summarize(
-        read.assign(errors=read["reading_errors"], reference_length=read["reading_length"]), by=by
+    counted = _rated(
+        read.assign(errors=read["reading_errors"], reference_length=read["reading_length"]), by, groups
     )
     found = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
     known = found["error_rate"].notna()
@@ -101,6 +117,8 @@ def _speeds(speed: pd.DataFrame) -> pd.DataFrame:
         .agg(
             timed_calls=("rtf", "count"),
             first_sound_s=("first_sound_s", "median"),
+            first_sound_s_low=("first_sound_s", "min"),
+            first_sound_s_high=("first_sound_s", "max"),
             rtf=("rtf", "median"),
             rtf_low=("rtf", "min"),
             rtf_high=("rtf", "max"),

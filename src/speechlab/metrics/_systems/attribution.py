@@ -351,21 +351,22 @@ def _findings(one: Attribution) -> Iterator[str]:
     for (engine, utterance), part in mine.groupby(["engine", "utterance"], sort=False):
         said = _quoted(part, "reference")
         yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and those of other engines do not."
-    shared = one.errors[(one.errors["cause"] == "shared")]
+    voices = one.utterances.drop_duplicates("utterance").set_index("utterance")["voices"]
+    shared = one.errors[one.errors["cause"] == "shared"]
     groups = [part for _, part in shared.groupby(["utterance", "start"], sort=False)]
     for part in sorted(groups, key=lambda part: -int(part["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
         heard = _quoted(part, "hypothesis")
         what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
-        yield f"Whatever the voice, {what}: {part['voice'].nunique()} voices."
+        yield f"Whatever the voice, {what}: {part['voice'].nunique()} of {voices[first['utterance']]} voices."
 
 
 def _of_voice(row: dict[Hashable, Any]) -> Iterator[str]:
     name, count = row["voice"], int(row["utterances"])
     if row["endings_lost"] >= _FEW and 5 * row["endings_lost"] >= count:
         yield f"{name} loses the end of {row['endings_lost']} of {count} utterances, and other voices do not."
-    if row["own_errors"] >= _FEW and count >= _FEW and row["worst_share"] > 0.5:
+    if row["own_errors"] >= _FEW and count >= _MANY and row["worst_share"] > 0.5:
         part = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
         yield f"{part} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from speechlab.metrics._rates.tables import Scorable
 
 _TAKE = "speechlab take"
+_NAMED = 4
+"""How many systems a sentence names; of more it tells the number."""
 _TYPES = {
     "system": "string",
     "unit": "string",
@@ -85,17 +87,26 @@ class Ranking:
         rate, on = _UNITS.get(unit, "error rate"), f"on {count} utterance{'s' * (count != 1)}"
         if len(named) == 1:
             return f"{named[0]} has no other to be compared with: its {rate}, {on}."
-        first, others, tied = named[0], named[1:], self.tied
+        first, tied = named[0], self.tied
         alike = [name for name, row in zip(named, self.systems["system"], strict=True) if row in tied[1:]]
-        worse = [name for name in others if name not in alike]
+        worse = [name for name in named[1:] if name not in alike]
         test = f"exact paired test by utterance, Holm, {1 - self.level:.2g} level"
         if not worse:
-            none = f"{alike[0]} cannot" if len(alike) == 1 else f"None of {_listed(alike)} can"
+            none = f"{alike[0]} cannot" if len(alike) == 1 else f"None of {self._told(alike, 'others')} can"
             return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
-        told = f"{_listed(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
+        told = (
+            f"{self._told(worse, 'others')} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
+        )
         if alike:
-            told = f"{_listed(alike)} cannot be told from it, {told}"
+            told = f"{self._told(alike, 'others')} cannot be told from it, {told}"
         return f"{first} has the lowest {rate} of {len(named)} {on}; {told} ({test})."
+
+    def _told(self, named: list[str], what: str) -> str:
+        """Systems by their names, or if there are many, how many they are and between which rates."""
+        if len(named) <= _NAMED:
+            return _listed(named)
+        rates = [name.rpartition(" (")[2].rstrip(")") for name in named]
+        return f"{len(named)} {what} ({rates[0]} to {rates[-1]})"
 
     def __repr__(self) -> str:
         return f"<Ranking: {self.sentence}>"

@@ -1,0 +1,84 @@
+"""How voices sound: measures of their clips, and what they are for each voice."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from speechlab._arguments import is_whole_number, refused
+from speechlab.evaluate._arguments import code_or_none
+from speechlab.metrics import speech_measures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MEDIANS = (
+    *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),
+    *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "dnsmos_overall", "dnsmos_signal"),
+    "dnsmos_background",
+)
+_FLAGS = ("truncated_ending", "repeated_ending")
+MEASURES = frozenset({*_MEDIANS, *_FLAGS, "clipping_ratio", "speech_s"})
+"""Columns of measures that the table of a study may not have before."""
+_RATED = 3
+"""Clips of each voice and language that are rated by DNSMOS, unless told."""
+_CODES = "speechlab: language codes"
+
+
+def rated_clips(count: object) -> int:
+    """Return how many clips of each voice are rated by DNSMOS.
+
+    Raises:
+        InvalidRequestError: It is no such number.
+    """
+    if count is None:
+        installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
+        return _RATED if installed else 0
+    if not is_whole_number(count) or count < 0:
+        raise refused("dnsmos", count, "a whole number of clips for each voice, or 0 for none")
+    return int(count)
+
+
+def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.DataFrame:
+    """Measure the clips of a study; of each voice and language, so many are rated by DNSMOS."""
+    import pandas as pd
+
+    codes = table[language].map(code_or_none)
+    given = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
+    usable = table["audio"].notna() & table["status"].isin(["ok", "cached"])
+    places = given[usable].groupby(["voice", language], observed=True).cumcount()
+    first = places.index[places < rated]
+    parts = [given.loc[first], given.drop(index=first)]
+    found = pd.concat(
+        [
+            speech_measures(part, text=text, language=_CODES, with_dnsmos=bool(number == 0 and rated))
+            for number, part in enumerate(parts)
+            if len(part)
+        ]
+    ).sort_index()
+    lengths = table["duration_s"].astype("Float64").fillna(found["duration_s"])
+    kept = [name for name in found.columns if name not in {_CODES, "duration_s"}]
+    return found[kept].assign(duration_s=lengths)
+
+
+def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
+    """How each voice sounds: medians of the measures of its clips, and how many clips look wrong.
+
+    Returns:
+        ``voice``, ``language``, medians of measures under their names; ``clipped``, ``truncated`` and ``repeated``
+        (clips with samples at full scale, that stop within a sound, that say their end twice), and ``rated`` (clips
+        with DNSMOS).
+    """
+    groups = table[table["voice"].notna()].groupby(["voice", language], observed=True)
+    names = [name for name in _MEDIANS if name in table.columns]
+    found = groups[names].median()
+    counts = {
+        "clipped": (table["clipping_ratio"] > 0).fillna(value=False),
+        "truncated": table["truncated_ending"].fillna(value=False),
+        "repeated": table["repeated_ending"].fillna(value=False),
+    }
+    if "dnsmos_overall" in table.columns:
+        counts["rated"] = table["dnsmos_overall"].notna()
+    for name, column in counts.items():
+        found[name] = column.astype("Int64").groupby([table["voice"], table[language]], observed=True).sum()
+    return found.reset_index().rename(columns={language: "language"})

@@ -1,0 +1,82 @@
+"""The order of voices: ranked by language with what they are ranked by, and their errors attributed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import code_or_none
+from speechlab.metrics import attribute, rank, score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.metrics import Attribution, Ranking
+
+_CODES = "speechlab: language codes"
+
+
+class Order(NamedTuple):
+    """Voices in order.
+
+    Attributes:
+        rankings: The ranking of each language that has one.
+        attribution: Whose the errors are; None where nothing was scored.
+        notes: What was left out.
+        open: Why a language has no ranking.
+    """
+
+    rankings: dict[str, Ranking]
+    attribution: Attribution | None
+    notes: list[str]
+    open: dict[str, str]
+
+
+def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
+    """Rank the voices of each language, Japanese by readings, and attribute their errors."""
+    import pandas as pd
+
+    rankings: dict[str, Ranking] = {}
+    parts, notes, unranked = [], [], {}
+    spoken = table[table["voice"].notna() & table[language].map(code_or_none).notna()]
+    for code, part in spoken.groupby(language, observed=True, sort=True):
+        done = _scored(part, text, language)
+        alive = done[done["errors"].notna()]
+        failed = sorted(set(done["voice_name"]) - set(alive["voice_name"]))
+        if not len(alive):
+            reasons = part["error"].dropna().astype(str).value_counts()
+            why = f"; mostly: {reasons.index[0]:.200}" if len(reasons) else ""
+            unranked[str(code)] = f"all {len(part)} rows failed{why}"
+            continue
+        parts.append(alive)
+        if failed:
+            notes.append(
+                f"{', '.join(failed)} ({code}) failed on all sentences, and has no place in the order."
+            )
+        try:
+            found = rank(alive, system="voice_name", utterance=text)
+        except InvalidRequestError:
+            why = "no sentence was heard from all voices; run the study again for the rows that failed"
+            unranked[str(code)] = why
+            continue
+        rankings[str(code)] = found
+        if found.excluded:
+            many = (
+                f"{found.excluded} sentences ({code}) were"
+                if found.excluded > 1
+                else f"1 sentence ({code}) was"
+            )
+            notes.append(f"{many} left out of the order, because not all voices have them.")
+    attribution = None
+    if parts:
+        attribution = attribute(pd.concat(parts), voice="voice_name", utterance=text, engine="engine")
+    return Order(rankings, attribution, notes, unranked)
+
+
+def _scored(part: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+    """Scored by what the voices of a language are ranked by."""
+    code = code_or_none(part[language].iloc[0])
+    unit = "reading" if code == "ja" and find_spec("pyopenjtalk") is not None else "auto"
+    kept = part[["voice", "voice_name", "engine", text, "hypothesis"]].assign(**{_CODES: code})
+    return score(kept, reference=text, hypothesis="hypothesis", language=_CODES, unit=unit)

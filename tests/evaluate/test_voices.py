@@ -1,0 +1,275 @@
+"""The study of voices, on engines whose faults are known: order, attribution, takes, speed, and what goes wrong."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.client import Client
+from speechlab.engines import EngineVoice
+from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.service import Provider, ServedEngine, ServiceConfig, running
+from speechlab.store import Store
+from support.clients import KEY
+from support.staged import NO_ENGINES, StagedRecogniser, StagedVoice
+
+SAID = [
+    "the quick brown fox jumps over the lazy dog",
+    "she really wants to leave before the storm",
+    "we met at the corner of the old market",
+    "nobody knew what had happened to the letter",
+    "take the second street on the left please",
+    "the museum opens every day except on monday",
+    "his brother plays the violin in an orchestra",
+    "a small boat was waiting under the bridge",
+    "they painted all of the windows bright green",
+    "the train to the north was late again",
+]
+NAMES = ("clear", "even", "swallows", "varies", "broken")
+OTHER = ("plain", "steady")
+"""Voices of another engine."""
+FRAME = pd.DataFrame({"text": SAID, "language": "en"})
+
+
+class Speakers(StagedVoice):
+    """Speaks a tone whose length tells who speaks what, and how often it was asked."""
+
+    def __init__(self, names: tuple[str, ...], first: int) -> None:
+        voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
+        super().__init__(voices=voices)
+        self.names, self.first = names, first
+
+    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        before = sum(1 for call in self.calls if call["voice"] == voice and call["text"] == text)
+        self.calls.append({"text": text, "voice": voice, "temperature": temperature})
+        take = before % 4 if voice == "varies" else 0
+        if voice == "broken":
+            raise EngineError("this voice is damaged")
+        length_s = (
+            0.5 + 0.2 * (self.first + self.names.index(voice)) + 0.016 * SAID.index(text) + 0.004 * take
+        )
+        times = np.arange(round(length_s * self.sample_rate)) / self.sample_rate
+        return iter([(0.3 * np.sin(2 * np.pi * 220 * times)).astype(np.float32)])
+
+
+def hears(duration_s: float) -> str:
+    """Drops a word whatever the voice, and hears what voices and engines do."""
+    steps = round((duration_s - 0.5) / 0.004)
+    who, rest = divmod(steps, 50)
+    place, take = divmod(rest, 4)
+    name, text = (*NAMES, *OTHER)[who], SAID[place]
+    if name in NAMES and place == 3:
+        text = text.replace("letter", "ladder")
+    if name == "swallows":
+        text = text.rsplit(" ", 1)[0]
+    if name == "varies" and take % 2:
+        text = text.replace("the", "a")
+    return text.replace("really ", "")
+
+
+class Staged:
+    def __init__(self) -> None:
+        self.one, self.other = Speakers(NAMES, 0), Speakers(OTHER, len(NAMES))
+        self.ears = StagedRecogniser(hears=hears)
+
+
+@contextmanager
+def serving():
+    staged = Staged()
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY,),
+        operator_keys=(KEY,),
+        engines=NO_ENGINES,
+        recogniser="ears",
+        translator="",
+        extra_engines=(
+            ServedEngine("one", "synthesiser", lambda: staged.one, Provider("one", heavy=False)),
+            ServedEngine("other", "synthesiser", lambda: staged.other, Provider("other", heavy=False)),
+            ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
+        ),
+    )
+    with running(config) as service, Client(base_url=service.base_url, api_key=KEY) as client:
+        yield staged, client
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving() as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def lab(served):
+    return served[1]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("voices")) as opened:
+        yield opened
+
+
+def study(lab, store, frame=FRAME, voices=("clear", "even", "swallows", "plain", "steady"), **options):
+    given = {"store": store, "progress": False, "speed": 0, "dnsmos": 0, **options}
+    return evaluate.voices(lab, frame, list(voices), **given)
+
+
+@pytest.fixture(scope="module")
+def report(lab, store):
+    return study(lab, store, speed=2)
+
+
+def test_which_voice_to_take_and_why(report):
+    summary = report.summary.set_index("voice_name")
+    assert list(summary.index)[:2] == ["other: plain", "other: steady"]
+    assert list(summary.index)[-1] == "one: swallows"
+    assert summary["group"].tolist() == ["a", "a", "a", "a", "b"]
+    choice = report.choice.iloc[0]
+    assert choice["voice_name"] in {"other: plain", "other: steady"}
+    assert choice["certainty"] == "open"
+    assert choice["order"].startswith(
+        "English: other: plain (1.2%) has the lowest word error rate of 5 on 10 utt"
+    )
+    assert "one: swallows (13.4%) has a significantly higher one" in choice["order"]
+    assert "are too close" in choice["advice"] or "is too close" in choice["advice"]
+    assert "from one: clear" in choice["advice"]
+    assert repr(report).splitlines()[1] == report.advice
+
+
+def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
+    found = report.summary.set_index("voice_name")
+    words = sum(len(text.split()) for text in SAID)
+    assert found["shared_rate"].to_numpy(dtype=float) == pytest.approx(1 / words)
+    assert found.loc["one: clear", "engine_rate"] > 0
+    assert found.loc["one: clear", "own_rate"] == found.loc["other: plain", "engine_rate"] == 0
+    # Where it swallows a word that its engine mispronounces, nobody can tell.
+    assert found.loc["one: swallows", "endings_lost"] == 9
+    told = report.attribution.findings
+    assert told[0] == "one: swallows loses the end of 9 of 10 utterances, and other voices do not."
+    assert any(text.startswith("All or most voices of one err at 'letter'") for text in told)
+    assert any(text.startswith("Whatever the voice, 'really'") for text in told)
+
+
+def test_how_voices_sound_and_how_fast_they_are(report):
+    row = report.summary.set_index("voice_name").loc["one: clear"]
+    assert row["loudness_lufs"] == pytest.approx(-14, abs=1.5)
+    assert row["words_per_s"] > 5
+    assert row["leading_silence_s"] == row["longest_pause_s"] == 0
+    assert row["timed_calls"] == 2
+    assert row["first_sound_s_low"] <= row["first_sound_s"] <= row["first_sound_s_high"]
+    assert report.speed["turn"].tolist() == [0] * 5 + [1] * 5
+    assert report.speed["voice"].tolist()[5:] == [*report.speed["voice"][1:5], report.speed["voice"][0]]
+    assert report.facts()["speed"] == "10 calls, one at a time, voices in turns"
+    assert "dnsmos_overall" not in report.summary
+
+
+def test_the_page_the_figure_and_the_files(report, tmp_path):
+    page = report.to_html()
+    for words in ("What stands out", "whatever the voice", "takes 10 more sentences", "one at a time"):
+        assert words.replace(" ", "\N{NO-BREAK SPACE}") in page or words in page, words
+    assert page.count("<audio") == 50
+    assert report._repr_html_().count("<audio") == 3
+    (axes,) = report.plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()][-1] == "one: swallows, en"
+    folder = report.save(tmp_path / "out")
+    assert pd.read_csv(folder / "choice.csv")["certainty"].tolist() == ["open"]
+    assert set(pd.read_csv(folder / "attribution.csv")["cause"]) == {"shared", "engine", "own"}
+    assert len(pd.read_csv(folder / "speed.csv")) == 10
+
+
+def test_takes_tell_how_voices_vary(lab, store):
+    found = study(lab, store, FRAME.head(4), ["varies", "clear", "plain"], takes=4)
+    assert found.table["take"].value_counts().to_dict() == {0: 12, 1: 12, 2: 12, 3: 12}
+    spread = found.summary.set_index("voice_name")["take_sd"]
+    assert spread["one: varies"] > 0.05
+    assert spread["one: clear"] == spread["other: plain"] == 0
+    assert found.attribution.variance["share_take"].iloc[0] > 0.1
+    # Takes of a sentence are no new sentences.
+    assert found.summary["interval_needs"].tolist() == [16] * 3
+    assert found.rankings["en"].systems["utterances"].tolist() == [4] * 3
+    assert "takes vary by" in found.to_html()
+
+
+def test_one_voice_one_sentence(lab, store):
+    alone = study(lab, store, voices=["clear"])
+    assert alone.choice["certainty"].tolist() == ["none"]
+    assert "give two or more" in alone.advice
+    short = study(lab, store, FRAME.iloc[[3, 3]])
+    assert short.choice["certainty"].tolist() == ["none"]
+    assert "take 20 or more" in short.advice
+    assert "1 sentences stand in the table more than once" in short.notes[-1]
+    assert len(short.table) == 5
+    for one in (alone, short):
+        assert "<table" in one.to_html()
+        assert len(one.plot().axes) == 1
+
+
+def test_voices_that_fail(lab, store):
+    with pytest.warns(UserWarning, match="10 of 30 rows failed"):
+        found = study(lab, store, voices=["clear", "swallows", "broken"])
+    assert found.choice["certainty"].tolist() == ["settled"]
+    assert found.choice["advice"].tolist() == ["Take one: clear: all others are significantly worse."]
+    assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
+    assert pd.isna(found.summary.set_index("voice_name").loc["one: broken", "group"])
+    with pytest.warns(UserWarning, match="rows failed"):
+        nothing = study(lab, store, voices=["broken"])
+    assert nothing.choice["certainty"].tolist() == ["none"]
+    assert "English: all 10 rows failed; mostly:" in nothing.advice
+    assert nothing.attribution is None
+    assert "No voice is advised" in nothing.to_html()
+    assert len(nothing.failed()) == 10
+
+
+def test_a_service_that_ends_in_the_middle(tmp_path):
+    with Store(tmp_path / "store") as store, ExitStack() as stack:
+        _, lab = stack.enter_context(serving())
+        ended = threading.Thread(target=stack.close)
+
+        def progress(stage, done, total):
+            if stage == "transcribe" and done >= 10 and not ended.ident:
+                ended.start()
+
+        with pytest.warns(UserWarning, match="rows failed"):
+            found = evaluate.voices(
+                lab, FRAME, ["clear", "swallows"], store=store, progress=progress, speed=1, dnsmos=0,
+                concurrency=1, give_up_after_s=0.5,
+            )  # fmt: skip
+        ended.join(20)
+        status = found.table["status"].value_counts()
+        assert status["ok"] >= 10
+        assert status["error"] > 0
+        assert len(found.choice) == 1
+        assert "Speed was not measured" in found.notes[-1] or found.speed["error"].notna().all()
+        assert found.to_html()
+
+
+def test_what_cannot_be_studied(lab, store):
+    for frame, words in (
+        (FRAME.drop(columns="text"), "no column 'text'"),
+        (FRAME.drop(columns="language"), "no column 'language'"),
+        (FRAME.assign(take=1), "'take'"),
+        (FRAME.assign(loudness_lufs=1), "'loudness_lufs'"),
+        (FRAME.assign(language="ja"), "no voice speaks"),
+        (FRAME.head(0), "no voice speaks"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            study(lab, store, frame)
+    for options in ({"takes": 0}, {"takes": True}, {"speed": -1}, {"dnsmos": "yes"}):
+        with pytest.raises(InvalidRequestError, match=f"{next(iter(options))} is"):
+            study(lab, store, **options)
+
+
+def test_engines_may_be_named(lab, store):
+    ids = {voice.short_name: voice.id for voice in lab.voices()}
+    named = {ids[f"one: {name}"]: "same" for name in ("clear", "even", "swallows")}
+    named |= {ids["other: plain"]: "same", ids["other: steady"]: "same"}
+    found = study(lab, store, engines=named)
+    assert found.table["engine"].unique().tolist() == ["same"]
+    assert found.summary["engine_rate"].eq(0).all()
