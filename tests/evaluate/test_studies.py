@@ -130,7 +130,7 @@ def test_which_voice_of_real_engines(lab, store, report):
     assert 4 < summary.loc["openjtalk: mei", "morae_per_s"] < 14
     assert summary["own_rate"].ge(0).all()
     assert found.table["engine"].tolist() == ["hibari", "openjtalk"]
-    assert found.to_html().count("<audio") == 2
+    assert found._repr_html_().count("<audio") == 2
 
 
 class Notes:

@@ -67,7 +67,10 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
                 if found.excluded > 1
                 else f"1 sentence ({code}) was"
             )
-            notes.append(f"{many} left out of the order, because not all voices have them.")
+            notes.append(
+                f"{many} left out of the order, because not all voices have them; its rates are those of the others. "
+                "The same call asks again for what failed."
+            )
     attribution = None
     if parts:
         attribution = attribute(pd.concat(parts), voice="voice_name", utterance=text, engine="engine")

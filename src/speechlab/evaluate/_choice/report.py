@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
@@ -15,16 +17,12 @@ from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import ranking_units, summarized
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
     from speechlab.evaluate._choice.order import Order
-    from speechlab.metrics import Attribution, Ranking
 
 _ATTRIBUTED = (
     *("shared_rate", "engine_rate", "own_rate", "homophones", "number_errors", "spelling_errors"),
@@ -42,42 +40,54 @@ class VoicesReport(SpeechReport):
             than all others, significantly; *likely*: first in four of five resampled sets of sentences or more;
             *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it from the runner-up), ``order``
             and ``advice`` (sentences).
-        rankings: By language, what :func:`speechlab.metrics.rank` gave.
-        attribution: What :func:`speechlab.metrics.attribute` gave; None where nothing was scored.
+        pairs: One row for each pair of voices of a language: ``language``, and the columns of
+            :func:`speechlab.metrics.compare_all`.
+        attributed: One row for each run of errors: the column ``errors`` of
+            :class:`speechlab.metrics.Attribution`.
+        variance: One row for each language, as of :class:`speechlab.metrics.Attribution`.
+        findings: What stands out among the errors, in sentences.
         notes: What was left out, and why.
         table: As of :class:`SpeechReport`, with ``take``, ``engine`` and the columns of
             :func:`speechlab.metrics.speech_measures`.
-        summary: As of :class:`SpeechReport`; with ``group``, ``first_share``, ``p_best`` and ``needed`` of the
-            rankings; ``shared_rate``, ``engine_rate``, ``own_rate`` and more of the attribution; medians of the
-            measures (``loudness_lufs``, ``morae_per_s``, ``characters_per_s``, ``leading_silence_s``,
-            ``trailing_silence_s``, ``longest_pause_s``, ``dnsmos_overall`` and others), and how many clips are
-            ``clipped``, ``truncated``, ``repeated`` or were ``rated`` by DNSMOS.
+        summary: As of :class:`SpeechReport`; with ``group``, ``first_share``, ``p_best`` and ``needed`` of
+            :func:`speechlab.metrics.rank`; ``shared_rate``, ``engine_rate``, ``own_rate`` and more of
+            :func:`speechlab.metrics.attribute`; medians of the measures (``loudness_lufs``, ``morae_per_s``,
+            ``characters_per_s``, ``leading_silence_s``, ``trailing_silence_s``, ``longest_pause_s``,
+            ``dnsmos_overall`` and others), and how many clips are ``clipped``, ``truncated``, ``repeated`` or were
+            ``rated`` by DNSMOS.
     """
 
-    choice: pd.DataFrame = field(default_factory=lambda: choices({}, {}, _no_speed()))
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
-    attribution: Attribution | None = None
-    notes: Sequence[str] = ()
+    choice: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    attributed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    variance: pd.DataFrame = field(default_factory=pd.DataFrame)
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def ordered(
-        cls,
-        title: str,
-        table: pd.DataFrame,
-        order: Order,
-        text: str,
-        language: str,
-        segments: pd.DataFrame,
-        speed: pd.DataFrame,
-        notes: Sequence[str],
-    ) -> VoicesReport:
-        """Summarise measured rows, whose voices were put in order."""
-        summary = summarized(table, language, speed, groups=text)
+    def ordered(cls, report: SpeechReport, order: Order, notes: Sequence[str]) -> VoicesReport:
+        """Summarise the measured rows of a report, whose voices were put in order."""
+        table, language, speed = report.table, report.language, report.speed
+        summary = summarized(table, language, speed, groups=report.text)
         summary = summary.merge(sounds(table, language), on=["voice", "language"], how="left")
-        summary = _with_order(summary, order)
-        choice = choices(order.rankings, order.open, speed)
-        kept = title, table, summary, text, language, segments, speed
-        return cls(*kept, choice, order.rankings, order.attribution, tuple(notes))
+        pairs = [one.pairs.assign(language=code) for code, one in order.rankings.items() if len(one.pairs)]
+        found = order.attribution
+        return cls(
+            title=report.title,
+            table=table,
+            summary=_with_order(summary, order),
+            text=report.text,
+            language=language,
+            segments=report.segments,
+            speed=speed,
+            record=report.record,
+            choice=choices(order.rankings, order.open, speed),
+            pairs=pd.concat(pairs, ignore_index=True) if pairs else pd.DataFrame(),
+            attributed=pd.DataFrame() if found is None else found.errors,
+            variance=pd.DataFrame() if found is None else found.variance,
+            findings=() if found is None else tuple(found.findings),
+            notes=tuple(notes),
+        )
 
     @property
     def advice(self) -> str:
@@ -88,14 +98,23 @@ class VoicesReport(SpeechReport):
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the advice, the voices, how they sound, what stands out, and the rows that can be heard."""
         rows = self.table.rename(columns={self.text: "text", self.language: "language"})
-        findings = self.attribution.findings if self.attribution is not None else []
+        heard = [] if clips == 0 else [clip_rows(rows, max_rows=clips)]
         return [
-            advice_parts(self.choice, findings, self.notes),
+            advice_parts(self.choice, self.findings, self.notes),
             voices_table(self.summary),
             errors_table(self.summary),
             sound_table(self.summary, timed=len(self.speed) > 0),
-            clip_rows(rows, max_rows=clips),
+            *heard,
         ]
+
+    def headline(self) -> pd.DataFrame:
+        """Return who was understood how well, in which group, and whose the errors are."""
+        shown = self.summary[["group", "first_share", "own_rate"]].set_axis(
+            ["Group", "First in", "Its own"], axis=1
+        )
+        for name in ("First in", "Its own"):
+            shown[name] = shown[name].map("{:.1%}".format, na_action="ignore").astype("string")
+        return pd.concat([super().headline(), shown], axis=1)
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the voices are ranked by, and the part of each that is the voice's own.
@@ -111,26 +130,13 @@ class VoicesReport(SpeechReport):
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers, counts, and how the voices were compared and timed."""
+        facts = super().facts()
         timed = (
             f"{len(self.speed)} calls, one at a time, voices in turns" if len(self.speed) else "not measured"
         )
-        groups = "exact paired test by sentence, Holm, 5 % level; more sentences for a chance of 80 %"
-        intervals = f"{super().facts()['intervals']}, sentences drawn as wholes"
-        return {**super().facts(), "intervals": intervals, "order": groups, "speed": timed}
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write what :meth:`SpeechReport.save` writes, and ``choice.csv``, ``attribution.csv`` and ``speed.csv``.
-
-        Raises:
-            StoreError: A file cannot be written.
-        """
-        path = super().save(folder)
-        self.choice.to_csv(path / "choice.csv", index=False)
-        if self.attribution is not None:
-            self.attribution.errors.to_csv(path / "attribution.csv", index=False)
-        if len(self.speed):
-            self.speed.to_csv(path / "speed.csv", index=False)
-        return path
+        groups = "exact paired test by sentence, Holm, 5 % level"
+        intervals = f"{facts['intervals']}, sentences drawn as wholes"
+        return {**facts, "intervals": intervals, "order": groups, "speed": timed}
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)", self.advice, *self.notes]
@@ -138,11 +144,9 @@ class VoicesReport(SpeechReport):
 
 
 def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
-    import pandas as pd
-
-    placed = [one.systems[["system", *_RANKED]].assign(language=code) for code, one in order.rankings.items()]
     keys = ["voice_name", "language"]
-    empty = pd.DataFrame(columns=[*keys, *_RANKED])
+    placed = [one.systems[["system", *_RANKED]].assign(language=code) for code, one in order.rankings.items()]
+    empty = pd.DataFrame(columns=[*keys, *_RANKED]).astype({"voice_name": "string", "language": "string"})
     ranked = pd.concat(placed).rename(columns={"system": "voice_name"}) if placed else empty
     out = summary.merge(ranked, on=keys, how="left")
     if order.attribution is None:
@@ -151,9 +155,3 @@ def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
     found = found.rename(columns={"voice": "voice_name", "language": "_code"})
     out = out.assign(_code=out["language"].map(code_or_none))
     return out.merge(found, on=["voice_name", "_code"], how="left").drop(columns="_code")
-
-
-def _no_speed() -> pd.DataFrame:
-    from speechlab.evaluate._speech.speed import no_speed
-
-    return no_speed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -17,6 +18,7 @@ from speechlab.evaluate._round_trip import StageProgress, stage_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.speed import check_speed, no_speed, timed_voices
 from speechlab.evaluate._voices import cross, engines_of
+from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,15 +97,27 @@ def voices(
     spoken = _spoken(lab, pairs[~mute], text, takes, temperature, progress, running)
     how = {**running, **options, "progress": stage_of(progress, "transcribe")}
     heard = recognised(lab, spoken, language, identify=identify, **how)
-    scored = reported(title, heard, pairs[mute], [*once.columns, "take"], text, language, store=store)
+    timed, untimed = _timed(lab, pairs[~mute], text, language, turns)
+    told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
+    scored = reported(
+        title,
+        heard,
+        pairs[mute],
+        [*once.columns, "take"],
+        text,
+        language,
+        store=store,
+        speed=timed,
+        record=record_of("voices", store, spoken, heard, **told, **options),
+    )
     found = engines_of(catalogue, scored.table["voice"], engines)
     table = measured(scored.table.assign(engine=found), text, language, rated)
-    timed, untimed = _timed(lab, pairs[~mute], text, language, turns)
     order = ordered(table, text, language)
     notes = [*order.notes, *([untimed] if untimed else [])]
-    if len(once) < len(frame):
-        notes.append(f"{len(frame) - len(once)} sentences stand in the table more than once, and count once.")
-    report = VoicesReport.ordered(title, table, order, text, language, scored.segments, timed, notes)
+    if less := len(frame) - len(once):
+        what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
+        notes.append(f"{what} of the table; each sentence counts once.")
+    report = VoicesReport.ordered(replace(scored, table=table), order, notes)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 

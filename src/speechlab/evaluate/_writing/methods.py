@@ -78,7 +78,24 @@ _TIMED = (
     "Speed was measured by calls of its own, one at a time, systems in turns, after one call each that does not "
     "count; medians are given."
 )
+_GROUPED = (
+    "Systems that share a letter cannot be told apart; how many utterances would tell them apart follows from the "
+    "differences that were seen."
+)
+_ATTRIBUTED = (
+    "Errors that most other voices made at the same place count as made whatever the voice, those of most voices of "
+    "one engine alone as the engine's, all others as the voice's own."
+)
 _WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low")
+_PIEPHO = (
+    "H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, "
+    "Journal of Computational and Graphical Statistics 13 (2004)"
+)
+_LACHIN = (
+    "J. M. Lachin, Introduction to sample size determination and power analysis for clinical trials, "
+    "Controlled Clinical Trials 2 (1981)"
+)
+_SEARLE = "S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992)"
 _KRIPPENDORFF = "K. Krippendorff, Computing Krippendorff's alpha-reliability (2011)"
 _CHRF = "M. Popović, chrF: character n-gram F-score for automatic MT evaluation (WMT 2015)"
 _POST = "M. Post, A call for clarity in reporting BLEU scores (WMT 2018)"
@@ -139,6 +156,21 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         ("tested",),
         "Differences were tested by the exact sign-flip test, paired by utterance.",
         (_FISHER,),
+    ),
+    (
+        ("first_share",),
+        _GROUPED,
+        (_PIEPHO, _LACHIN),
+    ),
+    (
+        ("shared_rate",),
+        _ATTRIBUTED,
+        (),
+    ),
+    (
+        ("sd_utterance",),
+        "Variance was parted by a two-way layout with random effects.",
+        (_SEARLE,),
     ),
     (("p_mapsswe",), "The matched-pair test of NIST stands beside it.", (_GILLICK,)),
     (
