@@ -2,6 +2,7 @@
 
 import math
 import random
+from functools import partial
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -348,6 +349,36 @@ def test_two_lambdas_are_two_ways():
     assert compare(lower, lower).difference == 0
     with pytest.raises(InvalidRequestError, match="normaliser custom"):
         compare(lower, upper)
+
+
+def cut(text, end):
+    return text[:end]
+
+
+class Cut:
+    def __init__(self, *ends):
+        self.ends, self.seen = ends, []
+
+    def __call__(self, text):
+        self.seen.append(text)  # what an object remembers makes no other way of it
+        return text[: self.ends[0]]
+
+
+def test_functions_that_hold_different_values_are_different_ways():
+    def made(end):
+        return lambda text: text[:end]
+
+    frame = pd.DataFrame({"text": ["a b"], "hypothesis": ["a x"]})
+    for first, same, other in [
+        (made(7), made(7), made(8)),
+        (partial(cut, end=7), partial(cut, end=7), partial(cut, end=8)),
+        (Cut(7), Cut(7), Cut(8)),
+        (Cut(7).__call__, Cut(7).__call__, Cut(8).__call__),
+    ]:
+        tables = [score(frame, language="de", normalize=how) for how in (first, same, other)]
+        assert compare(*tables[:2], draws=1).difference == 0
+        with pytest.raises(InvalidRequestError, match="normaliser custom"):
+            compare(*tables[1:])
 
 
 def test_lists_tables_and_rates_are_compared_alike():

@@ -6,10 +6,13 @@ A :class:`Preparation` is the whole way from a text to its tokens, with the word
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Literal, TypeAlias, get_args
 
 from speechlab._platform import installed_version
@@ -195,14 +198,56 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
 
 
 def _name(function: Callable[[str], str]) -> str:
-    """Name of a function, with a hash of its code: two lambdas have one name."""
-    name = str(getattr(function, "__qualname__", type(function).__qualname__)).replace("|", "/")
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return name
-    plain = [value for value in code.co_consts if isinstance(value, str | bytes | int | float | None)]
-    content = repr((code.co_code, code.co_names, plain, getattr(function, "__defaults__", None)))
-    return f"{name}#{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+    """Name of a function, with a hash of its code and of what it holds: two lambdas have one name."""
+    inner = function.func if isinstance(function, partial) else function
+    name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
+    return f"{name}#{hashlib.sha256(repr(_content(function)).encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _content(value: object, depth: int = 8) -> object:
+    """What tells a function or a value from another, the same in each process.
+
+    Lists, dicts and sets are not looked into: they may be memories that grow with each text.
+    """
+    if value is None or isinstance(value, str | bytes | int | float):
+        return value
+    if isinstance(value, Normalizer):
+        return value.signature
+    if depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, tuple):
+        return [_content(cell, depth - 1) for cell in value]
+    if isinstance(value, frozenset):
+        return sorted(repr(_content(cell, depth - 1)) for cell in value)
+    return _content(_parts(value), depth - 1)
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    if isinstance(value, re.Pattern):
+        return value.pattern, value.flags
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_consts
+    if isinstance(value, FunctionType):
+        held = tuple(_held(cell) for cell in value.__closure__ or ())
+        return value.__code__, value.__defaults__, _items(value.__kwdefaults__), held
+    if isinstance(value, MethodType):
+        return value.__func__, value.__self__
+    if isinstance(value, partial):
+        return value.func, value.args, _items(value.keywords)
+    call = type(value).__call__ if callable(value) else None
+    code = call.__code__ if isinstance(call, FunctionType) else None
+    return type(value).__qualname__, code, _items(getattr(value, "__dict__", None))
+
+
+def _items(values: dict[str, object] | None) -> tuple[object, ...]:
+    return tuple(sorted((values or {}).items(), key=lambda item: str(item[0])))
+
+
+def _held(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # nothing yet
+        return None
 
 
 def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
