@@ -52,6 +52,7 @@ class Page:
         self.page = page
         self.origin = origin
         self.files = {}
+        self.headers = {}
         self.refused = []
         self.errors = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -61,7 +62,7 @@ class Page:
         path = route.request.url.removeprefix(self.origin)
         if path in self.files:
             content_type, body = self.files[path]
-            route.fulfill(content_type=content_type, body=body)
+            route.fulfill(headers={**self.headers, "content-type": content_type}, body=body)
         else:
             self.refused.append(route.request.url)
             route.abort()

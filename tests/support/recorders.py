@@ -12,8 +12,9 @@ LOCAL = "http://localhost"
 class ShownRecorder(Page):
     """A recorder by its real module, in a page whose model asks the real recorder."""
 
-    def __init__(self, context, recorder, origin=LOCAL):
+    def __init__(self, context, recorder, origin=LOCAL, headers=None):
         super().__init__(context.new_page(), origin)
+        self.headers = headers or {}
         self.recorder = recorder
         self.page.set_default_timeout(10_000)
         self.answers = []

@@ -294,6 +294,32 @@ def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, ed
     assert page.locator(".sl-segments li").count() == 2
 
 
+def test_a_kernel_that_is_late_is_told_of_and_so_is_its_answer(show_editor, editor):
+    page = show_editor(editor)
+    page.evaluate(
+        "void (model.later = model.send, model.send = async (content) => { model.held = content; })"
+    )
+    page.evaluate("void (window.setTimeout = (act) => act())")  # its patience is over at once
+    choose(page, 0)
+    page.get_by_role("button", name="Delete").click()
+    assert "are not in Python yet" in status(page)
+    page.evaluate("model.later(model.held)")
+    page.get_by_text("Python has all edits now").wait_for()
+    assert len(editor.frame) == 2
+
+
+def test_segments_dragged_past_others_are_listed_in_order(show_editor, editor):
+    page = show_editor(editor)
+    listed = page.locator(".sl-segments .sl-text")
+    drag(page, 0.75, 2.4)
+    assert listed.all_inner_texts() == ["聞き", "one two", HOSTILE]
+    drag(page, 3.25, 0.4)
+    assert listed.all_inner_texts() == [HOSTILE, "聞き", "one two"]
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    assert listed.all_inner_texts() == ["one two", "聞き", HOSTILE]
+
+
 def test_the_focus_never_leaves_the_widget_by_itself(show_editor, editor):
     page = show_editor(editor)
     choose(page, 1)
@@ -306,6 +332,25 @@ def test_the_focus_never_leaves_the_widget_by_itself(show_editor, editor):
     assert len(editor.frame) == 0
     assert canvas(page).evaluate("node => node === document.activeElement")
     assert page.get_by_text("There are no segments").count() == 1
+
+
+def test_tab_passes_the_list_by_and_its_arrows_choose_without_a_sound(show_editor, editor):
+    page = show_editor(editor)
+    page.get_by_role("button", name="one two").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.get_by_text("Segment 3 of 3").count() == 1
+    assert page.evaluate("document.activeElement.textContent").endswith(HOSTILE)
+    page.keyboard.press("Home")
+    assert page.get_by_label("Text").input_value() == "one two"
+    assert page.evaluate("starts.length") == 0
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Keys"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.textContent").endswith("one two")
+    page.keyboard.press("Enter")
+    page.wait_for_function("starts.length")
+    assert page.evaluate("leaked").count("ArrowDown") == 0
 
 
 def test_text_from_outside_stays_text(show_editor, editor):

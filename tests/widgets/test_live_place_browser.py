@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.widgets import BatchPreview, Player
+from speechlab.widgets import BatchPreview, Player, SegmentEditor
 
 pytestmark = pytest.mark.browser
 
@@ -25,6 +27,19 @@ def test_hosts_that_start_widgets_only_where_one_is_shown_get_both(monkeypatch, 
     monkeypatch.setenv(host, "1")
     bundle = BatchPreview()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"}
+
+
+@pytest.mark.parametrize(("host", "updates"), [("", 1), ("VSCODE_PID", 0)])
+def test_the_html_is_made_anew_but_for_hosts_whose_view_would_end_with_it(monkeypatch, host, updates):
+    if host:
+        monkeypatch.setenv(host, "1")
+    editor = SegmentEditor(AudioClip(np.zeros(9_000), 9_000), [(0.0, 0.5, "first")])
+    put = []
+    editor._shown = (SimpleNamespace(update=lambda bundle, raw: put.append(bundle["text/html"])),)
+    editor.frame = [(0.0, 0.5, "second")]
+    editor._later.join(10)
+    assert len(put) == updates
+    assert all("second" in html for html in put)
 
 
 def test_the_live_view_replaces_the_html_wherever_it_stands(shown):

@@ -44,10 +44,10 @@ def chromium(tmp_path_factory):
 def show_recorder(chromium):
     contexts, pages = [], []
 
-    def show(recorder, browser=chromium, origin=LOCAL, **options):
+    def show(recorder, browser=chromium, origin=LOCAL, headers=None, **options):
         options = {"permissions": ["microphone"], "viewport": {"width": 820, "height": 640}, **options}
         contexts.append(browser.new_context(**options))
-        pages.append(ShownRecorder(contexts[-1], recorder, origin))
+        pages.append(ShownRecorder(contexts[-1], recorder, origin, headers))
         return pages[-1]
 
     yield show
@@ -216,6 +216,29 @@ def test_code_that_may_not_run_in_the_audio_thread_is_words_and_closes_the_micro
     shown.press("Record")
     shown.page.get_by_text("the page's policy lets no code into the audio thread").wait_for()
     assert shown.page.evaluate("ended") == 1
+
+
+def test_a_microphone_that_goes_while_it_records_keeps_what_it_heard(show_recorder):
+    recorder = Recorder()
+    shown = show_recorder(recorder)
+    shown.page.evaluate(
+        """() => {
+          const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+          navigator.mediaDevices.getUserMedia = async (what) => (window.stream = await open(what));
+        }"""
+    )
+    shown.press("Record")
+    shown.heard(0.3)
+    shown.page.evaluate("stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
+    shown.page.get_by_text("The microphone is gone; what it heard is kept").wait_for()
+    shown.taken(1)
+    assert recorder.clip.duration_s >= 0.3
+
+
+def test_a_page_that_is_kept_from_the_microphone_says_so(show_recorder):
+    shown = show_recorder(Recorder(), headers={"Permissions-Policy": "microphone=()"})
+    assert "The program that shows this notebook keeps the microphone from it" in shown.status()
+    assert shown.page.get_by_role("button", name="Record").is_disabled()
 
 
 def test_a_microphone_is_chosen_by_name(show_recorder):

@@ -53,8 +53,11 @@ class RefreshedWidget(LiveWidget):
             self._shown = (*self._shown, handle)
 
     def _show_again(self) -> None:
-        """Put the HTML as it is now in the place of what stands there; the live view goes on."""
-        if self._shown:
+        """Put the HTML as it is now in the place of what stands there; the live view goes on.
+
+        Not where the notebook shows the widget itself: that would end its view and begin another one.
+        """
+        if self._shown and not _shows_widgets_only():
             bundle = self._repr_mimebundle_()
             for handle in self._shown:
                 handle.update(bundle, raw=True)

@@ -48,6 +48,8 @@ class Book {
     this.number = 0;
     /** Edits that the kernel does not have yet. @type {Set<number>} */
     this.open = new Set();
+    /** Whether it was said that the kernel is late. */
+    this.late = false;
     /** @type {Set<(said: string, failed: boolean) => void>} */
     this.views = new Set();
   }
@@ -80,8 +82,11 @@ class Book {
   take(message, buffers) {
     if (message.type === "rows") this.load(message, buffers[0]);
     else if (message.type === "kept" && message.revision === this.revision) {
-      if (message.by === this.by) this.open.delete(message.number);
-      else {
+      if (message.by === this.by) {
+        this.open.delete(message.number);
+        if (this.late && !this.open.size) this.changed("Python has all edits now");
+        this.late &&= this.open.size > 0;
+      } else {
         this.past = this.future = [];
         this.replace({ put: message.put.map(rowOf), removed: message.removed });
         this.changed("Edited in another window");
@@ -161,7 +166,9 @@ class Book {
       return;
     }
     setTimeout(() => {
-      if (this.open.has(number)) this.changed("No answer: the kernel is busy, or gone. The last edits are not in Python yet", true);
+      if (!this.open.has(number)) return;
+      this.late = true;
+      this.changed("No answer: the kernel is busy, or gone. The last edits are not in Python yet", true);
     }, PATIENCE_MS);
   }
 }

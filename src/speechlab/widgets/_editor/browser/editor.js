@@ -16,6 +16,7 @@ const EDIT_KEYS = [
   ["1 2", "play around its start, its end"],
   ["z", "show it large"],
   ["Ctrl Z, Ctrl Shift Z", "undo, redo"],
+  ["↑ ↓ in the list", "choose another one"],
   ["Alt while dragging", "hold on to nothing"],
   ["Escape", "choose none"],
 ];

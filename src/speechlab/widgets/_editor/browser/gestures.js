@@ -159,6 +159,8 @@ export class EditGestures extends Gestures {
     if (command && (letter === "z" || letter === "y")) {
       if (letter === "y" || event.shiftKey) editor.redo();
       else editor.undo();
+    } else if (!command && !event.altKey && this.list(event)) {
+      // another one is chosen
     } else if (arrow && event.shiftKey && !command && !event.altKey && target === editor.ui.slider) editor.nudge(arrow);
     else {
       super.key(event);
@@ -166,6 +168,20 @@ export class EditGestures extends Gestures {
     }
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Keys in the list of segments; whether it was one. @param {KeyboardEvent} event */
+  list(event) {
+    const { editor } = this;
+    const item = event.target instanceof Element ? event.target.closest("li") : null;
+    const index = item ? [...editor.ui.list.children].indexOf(item) : -1;
+    if (index < 0 || editor.model.get("tier") > 0) return false;
+    const { rows } = editor.book;
+    /** @type {Record<string, number>} */
+    const places = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + 10, PageUp: index - 10, Home: 0, End: rows.length - 1 };
+    if (!(event.key in places)) return false;
+    editor.walk(places[event.key]);
+    return true;
   }
 
   /** Enter takes over what was typed, Escape drops it; both lead back. @param {KeyboardEvent} event @param {HTMLElement} target */

@@ -27,6 +27,8 @@ export class EditorView extends PlayerView {
     this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
     /** Items of the list by the ids of their rows. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
     this.items = new Map();
+    /** The item of the list that Tab leads to. @type {HTMLElement | null} */
+    this.stop = null;
     /** @param {string} said @param {boolean} failed */
     this.booked = (said, failed) => this.changed(said, failed);
   }
@@ -274,6 +276,26 @@ export class EditorView extends PlayerView {
     add.disabled = book.revision < 0;
     undo.disabled = !book.past.length;
     redo.disabled = !book.future.length;
+    this.rove();
+  }
+
+  /** One item of the list is in the order of Tab, and the arrows lead to the others: thousands would be no way out. */
+  rove() {
+    const { book, items } = this;
+    const before = this.stop?.querySelector("button");
+    if (before) before.tabIndex = -1;
+    this.stop = items.get(book.chosen)?.item ?? items.get(book.rows[0]?.id)?.item ?? null;
+    const button = this.stop?.querySelector("button");
+    if (button) button.tabIndex = 0;
+  }
+
+  /** Chooses another segment from within the list, and does not play it. @param {number} index */
+  walk(index) {
+    const row = this.book.rows[Math.min(Math.max(index, 0), this.book.rows.length - 1)];
+    if (!row) return;
+    this.choose(row.id);
+    this.show(row.start, row.end);
+    this.items.get(row.id)?.item.querySelector("button")?.focus({ preventScroll: true });
   }
 
   // -- what is seen
@@ -309,22 +331,24 @@ export class EditorView extends PlayerView {
       return;
     }
     if (!items.size) fillSegments(ui, [{ ...this.layers[0], segments: [] }, ...this.layers.slice(1)], 0, () => {});
-    const gone = new Set(items.keys());
+    const kept = new Set(book.rows.map((row) => row.id));
+    for (const [id, { item }] of [...items]) {
+      if (kept.has(id)) continue;
+      item.remove();
+      items.delete(id);
+    }
     let at = ui.list.firstElementChild;
     for (const row of book.rows) {
       const there = items.get(row.id);
-      const item = there?.item ?? make(ui.list, "li");
-      gone.delete(row.id);
+      const item = there?.item ?? document.createElement("li");
       if (there?.row !== row) {
         this.listItem(item, row);
         items.set(row.id, { row, item });
       }
       if (item === at) at = at.nextElementSibling;
+      // the one before it comes later: it is moved then, and not all the others now
+      else if (at?.nextElementSibling === item) at = item.nextElementSibling;
       else ui.list.insertBefore(item, at);
-    }
-    for (const id of gone) {
-      items.get(id)?.item.remove();
-      items.delete(id);
     }
     ui.list.hidden = !book.rows.length;
     ui.canvas.lang = this.lang;
@@ -336,6 +360,7 @@ export class EditorView extends PlayerView {
     let button = item.querySelector("button");
     if (!button) {
       button = make(item, "button", "sl-segment");
+      button.tabIndex = -1;
       make(button, "span", "sl-span");
       make(button, "bdi", "sl-who");
       make(button, "span", "sl-text").dir = "auto";
