@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -44,10 +45,13 @@ class Speakers(StagedVoice):
         voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
         super().__init__(voices=voices)
         self.names, self.first = names, first
+        self.slower_s = 0.0
+        """By how much each call takes longer than the one before."""
 
     def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         before = sum(1 for call in self.calls if call["voice"] == voice and call["text"] == text)
         self.calls.append({"text": text, "voice": voice, "temperature": temperature})
+        time.sleep(self.slower_s * len(self.calls))
         take = before % 4 if voice == "varies" else 0
         if voice == "broken":
             raise EngineError("this voice is damaged")
@@ -168,6 +172,22 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert report.speed["voice"].tolist()[5:] == [*report.speed["voice"][1:5], report.speed["voice"][0]]
     assert report.facts()["speed"] == "10 calls, one at a time, voices in turns"
     assert "dnsmos_overall" not in report.summary
+
+
+@pytest.mark.parametrize("names", [("clear", "even", "swallows"), ("swallows", "even", "clear")])
+def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
+    """An engine gets slower from call to call, as a machine that grows hot; its voices are equally fast."""
+    staged, lab = served
+    staged.one.calls.clear()
+    staged.one.slower_s = 0.01
+    try:
+        found = study(lab, store, FRAME.head(4), names, speed=4)
+    finally:
+        staged.one.slower_s = 0.0
+    summary = found.summary
+    assert summary["timed_calls"].tolist() == [4] * 3
+    assert summary["first_sound_s_low"].max() < summary["first_sound_s_high"].min()
+    assert "overlap" in found.advice or "settled" in found.choice["certainty"].tolist()
 
 
 def test_the_page_the_figure_and_the_files(report, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
-from speechlab.evaluate._speech.speed import check_speed, timed_voices
+from speechlab.evaluate._speech.speed import check_speed, timed_or_why
 from speechlab.evaluate._voices import cross
 from speechlab.evaluate._writing.record import record_of
 
@@ -106,6 +107,9 @@ def round_trip(
         progress=stage_of(progress, "transcribe"),
         **options,
     )
+    timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
+    if untimed:
+        warnings.warn(untimed, stacklevel=2)
     report = reported(
         title,
         heard,
@@ -114,7 +118,7 @@ def round_trip(
         text,
         language,
         store=store,
-        speed=timed_voices(lab, pairs[~mute], text, language, turns),
+        speed=timed,
         record=record_of("round_trip", store, spoken, heard, identify=identify, speed=turns, **options),
     )
     tell_failed(errors_of(report), len(report.table), SEE)

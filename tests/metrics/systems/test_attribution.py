@@ -110,6 +110,17 @@ def test_all_three_together():
     assert parts(attribute(ends, engine="engine", language="en")) == dict.fromkeys(ENGINES, (10, 0, 0))
 
 
+def test_what_two_of_three_engines_get_wrong_is_not_one_engines():
+    """A recogniser that mishears all but one clear voice: neither of two engines is to blame."""
+    engines = {"a1": "A", "a2": "A", "b1": "B", "b2": "B", "c1": "C"}
+    rows = table(dropped, voices=["a1", "a2", "b1", "b2"]).assign(
+        engine=lambda rows: rows["voice"].map(engines)
+    )
+    clear = pd.DataFrame({"voice": "c1", "engine": "C", "text": SAID, "hypothesis": SAID})
+    found = attribute(pd.concat([rows, clear]), engine="engine", language="en")
+    assert parts(found) == dict.fromkeys(["a1", "a2", "b1", "b2"], (2, 0, 0)) | {"c1": (0, 0, 0)}
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_recogniser_that_errs_by_chance_disturbs_little(seed):
     """One word in 25 is misheard at random; what is systematic is still found, at almost every place."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab.client import replaying_from
-from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
@@ -16,7 +15,7 @@ from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._round_trip import StageProgress, stage_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
-from speechlab.evaluate._speech.speed import check_speed, no_speed, timed_voices
+from speechlab.evaluate._speech.speed import check_speed, timed_or_why
 from speechlab.evaluate._voices import cross, engines_of
 from speechlab.evaluate._writing.record import record_of
 
@@ -97,7 +96,7 @@ def voices(
     spoken = _spoken(lab, pairs[~mute], text, takes, temperature, progress, running)
     how = {**running, **options, "progress": stage_of(progress, "transcribe")}
     heard = recognised(lab, spoken, language, identify=identify, **how)
-    timed, untimed = _timed(lab, pairs[~mute], text, language, turns)
+    timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
         title,
@@ -165,13 +164,3 @@ def _spoken(
         duration_s=spoken["tts_duration_s"],
         sample_rate=spoken["tts_sample_rate"],
     )
-
-
-def _timed(
-    lab: Client, pairs: pd.DataFrame, text: str, language: str, turns: int
-) -> tuple[pd.DataFrame, str | None]:
-    """The calls that were timed, or why there are none: what was understood is not lost for it."""
-    try:
-        return timed_voices(lab, pairs, text, language, turns), None
-    except SpeechLabError as error:
-        return no_speed(), f"Speed was not measured: {error}"

@@ -92,6 +92,16 @@ def timed_voices(lab: Client, rows: pd.DataFrame, text: str, language: str, coun
     return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
 
 
+def timed_or_why(
+    lab: Client, rows: pd.DataFrame, text: str, language: str, count: int
+) -> tuple[pd.DataFrame, str | None]:
+    """The same, or no rows and why: what was understood before is not lost where nothing can be timed."""
+    try:
+        return timed_voices(lab, rows, text, language, count), None
+    except SpeechLabError as error:
+        return no_speed(), f"Speed was not measured: {error}"
+
+
 def _timed(lab: Client, voice: str, text: str, *, stream: bool) -> dict[str, Any]:
     begun = time.perf_counter()
     first = None

@@ -129,8 +129,8 @@ def attribute(
     """Part the errors of voices from those that a recogniser or normaliser makes whatever the voice.
 
     Each error is held against the other voices at its place in the utterance. It is *shared* if most of them have an
-    error there; the *engine*'s if most voices of its engine do and those of other engines do not; else the voice's
-    *own*. Errors that only look wrong are counted apart: homophones, numbers and spellings.
+    error there; the *engine*'s if most voices of its engine do and most other engines do not; else the voice's *own*.
+    Errors that only look wrong are counted apart: homophones, numbers and spellings.
 
     Own errors are at most the voice's: what the recogniser gets wrong by chance, for one voice, is among them.
 
@@ -350,7 +350,7 @@ def _findings(one: Attribution) -> Iterator[str]:
     mine = one.errors[(one.errors["cause"] == "engine") & (one.errors["kind"] == "sound")]
     for (engine, utterance), part in mine.groupby(["engine", "utterance"], sort=False):
         said = _quoted(part, "reference")
-        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and those of other engines do not."
+        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other engines do not."
     voices = one.utterances.drop_duplicates("utterance").set_index("utterance")["voices"]
     shared = one.errors[one.errors["cause"] == "shared"]
     groups = [part for _, part in shared.groupby(["utterance", "start"], sort=False)]

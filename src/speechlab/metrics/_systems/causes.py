@@ -3,8 +3,8 @@
 What a recogniser or a normaliser gets wrong whatever the voice, it gets wrong at one place of the text for most
 voices. So each error is held against the other voices at its place, by the first rule that holds:
 
-1. Most of the others have an error there, each engine counting once: *shared*.
-2. Most of the other voices of its engine do, and those of other engines do not: *engine*.
+1. Most of the others have an error there, each engine counting once, and most voices of another engine: *shared*.
+2. Most of the other voices of its engine do, and most other engines do not: *engine*.
 3. It is the voice's *own*.
 
 "Most" is more than half. With one engine its faults cannot be told from the recogniser's, and both are shared; of
@@ -185,6 +185,6 @@ def _cause(own: str, shares: Mapping[str, float]) -> tuple[Cause, float]:
         return "own", float("nan")
     outside = [share for engine, share in shares.items() if engine != own]
     everyone = sum(shares.values()) / len(shares)
-    if everyone > 0.5 and (not outside or sum(outside) / len(outside) > 0.5):
+    if everyone > 0.5 and (not outside or max(outside) > 0.5):
         return "shared", everyone
     return ("engine" if outside and shares.get(own, 0.0) > 0.5 else "own"), everyone
