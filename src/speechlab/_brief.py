@@ -11,12 +11,16 @@ import concurrent.futures
 import contextlib
 import inspect
 import os
+import sysconfig
 from functools import wraps
 from pathlib import Path
 from types import FunctionType, TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from speechlab.errors import SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 E = TypeVar("E", bound=BaseException)
 F = TypeVar("F")
@@ -29,6 +33,8 @@ _OURS = (
     str(contextlib.__file__),
 )
 """Where the code of this package lies, and of what carries its calls from thread to thread and through blocks."""
+_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 def briefly(function: F) -> F:
@@ -112,18 +118,34 @@ def _is_told(error: SpeechLabError | TypeError, call: Any) -> bool:
 
 
 def _brief(error: E) -> E:
-    """The error, and those behind it, without the frames of this package; those of the user's own functions stay."""
-    one: BaseException | None = error
-    while one is not None:
-        one.__traceback__ = _without_ours(one.__traceback__)
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    """The error without the frames of this package; those of the user's own functions stay.
+
+    What is behind it is in its text, and so in a line here, without what was behind that and without libraries.
+    """
+    error.__traceback__ = _without(_is_ours, error.__traceback__)
+    behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if behind is not None:
+        behind.__traceback__ = _without(_is_of_libraries, behind.__traceback__)
+        behind.__suppress_context__ = True
     return error
 
 
-def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+def _is_ours(file: str) -> bool:
+    return file.startswith(_OURS)
+
+
+def _is_of_libraries(file: str) -> bool:
+    if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
+        return True
+    return (
+        not file.startswith("<") and not Path(file).is_absolute()
+    )  # compiled modules say where they were made
+
+
+def _without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        if not leaves(trace.tb_frame.f_code.co_filename):
             kept.append(trace)
         trace = trace.tb_next
     shown: TracebackType | None = None

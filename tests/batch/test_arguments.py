@@ -226,17 +226,40 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",
         f"batch.plan_translation(frame, lab, {pair}, text='txt')": "the table has no column 'txt'",
         "batch.transcribe_long(frame, lab, audio='txt')": "the table has no column 'txt'",
+        f"batch.plan_translation(frame, lab, {pair}, rate=5)": "'rate' is no option of a plan; give it to the run",
+        f"batch.translate(lab, frame, {pair})": "lab is a DataFrame; give a Client",
+        f"batch.translate('One.', lab, {pair})": "'One.' has no ending that tells its format; give a path",
+        "batch.translate(frame.assign(src='en'), lab, source_lang='scr', target_lang='ja')": "but 'src' is. Say",
+        "batch.transcribe(frame, lab, temperature='hot')": "temperature 'hot' is no number, and no column; the table",
         "batch.run(3, lab)": "plan is 3; give what sl.batch.plan_synthesis and its like return",
         "batch.load('a run', 'gone')": "there is no store in gone",
         "batch.diff('a run', 'another', 'gone')": "there is no store in gone",
         "batch.segments(frame, store)": "the table has no column 'key'",
     }
-    names = {"batch": batch, "frame": FRAME, "lab": reverser, "other": other, "store": store}
+    names = {
+        "batch": batch,
+        "frame": FRAME,
+        "lab": reverser,
+        "other": other,
+        "store": store,
+        "files": tmp_path,
+    }
     with cells(tmp_path, **names) as run:
         for cell, told in wrong.items():
             shown, error = run(cell)
             assert told in str(error), (cell, error)
             assert len(shown.splitlines()) <= 15, shown
+        (tmp_path / "a.csv").write_bytes("text\nCafé.\n".encode("latin-1"))
+        (tmp_path / "a.parquet").write_text("no table")
+        for cell, told in {
+            f"batch.translate(files / 'a.csv', lab, {pair})": "a.csv cannot be read as a table: it is no UTF-8",
+            f"batch.translate(files / 'a.parquet', lab, {pair})": "a.parquet cannot be read as a table: ",
+            f"batch.translate(frame, lab, {pair}, store=files / 'a.csv', progress=False)": "cannot write ",
+        }.items():
+            shown, error = run(cell)
+            assert told in str(error), (cell, error)
+            assert type(error.__cause__).__name__ in shown
+            assert len(shown.splitlines()) <= 25, shown  # with what is behind it
         run("await other.aclose()")
 
 

@@ -66,8 +66,8 @@ class Blocking:
     def __init__(self, lab: object) -> None:
         if not isinstance(lab, Client):
             message = (
-                f"lab is {lab!r}; give a Client, as sl.connect() does; with an AsyncClient, await the functions "
-                "that begin with a, such as sl.batch.atranslate"
+                f"lab is {_named(lab)}; give a Client, as sl.connect() does; with an AsyncClient, await the "
+                "functions that begin with a, such as sl.batch.atranslate"
             )
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
@@ -114,7 +114,7 @@ class Awaiting:
     def __init__(self, lab: object) -> None:
         if not isinstance(lab, AsyncClient):
             message = (
-                f"lab is {lab!r}; give an AsyncClient; "
+                f"lab is {_named(lab)}; give an AsyncClient; "
                 "with a Client, call the functions without an a before them"
             )
             raise InvalidRequestError(message, parameter="lab")
@@ -157,6 +157,12 @@ class Awaiting:
         display.close()
 
 
+def _named(lab: object) -> str:
+    """What was given as a client, in one line; a table in its place is not written out."""
+    shown = repr(lab)
+    return shown if len(shown.splitlines()) == 1 else f"a {type(lab).__name__}"
+
+
 Waiting = Blocking | Awaiting
 """The way in which the caller of a batch waits."""
 
@@ -191,7 +197,11 @@ async def run_awaiting(
 async def plan_table(waiting: Waiting, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
     """Plan an operation over a table."""
     lists = kind.parameters, KeepingOptions, WaitingOptions
-    parameters, keeping, patience = sort_options(kind.operation, given, *lists)
+    if later := sorted(set(given) & (set(RunOptions.__annotations__) - set(WaitingOptions.__annotations__))):
+        names = ", ".join(map(repr, later))
+        message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
+        raise InvalidRequestError(message, parameter=later[0])
+    parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
     return await _plan(waiting, kind, table, parameters, keeping, patience)
 
 

@@ -255,6 +255,13 @@ def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
     assert len(batch.segments(heard, store)) > 0
     with pytest.raises(InvalidRequestError, match="give the store that transcribe had"):
         batch.segments(heard, tmp_path / "another")
+    with pytest.raises(
+        InvalidRequestError, match="the table is one of synthesize; give what transcribe returned"
+    ):
+        batch.segments(said, store)
+    plain = batch.transcribe(spoken, lab, language="en", store=store, progress=False)
+    with pytest.raises(InvalidRequestError, match="were not asked for; give transcribe vad='segments'"):
+        batch.segments(plain, store)
 
 
 def test_lists_of_runs_and_of_differences_keep_their_types(reverser, store):

@@ -153,7 +153,7 @@ def test_only_the_results_if_that_is_wanted(reverser, store):
     pieces = [frame.iloc[:1], frame.iloc[1:]]
     again = batch.translate(pieces, reverser, columns="result", **quiet(store))
     pd.testing.assert_frame_equal(again, table, check_categorical=False)
-    with pytest.raises(InvalidRequestError, match=r"'translation'.*prefix='asr_', or drop"):
+    with pytest.raises(InvalidRequestError, match=r"'translation'.*prefix='second_', or drop the old"):
         batch.translate(table, reverser, columns="result", **quiet(store))
 
 

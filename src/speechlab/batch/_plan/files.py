@@ -56,7 +56,8 @@ def table_format(path: Path, parameter: str = "source") -> TableFormat:
     ending = (path.with_suffix("") if packed else path).suffix.lower()
     if ending in _KINDS and not (packed and ending == ".parquet"):
         return TableFormat(*_KINDS[ending], packed)
-    message = f"{path} ends in {path.suffix or 'nothing'!r}; give {FILES_ALLOWED}"
+    has = f"ends in {path.suffix!r}" if path.suffix.strip(".") else "has no ending that tells its format"
+    message = f"{str(path)!r:.80} {has}; give {FILES_ALLOWED}"
     raise InvalidRequestError(message, parameter=parameter)
 
 
@@ -136,7 +137,8 @@ def _readable(path: Path) -> Iterator[None]:
     ) as error:  # Arrow has errors of these kinds, and EOFError is an OSError
         if isinstance(error, InvalidRequestError):
             raise
-        message = f"{path} cannot be read as a table: {error}"
+        why = "it is no UTF-8; save it as such" if isinstance(error, UnicodeDecodeError) else error
+        message = f"{path} cannot be read as a table: {why}"
         raise InvalidRequestError(message, parameter="source") from error
 
 

@@ -61,12 +61,12 @@ def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
 
 
 def _near(value: str, columns: list[str]) -> str | None:
-    """The column whose name is like a value: but for case and signs, a letter or two, or as one of its words."""
+    """The column whose name is like a value: but for case, signs, order, a letter or two, or as one of its words."""
     plain = _plain(value)
     if not _SHORTEST <= len(plain) <= _LONGEST:
         return None
     for name in columns:
-        if plain == _plain(name) or plain in map(_plain, re.split(r"[\W_]+", name)):
+        if sorted(plain) == sorted(_plain(name)) or plain in map(_plain, re.split(r"[\W_]+", name)):
             return name
     found = get_close_matches(plain, [_plain(name) for name in columns], n=1, cutoff=_ALIKE)
     return next((name for name in columns if found and _plain(name) == found[0]), None)

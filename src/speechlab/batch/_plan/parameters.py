@@ -14,7 +14,7 @@ from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     Row = Mapping[str, Any]
 
@@ -134,12 +134,15 @@ class Parameters:
         return {name: value for name, value in self.same.items() if value is not None}
 
 
-def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters:
+def read_parameters(
+    given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str] = ()
+) -> Parameters:
     """Tell columns from values.
 
     Args:
         given: Parameters by name.
         have: Names of the table's columns.
+        numbers: Names of those parameters that take numbers.
 
     Raises:
         InvalidRequestError: There is no such column, or a string can be neither, or may be either.
@@ -157,6 +160,10 @@ def read_parameters(given: Mapping[str, Any], have: Sequence[Any]) -> Parameters
             message = (
                 f"{name} {value!r} is no language code, such as 'ja', and no column; the table has {shown}"
             )
+            raise InvalidRequestError(message, parameter=name)
+        elif name in numbers and isinstance(value, str):
+            shown = ", ".join(map(repr, have)) or "none"
+            message = f"{name} {value!r:.60} is no number, and no column; the table has {shown}"
             raise InvalidRequestError(message, parameter=name)
         else:
             if isinstance(value, str) and not _knows(name, value):

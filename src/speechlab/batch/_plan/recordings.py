@@ -38,7 +38,7 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        message = f"there is no file {path}"
+        message = f"there is no file {str(path)!r}"
         if "://" in str(source):
             message = f"{source} is an address; download the recording, and name its file"
     except IsADirectoryError:

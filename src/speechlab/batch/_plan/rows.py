@@ -124,11 +124,12 @@ class RowStep(ABC):
         self._have, self._service, self._voices = have, service, voices
         self._column = _column(values.pop(self.works_on), self.works_on)
         self._repeat = int(values.pop("repeat"))
-        self._parameters = read_parameters(values, have)
+        types = types_of(self.parameters)
+        numbers = {name for name, kind in types.items() if _NUMBER.search(kind) and name != "vad"}
+        self._parameters = read_parameters(values, have, numbers)
         self._options: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())
-        types = types_of(self.parameters)
-        texts = (at for name, at in self._parameters.columns.items() if not _NUMBER.search(types[name]))
+        texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
         self.texts = frozenset({self._column, *texts})
         self.settings = self._settings()
         # what no row could have is refused before any work is done

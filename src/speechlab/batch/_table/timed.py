@@ -15,6 +15,7 @@ from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.batch._table.storable import stand_in
+from speechlab.contract import VadMode
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError
 
 if TYPE_CHECKING:
@@ -53,18 +54,36 @@ def segments(
         has no segments here: a warning names it, and ``attrs["speechlab_faults"]`` has the reason by position.
 
     Raises:
-        InvalidRequestError: The table has no column of keys, or none of recordings; or the store has none of its
-            transcripts.
+        InvalidRequestError: The table has no column of keys, or none of recordings; the store has none of its
+            transcripts; or none of them was asked for with segments.
         StoreError: The store cannot be read.
     """
     frame = as_frame(result)
-    table, faults = timed_pieces(result if frame is None else frame, store, prefix=prefix, audio=audio)
+    frame = result if frame is None else frame
+    table, faults = timed_pieces(frame, store, prefix=prefix, audio=audio)
+    if not len(table) and not faults:
+        _check_asked(frame[f"{prefix}key"], store)
     if faults:
         warnings.warn(
             f"no segments of {len(faults)} rows: {listed(faults.values())}", stacklevel=calls_from_outside()
         )
         table.attrs[FAULTS_ATTRIBUTE] = faults
     return table
+
+
+def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
+    """Refuse results that could have no segments; a recording in which nobody speaks is none of them."""
+    with opened(store) as open_store:
+        found = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
+    if any(stored.request.get("vad") == VadMode.SEGMENTS for stored in found):
+        return
+    for stored in found:
+        message = f"the table is one of {stored.operation}; give what transcribe returned, and its prefix"
+        if stored.operation == "transcribe":
+            message = (
+                "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
+            )
+        raise InvalidRequestError(message, parameter="result")
 
 
 def timed_pieces(
