@@ -10,7 +10,7 @@ import asyncio
 import os
 import weakref
 from contextlib import aclosing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,25 +18,22 @@ import aiohttp
 from aiohttp.payload import Payload
 from yarl import URL
 
-from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._secret import redact
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     Reply,
     Wire,
     WireError,
-    add_secrets,
     broken_proxy,
     environment_proxy,
     is_untrusted,
     no_connection,
     nothing_came,
     proxy_name,
-    request_headers,
     shared_ssl_context,
     unusable_proxy,
     without_trace,
 )
-from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.http import Sent
 
-_URLS = 100
 _SLICE = 1 << 18
 """Bytes handed to the network at once, and held of a reply that nobody reads."""
 _AT_ONCE = 1 << 15
@@ -139,15 +135,11 @@ class AiohttpWire(Wire):
     """A session of aiohttp."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        install_log_filter()
-        self._base_url = settings.base_url
-        self._key = settings.api_key
+        super().__init__(settings)
         proxy = environment_proxy(settings.base_url)
         self._proxy = _Proxy(proxy, settings.base_url) if proxy else None
         self._loop = asyncio.get_running_loop()
         self._session = _session(settings.base_url)
-        self._urls: dict[str, URL] = {}
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
@@ -176,20 +168,14 @@ class AiohttpWire(Wire):
     async def _request(
         self, call: HttpCall, upload: _Upload | None, connect_s: float
     ) -> aiohttp.ClientResponse:
-        url = self._urls.get(call.path)
-        if url is None:
-            url = URL(join_url(self._base_url, call.path), encoded=True)
-            if len(self._urls) < _URLS:
-                self._urls[call.path] = url
-        headers = request_headers(call)
-        add_secrets(headers, call, self._key)
+        headers = self._headers(call)
         options: dict[str, Any] = {}
         if self._proxy is not None:
             headers |= self._proxy.headers
             options = self._proxy.options
         return await self._session.request(
             call.method,
-            url,
+            self._url(call.path, partial(URL, encoded=True)),
             data=upload,
             headers=headers,
             timeout=_timeout(connect_s, call.timeouts.read),
@@ -229,9 +215,6 @@ class AiohttpWire(Wire):
         await super().close()
         self._let_go.detach()
         await self._session.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._base_url!r})"
 
 
 def _said(error: Exception) -> str:

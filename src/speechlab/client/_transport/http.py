@@ -13,24 +13,29 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from speechlab._platform import after_fork, is_loopback, package_version
-from speechlab.client._secret import redact
+from speechlab.client._secret import install_log_filter, redact
+from speechlab.contract import join_url
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, MutableMapping
+    from collections.abc import AsyncIterator, Callable, MutableMapping
 
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._secret import Secret
+    from speechlab.client._settings.settings import Settings
 
+T = TypeVar("T")
 KEEPALIVE_S = 20.0
 """For how long an idle connection is kept."""
 _ERROR_BYTES = 1 << 20
+_URLS = 100
+"""Addresses that are remembered."""
 
 
 class WireError(Exception):
@@ -138,8 +143,30 @@ class Wire(ABC):
         replies: Those that somebody still holds; they end with the wire.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        install_log_filter()
         self.replies: WeakSet[Reply] = WeakSet()
+        self._base_url = settings.base_url
+        self._key = settings.api_key
+        self._urls: dict[str, Any] = {}
+
+    def _url(self, path: str, kind: Callable[[str], T]) -> T:
+        """The address of a path, in the library's own kind, which is costly to make."""
+        url: T | None = self._urls.get(path)
+        if url is None:
+            url = kind(join_url(self._base_url, path))
+            if len(self._urls) < _URLS:
+                self._urls[path] = url
+        return url
+
+    def _headers(self, call: HttpCall) -> dict[str, str]:
+        """The headers of a call, its key among them."""
+        headers = _request_headers(call)
+        _add_secrets(headers, call, self._key)
+        return headers
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
@@ -167,7 +194,7 @@ def user_agent() -> str:
     return f"speechlab/{package_version()} Python/{platform.python_version()}"
 
 
-def add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
+def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
     """Add the headers that may be secret: at the last moment, so that nothing of ours that lasts holds them.
 
     Args:
@@ -187,7 +214,7 @@ def add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret |
         headers["Authorization"] = f"Bearer {key.reveal()}"
 
 
-def request_headers(call: HttpCall) -> dict[str, str]:
+def _request_headers(call: HttpCall) -> dict[str, str]:
     """The headers of a call, without its key."""
     headers = {
         "Accept": call.accept,

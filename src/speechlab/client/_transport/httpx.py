@@ -8,24 +8,21 @@ from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._secret import redact
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     Reply,
     Wire,
     WireError,
-    add_secrets,
     broken_proxy,
     environment_proxy,
     is_untrusted,
     no_connection,
     nothing_came,
-    request_headers,
     shared_ssl_context,
     unusable_proxy,
     without_trace,
 )
-from speechlab.contract import join_url
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from speechlab.client._transport.http import Sent
 
 T = TypeVar("T")
-_URLS = 100
 
 
 async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIterator[bytes]:
@@ -126,17 +122,13 @@ class HttpxWire(Wire):
     """A transport of httpx2. Its client is left out: all that it would add is switched off or done by us."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        install_log_filter()
-        self._base_url = settings.base_url
-        self._key = settings.api_key
+        super().__init__(settings)
         self._proxy: str | None = None
         if settings.transport is None or isinstance(settings.transport, str):
             self._proxy = environment_proxy(settings.base_url)
             self._transport = _transport(settings.base_url, self._proxy)
         else:
             self._transport = settings.transport
-        self._urls: dict[str, httpx2.URL] = {}
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
         """Send a request and wait for the head of the reply."""
@@ -162,19 +154,12 @@ class HttpxWire(Wire):
     def _request(self, call: HttpCall, sent: Sent, connect_s: float) -> httpx2.Request:
         import httpx2
 
-        url = self._urls.get(call.path)
-        if url is None:
-            url = httpx2.URL(join_url(self._base_url, call.path))
-            if len(self._urls) < _URLS:
-                self._urls[call.path] = url
         limits = call.timeouts
         waits = {"connect": connect_s, "read": limits.read, "write": limits.write, "pool": None}
-        headers = request_headers(call)
-        add_secrets(headers, call, self._key)
         return httpx2.Request(
             call.method,
-            url,
-            headers=headers,
+            self._url(call.path, httpx2.URL),
+            headers=self._headers(call),
             content=None if call.body is None else _upload(call.body.open(), sent),
             extensions={"timeout": waits},
         )
@@ -204,9 +189,6 @@ class HttpxWire(Wire):
         """Close all connections."""
         await super().close()
         await self._transport.aclose()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._base_url!r})"
 
 
 def _transport(base_url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
