@@ -18,10 +18,10 @@ from speechlab.cli._commands import (
     keys,
     lab,
     login,
-    quickstart,
     serve,
     usage,
 )
+from speechlab.cli._commands._studies import quickstart, study
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
@@ -72,7 +72,12 @@ app.command("login")(login.login)
 app.command("doctor")(doctor.doctor)
 app.command("usage")(usage.usage)
 app.command("conform")(conform.conform)
-for _name, _part in (("batch", batch.app), ("engines", engines.app), ("keys", keys.app)):
+for _name, _part in (
+    ("batch", batch.app),
+    ("engines", engines.app),
+    ("keys", keys.app),
+    ("study", study.app),
+):
     _part.rich_markup_mode = None
     app.add_typer(_part, name=_name, cls=_Group)
 

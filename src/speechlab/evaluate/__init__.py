@@ -8,6 +8,7 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.evaluate._changes import Changes
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.report import ListeningReport
@@ -22,6 +23,7 @@ from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [
     "PAGE_BYTES",
+    "Changes",
     "ListeningReport",
     "Report",
     "SpeechReport",

@@ -89,6 +89,27 @@ class Report(ABC):
         """Say how the figures came about, for a paper: sentences, and the source of each measure that was used."""
         return methods_of(self.title, *self._frames())
 
+    def compare(self, earlier: Report | str | os.PathLike[str]) -> Any:
+        """Say what changed, significantly, since an earlier report of the same study.
+
+        Rows are the same if they agree in voice, language and text, and in ``id`` and ``file`` where both reports
+        have them. Those are compared in pairs (:func:`speechlab.metrics.compare`), Japanese by readings, for each
+        voice and language; rows that failed have a test of their own, and p-values are corrected by Holm's method.
+        What has no partner is told and not tested.
+
+        Args:
+            earlier: The report, or the folder into which it was saved.
+
+        Returns:
+            A :class:`Changes`, a report itself: ``words``, ``worse``, ``better``, ``summary``, ``plot()`` ….
+
+        Raises:
+            InvalidRequestError: The reports hold no scores of speech, or were scored in different ways.
+            StoreError: There is no report in that folder.
+        """
+        # By name: what changed is a report too, and stands a floor above this one.
+        return import_module("speechlab.evaluate").Changes.between(self, earlier)
+
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
         """Return the report as one self-contained page, with figures, sound, and rows that sort; no network.
 

@@ -24,6 +24,7 @@ from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
+from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
@@ -62,6 +63,7 @@ __all__ = [
     "edits",
     "error_rate",
     "glossary_terms",
+    "holm",
     "hotword_error_rates",
     "hotword_scores",
     "rank",

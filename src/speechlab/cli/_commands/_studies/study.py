@@ -1,0 +1,218 @@
+"""``speechlab study``: a question about a table, answered with a report; what changed since another, for CI jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from speechlab.cli._console import console, errors, plain_table, stages
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.evaluate import Changes, Report
+
+WORSE = 4
+"""Exit status where ``--fail-if worse`` has found something."""
+_KINDS_OF_ERRORS = 3
+
+app = typer.Typer(
+    help="Answer a question about a table with a report: a folder, or one page (.html). Ends with 0; with 1 when "
+    "rows failed; with 4 when --fail-if worse has found a significant change for the worse.",
+    no_args_is_help=True,
+)
+
+Input = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech, AISHELL, JSUT, "
+        "Common Voice or FLEURS.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="REPORT", help="Folder of the report, or one page that ends in .html."),
+]
+Earlier = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="REPORT", help="Folder of an earlier report: say what changed, significantly, since then."
+    ),
+]
+FailIf = Annotated[
+    Literal["worse"] | None,
+    typer.Option(
+        help="End with 4 if a voice and language, or the number of failed rows, is significantly worse."
+    ),
+]
+Language = Annotated[str | None, typer.Option(help="Code of all rows, if the table has no such column.")]
+Split = Annotated[list[str] | None, typer.Option(help="Part of a corpus, such as test; may be repeated.")]
+Sample = Annotated[int | None, typer.Option(min=1, help="Draw so many rows by chance, by language.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same rows.")]
+Store = Annotated[
+    Path | None, typer.Option(help="Where results are kept and reused. [default: the user's own store]")
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at once.")]
+
+
+@app.command("recognition")
+def recognition(
+    source: Input,
+    out: Out,
+    earlier: Earlier = None,
+    fail_if: FailIf = None,
+    language: Language = None,
+    split: Split = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    store: Store = None,
+    concurrency: Concurrency = 16,
+) -> None:
+    """Recognise recordings and score what was understood."""
+    from speechlab import connect, evaluate
+
+    before = _earlier(earlier, fail_if)
+    rows = _rows(source, language, split, sample, seed)
+    with connect() as lab, stages() as told:
+        report = evaluate.recognition(
+            lab,
+            rows,
+            store=_place(store),
+            concurrency=concurrency,
+            progress=lambda done, total: told("recognising", done, total),
+        )
+    _end(report, out, before, fail_if)
+
+
+@app.command("round-trip")
+def round_trip(
+    source: Input,
+    out: Out,
+    voice: Annotated[
+        list[str] | None, typer.Option(help="Id or name of a voice; may be repeated. [default: all that fit]")
+    ] = None,
+    speed: Annotated[
+        int, typer.Option(min=0, help="With how many texts of each language speed is measured.")
+    ] = 0,
+    earlier: Earlier = None,
+    fail_if: FailIf = None,
+    language: Language = None,
+    split: Split = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    store: Store = None,
+    concurrency: Concurrency = 16,
+) -> None:
+    """Speak texts with voices, recognise the speech, and score what was understood."""
+    from speechlab import connect, evaluate
+
+    before = _earlier(earlier, fail_if)
+    rows = _rows(source, language, split, sample, seed)
+    names = {"synthesize": "speaking", "transcribe": "recognising"}
+    with connect() as lab, stages() as told:
+        report = evaluate.round_trip(
+            lab,
+            rows.drop(columns=["audio", "duration_s"], errors="ignore"),
+            voice or None,
+            speed=speed,
+            store=_place(store),
+            concurrency=concurrency,
+            progress=lambda stage, done, total: told(names[stage], done, total),
+        )
+    _end(report, out, before, fail_if)
+
+
+@app.command("compare")
+def compare(
+    now: Annotated[Path, typer.Argument(metavar="REPORT", help="Folder of the later report.")],
+    earlier: Annotated[Path, typer.Argument(metavar="EARLIER", help="Folder of the earlier report.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="REPORT", help="Folder, or page (.html), for what changed.")
+    ] = None,
+    fail_if: FailIf = None,
+) -> None:
+    """Say what changed, significantly, between two saved reports of one study."""
+    from speechlab.evaluate import Report
+
+    _end_changes(Report.load(now).compare(earlier), out, fail_if)
+
+
+def _earlier(folder: Path | None, fail_if: str | None) -> Report | None:
+    """Read the earlier report before the work, not after it."""
+    from speechlab.evaluate import Report
+
+    if folder is None and fail_if is not None:
+        message = f"--fail-if {fail_if} needs something to compare with; give --earlier REPORT"
+        raise InvalidRequestError(message, parameter="earlier")
+    report: Report | None = None if folder is None else Report.load(folder)
+    return report
+
+
+def _rows(
+    source: Path, language: str | None, split: list[str] | None, sample: int | None, seed: int
+) -> pd.DataFrame:
+    from speechlab import datasets
+
+    rows = datasets.read(source, language=language, split=split or None)
+    if sample is None:
+        return rows
+    return datasets.sample(
+        rows, sample, by=[name for name in ("language",) if name in rows.columns], seed=seed
+    )
+
+
+def _place(store: Path | None) -> str | None:
+    return None if store is None else str(store)
+
+
+def _end(report: Report, out: Path, earlier: Report | None, fail_if: str | None) -> None:
+    """Write the report, say what was found, and end with the status of the answer."""
+    written = report.save(out)
+    _print(report, report.title)
+    console.print(f"report: {escape(str(written))}", soft_wrap=True)
+    failed = report.table[report.table["status"].isin(["error", "skipped"])]
+    if len(failed):
+        errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
+        for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
+            errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
+    if earlier is not None:
+        _end_changes(report.compare(earlier), None, fail_if)
+    if len(failed):
+        raise typer.Exit(1)
+
+
+def _end_changes(changes: Changes, out: Path | None, fail_if: str | None) -> None:
+    _print(changes, "What changed")
+    console.print(escape(changes.words), soft_wrap=True)
+    if out is not None:
+        console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
+    if fail_if is None:
+        return
+    if not changes.paired:
+        message = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
+        raise InvalidRequestError(message, parameter="earlier")
+    if changes.worse:
+        raise typer.Exit(WORSE)
+
+
+def _print(report: Report, title: str) -> None:
+    head = report.headline()
+    figures = {
+        "Utterances",
+        "Error rate",
+        "95 % interval",
+        "Pairs",
+        "Earlier",
+        "Now",
+        "Difference",
+        "p (Holm)",
+    }
+    table = plain_table(title, *map(str, head.columns), right=tuple(figures))
+    for row in head.itertuples(index=False, name=None):
+        table.add_row(*(escape("–" if one is None or one != one else str(one)) for one in row))
+    console.print(table)

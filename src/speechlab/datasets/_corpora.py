@@ -1,0 +1,194 @@
+"""Folders in the layouts of published corpora, as rows of one table.
+
+Layouts: LibriSpeech (openslr.org/12), AISHELL-1 (openslr.org/33), JSUT 1.1 (R. Sonobe, S. Takamichi, H. Saruwatari,
+2017), Common Voice since corpus 1 (TSV files beside ``clips``), FLEURS (TSV files without headings beside ``audio``).
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
+_BIG_FIELD = 10_000_000
+_COMMON_VOICE_SPLITS = ("train", "dev", "test")
+"""Those that do not overlap; ``validated`` holds them, ``other`` was not checked, ``invalidated`` failed."""
+_FLEURS_COLUMNS = 7
+_CODES = {"cmn": "zh", "nb": "no"}
+"""Language codes of FLEURS that ISO 639-1 has another for."""
+
+Row = tuple[str, "Path", str, str | None, str, str]
+"""Id, recording, what is said, speaker, language, split."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A layout.
+
+    Attributes:
+        name: What it is called.
+        find: From a folder to what is read of it: transcripts, or nothing where the layout is another.
+        read: From one transcript, and the splits that are wanted (None for all), to rows.
+    """
+
+    name: str
+    find: Callable[[Path], list[Path]]
+    read: Callable[[Path], Iterator[Row]]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines of a text file that hold something."""
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for line in stream:
+                if stripped := line.rstrip("\r\n"):
+                    yield stripped
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(
+            f"{path} is not UTF-8 ({error.reason}); save it as UTF-8", parameter="path"
+        ) from None
+
+
+def _cells(path: Path) -> Iterator[list[str]]:
+    """Cells of a TSV file without quotes, as both corpora write it."""
+    csv.field_size_limit(_BIG_FIELD)
+    return csv.reader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _recording(folder: Path, name: str) -> Path:
+    """The file of a recording, in whatever format it is there; LibriSpeech's own if it is not there at all."""
+    return next(
+        (path for end in _SOUNDS if (path := folder / f"{name}{end}").is_file()),
+        folder / f"{name}{_SOUNDS[0]}",
+    )
+
+
+def _librispeech(path: Path) -> Iterator[Row]:
+    speaker, split = path.parents[1].name, path.parents[2].name
+    for line in _lines(path):
+        name, _, text = line.partition(" ")
+        yield name, _recording(path.parent, name), text, speaker, "en", split
+
+
+def _aishell(path: Path) -> Iterator[Row]:
+    root = path.parents[1] / "wav"
+    files = {file.stem: file for file in sorted(root.glob("*/*/*.wav"))}
+    for line in _lines(path):
+        name, *words = line.split()
+        file = files.get(name)
+        if file is not None:  # some lines of the published transcript have no recording
+            yield name, file, "".join(words), file.parent.name, "zh", file.parents[1].name
+
+
+def _jsut(path: Path) -> Iterator[Row]:
+    for line in _lines(path):
+        name, _, text = line.partition(":")
+        yield name, path.parent / "wav" / f"{name}.wav", text, "jsut", "ja", path.parent.name
+
+
+def _common_voice(path: Path) -> Iterator[Row]:
+    cells = _cells(path)
+    heads = next(cells)
+    for row in cells:
+        cell = dict(zip(heads, row, strict=False))
+        name = cell["path"] if "." in cell["path"] else f"{cell['path']}.mp3"
+        language = cell.get("locale") or path.parent.name
+        yield (
+            name,
+            path.parent / "clips" / name,
+            cell["sentence"],
+            cell["client_id"] or None,
+            language,
+            path.stem,
+        )
+
+
+def _fleurs(path: Path) -> Iterator[Row]:
+    code = path.parent.name.partition("_")[0]
+    for cells in _cells(path):
+        if len(cells) != _FLEURS_COLUMNS:
+            count = f"{len(cells)} columns where FLEURS has {_FLEURS_COLUMNS}"
+            message = f"{path} has a line of {count}; download it again"
+            raise InvalidRequestError(message, parameter="path")
+        name, text = cells[1], cells[2]
+        file = path.parent / "audio" / path.stem / name
+        yield f"{cells[0]}/{name}", file, text, None, _CODES.get(code, code), path.stem
+
+
+def _common_voice_files(root: Path) -> list[Path]:
+    folders = [path.parent for path in (*root.glob("clips"), *root.glob("*/clips"), *root.glob("*/*/clips"))]
+    return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv")) if _has_clips(file)]
+
+
+def _has_clips(file: Path) -> bool:
+    heads = next(_cells(file), [])
+    return {"client_id", "path", "sentence"} <= set(heads) and "reason" not in heads
+
+
+def _fleurs_files(root: Path) -> list[Path]:
+    folders = [path.parent for path in (*root.glob("audio"), *root.glob("*/audio"), *root.glob("*/*/audio"))]
+    return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv"))]
+
+
+CORPORA = {
+    one.name: one
+    for one in (
+        Corpus("librispeech", lambda root: sorted(root.rglob("*.trans.txt")), _librispeech),
+        Corpus("aishell", lambda root: sorted(root.rglob("transcript/aishell_transcript*.txt")), _aishell),
+        Corpus("jsut", lambda root: sorted(root.rglob("transcript_utf8.txt")), _jsut),
+        Corpus("common_voice", _common_voice_files, _common_voice),
+        Corpus("fleurs", _fleurs_files, _fleurs),
+    )
+}
+"""Layouts by name, in the order in which they are tried."""
+
+
+def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> list[Row]:
+    """Read a folder.
+
+    Args:
+        root: The corpus, or a part of it.
+        layout: Name of the layout; None to find it.
+        splits: Those that are wanted; None for all, of Common Voice for those that do not overlap.
+
+    Raises:
+        InvalidRequestError: The folder has another layout, or no such split.
+    """
+    tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
+    for corpus in tried:
+        if found := corpus.find(root):
+            rows = [row for path in found for row in _wanted(corpus, path, found, splits)]
+            return _checked(rows, root, corpus.name, splits)
+    names = ", ".join(one.name for one in tried)
+    message = (
+        f"{root} is no folder in the layout of {names}; name the folder that was unpacked, or a manifest "
+        "(.csv, .tsv, .jsonl or .parquet)"
+    )
+    raise InvalidRequestError(message, parameter="path")
+
+
+def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:
+    if corpus.name == "common_voice":
+        names = {file.stem for file in found if file.parent == path.parent}
+        usual = names & set(_COMMON_VOICE_SPLITS) or names
+        if path.stem not in (usual if splits is None else splits):
+            return iter(())
+    return corpus.read(path)
+
+
+def _checked(rows: list[Row], root: Path, layout: str, splits: set[str] | None) -> list[Row]:
+    if splits is None:
+        return rows
+    kept = [row for row in rows if row[-1] in splits]
+    if absent := splits - {row[-1] for row in kept}:
+        have = ", ".join(sorted({row[-1] for row in rows})) or "none of these"
+        message = f"{root} ({layout}) has no split {min(absent)!r}; it has {have}"
+        raise InvalidRequestError(message, parameter="split")
+    return kept

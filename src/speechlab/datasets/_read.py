@@ -1,0 +1,180 @@
+"""Data of one's own as tables of studies: manifests, folders of corpora, Hugging Face's data sets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab._files import user_path
+from speechlab._require import require
+from speechlab.datasets._corpora import CORPORA, corpus_rows
+from speechlab.datasets._manifests import is_manifest, manifest_rows, named, whole_paths
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    import pandas as pd
+
+_COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
+_TEXTS = ("text", "speaker", "language", "split")
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    layout: str | None = None,
+    split: str | Iterable[str] | None = None,
+    language: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Read recordings and what is said in them: a manifest, or a folder in the layout of a corpus.
+
+    Args:
+        path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, the three also with ``.gz``; ``.parquet``), or a folder as
+            LibriSpeech, AISHELL-1, JSUT, Common Voice or FLEURS publish it, whole or in part.
+        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"`` or ``"fleurs"``; None to find it.
+        split: Those that are wanted, such as ``"test"``; None for all, of Common Voice for train, dev and test.
+        language: Code of all rows of a manifest that has no such column.
+        columns: Of a manifest, what its columns are called, such as ``{"text": "normalised"}``; those that other
+            tools use (``audio_filepath``, ``sentence``, ``client_id`` …) are known.
+
+    Returns:
+        One row for each recording: ``audio`` (whole path; in a manifest paths are seen from its folder), ``text``,
+        ``speaker``, ``language``, ``split``; of corpora ``id``; of manifests all other columns as they are, where
+        cells of CSV and TSV are texts, but ``duration_s``, a number.
+
+    Raises:
+        InvalidRequestError: There is no such file or folder, it has another layout, or a column or split is missing.
+    """
+    import pandas as pd
+
+    where = user_path(path)
+    wanted = _splits(split)
+    if layout is not None and layout not in CORPORA:
+        message = f"layout={layout!r} is none; give {', '.join(CORPORA)}, or leave it out"
+        raise InvalidRequestError(message, parameter="layout")
+    if where.is_dir():
+        if columns:
+            message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
+            raise InvalidRequestError(message, parameter="columns")
+        found = pd.DataFrame(corpus_rows(where.absolute(), layout, wanted), columns=list(_COLUMNS))
+        found["audio"] = [str(one) for one in found["audio"]]
+        table = found.astype(dict.fromkeys(_COLUMNS, "string"))
+    elif layout is not None and not is_manifest(where):
+        raise InvalidRequestError(f"there is no folder {where}; check the path", parameter="path")
+    else:
+        rows = named(manifest_rows(where), dict(columns or {}), where)
+        if "audio" in rows.columns:
+            rows["audio"] = whole_paths(rows["audio"].tolist(), where.absolute().parent)
+        table = _kept(_tidy(rows, language), wanted, where)
+    _tell_missing(table)
+    return table
+
+
+def from_hugging_face(
+    dataset: Any, *, columns: Mapping[str, str] | None = None, language: str | None = None
+) -> pd.DataFrame:
+    """Read a data set of Hugging Face's ``datasets``, where that package is installed.
+
+    Nothing is decoded: recordings are paths where there are files, else the bytes of files. All rows are held in
+    memory; take a part with ``dataset.select(range(100))`` first.
+
+    Args:
+        dataset: A ``Dataset``, or a ``DatasetDict``, whose names become the column ``split``.
+        columns: What its columns are called, as for :func:`read`.
+        language: Code of all rows, if there is no such column.
+
+    Returns:
+        As :func:`read` gives it for a manifest.
+
+    Raises:
+        MissingDependencyError: The package ``datasets`` is not installed.
+        InvalidRequestError: It is no such data set, or a column is missing.
+    """
+    import pandas as pd
+
+    library = require("datasets")
+    if not hasattr(library, "Dataset"):  # a folder of this name where Python looks first
+        message = (
+            "this needs the package 'datasets', which is not installed; install it with: pip install datasets"
+        )
+        raise MissingDependencyError(message)
+    if isinstance(dataset, library.DatasetDict):
+        parts = [
+            from_hugging_face(part, columns=columns, language=language).assign(split=str(name))
+            for name, part in dataset.items()
+        ]
+        if not parts:
+            raise InvalidRequestError("the data set is empty; load a split of it", parameter="dataset")
+        return pd.concat(parts, ignore_index=True)
+    if not isinstance(dataset, library.Dataset):
+        message = f"a {type(dataset).__name__} is no data set; give what datasets.load_dataset returned, not streamed"
+        raise InvalidRequestError(message, parameter="dataset")
+    sounds = [name for name, feature in dataset.features.items() if isinstance(feature, library.Audio)]
+    for name in sounds:
+        dataset = dataset.cast_column(name, library.Audio(decode=False))
+    rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
+    for name in sounds:
+        rows[name] = pd.Series([_sound(cell) for cell in rows[name]], dtype="object")
+    known = dict(columns or {})
+    if sounds and "audio" not in known:
+        known["audio"] = sounds[0]
+    return _tidy(named(rows, known, "the data set"), language)
+
+
+def _sound(cell: Any) -> str | bytes | None:
+    if not isinstance(cell, dict):
+        return None
+    path, data = cell.get("path"), cell.get("bytes")
+    return data if data is not None else path
+
+
+def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
+    """Columns of texts as texts, lengths as numbers."""
+    import pandas as pd
+
+    if language is not None and "language" not in rows.columns:
+        rows = rows.assign(language=language)
+    found = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
+    if "duration_s" in found.columns:
+        found["duration_s"] = pd.to_numeric(found["duration_s"], errors="coerce").astype("float64")
+    first = [name for name in ("id", "audio", *_TEXTS) if name in found.columns]
+    return found[[*first, *(name for name in found.columns if name not in first)]]
+
+
+def _splits(split: object) -> set[str] | None:
+    if split is None:
+        return None
+    names = [split] if isinstance(split, str) else list(split)  # type: ignore[call-overload]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidRequestError(
+            f"split={split!r} names no split; give names such as 'test'", parameter="split"
+        )
+    return set(names)
+
+
+def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataFrame:
+    if wanted is None:
+        return rows
+    have = set(rows["split"].dropna()) if "split" in rows.columns else set()
+    if absent := wanted - have:
+        known = ", ".join(sorted(have)) or "no column of splits"
+        message = f"{path} has no split {min(absent)!r}; it has {known}"
+        raise InvalidRequestError(message, parameter="split")
+    return rows[rows["split"].isin(wanted)].reset_index(drop=True)
+
+
+def _tell_missing(table: pd.DataFrame) -> None:
+    if "audio" not in table.columns:
+        return
+    cells = [one for one in table["audio"] if not is_missing(one) and isinstance(one, str)]
+    gone = [one for one in cells if not user_path(one).is_file()]
+    if gone:
+        warnings.warn(
+            f"{len(gone):,} of {len(table):,} recordings are not there, the first: {gone[0]}; "
+            "their rows will be errors",
+            stacklevel=3,
+        )

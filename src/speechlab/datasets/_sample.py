@@ -1,0 +1,82 @@
+"""Samples of a table: with strata, and the same for the same seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab._arguments import column_names, is_whole_number, refused, require_columns
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+
+def sample(
+    frame: pd.DataFrame,
+    n: int,
+    *,
+    by: str | Sequence[str] = (),
+    equal: bool = False,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw rows by chance, without replacement.
+
+    Args:
+        frame: The table.
+        n: How many rows, in all.
+        by: Column or columns whose values make strata, such as ``["language", "speaker"]``. Each stratum gives its
+            share of the rows (largest remainders; of equal remainders, larger strata first).
+        equal: Whether all strata give equally many instead. One that has fewer gives all, and the others the rest.
+        seed: The same seed gives the same rows.
+
+    Returns:
+        The rows with their labels, in the order of the table.
+
+    Raises:
+        InvalidRequestError: There are fewer rows, no such column, or the seed is none.
+    """
+    if not is_whole_number(n) or n < 0:
+        raise refused("n", n, "a whole number of rows")
+    if not is_whole_number(seed) or seed < 0:
+        raise refused("seed", seed, "a whole number from 0")
+    names = column_names(by, "by")
+    require_columns(frame, *names)
+    if n > len(frame):
+        message = f"{n:,} rows cannot be drawn of {len(frame):,}; give a smaller n"
+        raise InvalidRequestError(message, parameter="n")
+    chance = np.random.default_rng(seed)
+    if names:
+        numbers = frame.groupby(names, dropna=False, observed=True, sort=True).ngroup().to_numpy()
+        strata = [np.flatnonzero(numbers == number) for number in range(int(numbers.max(initial=-1)) + 1)]
+    else:
+        strata = [np.arange(len(frame))]
+    sizes = np.array([len(one) for one in strata], dtype=np.int64)
+    shares = _equal(sizes, int(n)) if equal else _proportional(sizes, int(n))
+    # every stratum is shuffled, also one that gives nothing: others do not depend on it then
+    drawn = [chance.permutation(one)[:share] for one, share in zip(strata, shares, strict=True)]
+    return frame.iloc[np.sort(np.concatenate(drawn))] if drawn else frame.iloc[:0]
+
+
+def _proportional(sizes: np.ndarray, n: int) -> list[int]:
+    total = int(sizes.sum())
+    if not total:
+        return [0] * len(sizes)
+    exact = sizes * n
+    shares = exact // total
+    order = np.lexsort((-sizes, -(exact % total)))
+    shares[order[: n - int(shares.sum())]] += 1
+    return [int(share) for share in shares]
+
+
+def _equal(sizes: np.ndarray, n: int) -> list[int]:
+    shares = np.zeros(len(sizes), dtype=np.int64)
+    while (left := n - int(shares.sum())) > 0:
+        open_strata = np.flatnonzero(shares < sizes)
+        each = max(1, left // len(open_strata))
+        for one in open_strata[: left if each == 1 else None]:
+            shares[one] += min(each, int(sizes[one] - shares[one]), n - int(shares.sum()))
+    return [int(share) for share in shares]

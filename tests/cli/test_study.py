@@ -1,0 +1,75 @@
+"""``speechlab study`` as a CI job runs it: real engines, a report, and another one to compare with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from speechlab import datasets, evaluate
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def run(live_service, tmp_path_factory):
+    root = tmp_path_factory.mktemp("study")
+    where = {
+        "SPEECHLAB_BASE_URL": live_service.base_url,
+        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_STORE": str(root / "store"),
+        "COLUMNS": "120",
+    }
+
+    def study(*arguments):
+        return subprocess.run(
+            [Path(sys.executable).parent / "speechlab", "study", *map(str, arguments)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env={**os.environ, **where},
+            cwd=root,
+        )
+
+    study.root = root
+    return study
+
+
+def test_a_study_of_recordings_and_what_changed_since(run):
+    clips = datasets.zh_speech().head(2)[["audio", "text", "language"]]
+    clips.to_csv(run.root / "clips.csv", index=False)
+    first = run("recognition", "clips.csv", "--out", "first")
+    assert first.returncode == 0, first.stderr
+    assert "report: first" in first.stdout
+    report = evaluate.Report.load(run.root / "first")
+    assert len(report.table) == 2
+    assert report.record["study"] == "recognition"
+    again = run("recognition", "clips.csv", "--out", "now.html", "--earlier", "first", "--fail-if", "worse")
+    assert again.returncode == 0, again.stderr
+    assert "No difference shown: all recordings, zh" in again.stdout
+    assert (run.root / "now.html").stat().st_size > 10_000
+
+
+def test_a_round_trip_of_a_sample(run):
+    pd.DataFrame({"text": ["Good morning.", "Good night.", "  "], "language": "en"}).to_json(
+        run.root / "texts.jsonl", orient="records", lines=True
+    )
+    done = run("round-trip", "texts.jsonl", "--out", "spoken", "--voice", "heart", "--sample", 3)
+    assert done.returncode == 1, done.stderr
+    assert "1 of 3 rows failed" in done.stderr
+    assert "hibari: heart" in done.stdout
+
+
+def test_what_is_wrong_is_said_before_the_work(run):
+    pd.DataFrame({"text": ["a"], "language": "en"}).to_csv(run.root / "t.csv", index=False)
+    alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")
+    assert alone.returncode == 2
+    assert "give --earlier REPORT" in alone.stderr
+    assert run("round-trip", "t.csv", "--out", "x", "--earlier", "gone").returncode == 1
+    assert run("recognition", "gone.csv", "--out", "x").returncode == 2
+    assert not (run.root / "x").exists()

@@ -1,0 +1,327 @@
+"""Data of one's own: manifests, folders as corpora are published, Hugging Face's data sets, samples."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import datasets
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+
+COLUMNS = ["id", "audio", "text", "speaker", "language", "split"]
+
+
+def sound(path, form=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    clip = AudioClip(np.full(1_600, 0.1, np.float32), 16_000)
+    if form is None:
+        clip.save(path)
+    else:
+        path.write_bytes(clip.encode(form))
+    return path
+
+
+def librispeech(root):
+    for split, speaker, chapter, lines in (
+        ("dev-clean", "84", "121123", ["GO DO YOU HEAR", "BUT IN LESS THAN FIVE MINUTES"]),
+        ("test-other", "1688", "142285", ["THERE'S IRON"]),
+    ):
+        folder = root / "LibriSpeech" / split / speaker / chapter
+        names = [f"{speaker}-{chapter}-{number:04d}" for number in range(len(lines))]
+        for name in names:
+            sound(folder / f"{name}.flac")
+        text = "".join(f"{name} {line}\n" for name, line in zip(names, lines, strict=True))
+        (folder / f"{speaker}-{chapter}.trans.txt").write_text(text)
+    (root / "LibriSpeech" / "SPEAKERS.TXT").write_text(
+        "; READER|GENDER|SUBSET|MINUTES|NAME\n84|F|dev-clean|8.02|x\n"
+    )
+    return root / "LibriSpeech"
+
+
+def aishell(root):
+    top = root / "data_aishell"
+    sound(top / "wav" / "train" / "S0002" / "BAC009S0002W0122.wav")
+    sound(top / "wav" / "test" / "S0764" / "BAC009S0764W0121.wav")
+    (top / "transcript").mkdir()
+    (top / "transcript" / "aishell_transcript_v0.8.txt").write_text(
+        "BAC009S0002W0122 而 对 楼市 成交\nBAC009S0002W0123 没有 录音\nBAC009S0764W0121 甚至 出现\n", "utf-8"
+    )
+    return top
+
+
+def jsut(root):
+    top = root / "jsut_ver1.1"
+    for part, name, text in (
+        ("basic5000", "BASIC5000_0001", "水をマレーシアから買わなくてはならないのです。"),
+        ("countersuffix26", "COUNTERSUFFIX26_01", "時刻は8:30です。"),
+    ):
+        sound(top / part / "wav" / f"{name}.wav")
+        (top / part / "transcript_utf8.txt").write_text(f"{name}:{text}\n", "utf-8")
+    return top
+
+
+def common_voice(root):
+    top = root / "cv-corpus-23.0-2025-09-05" / "ja"
+    heads = "client_id path sentence_id sentence sentence_domain up_votes down_votes "
+    heads += "age gender accents variant locale segment"
+    rows = {
+        "train": [("a1", "common_voice_ja_1.mp3", '"引用"で始まる文。')],
+        "dev": [("b2", "common_voice_ja_2.mp3", "二つ目。")],
+        "test": [("c3", "common_voice_ja_3.mp3", 'He said "so'), ("c3", "common_voice_ja_4.mp3", "四つ目。")],
+        "validated": [("a1", "common_voice_ja_1.mp3", "x")],
+        "other": [("d4", "common_voice_ja_9.mp3", "y")],
+    }
+    for split, lines in rows.items():
+        cells = [[who, path, "0f", said, "", "2", "0", "", "", "", "", "ja", ""] for who, path, said in lines]
+        text = "\n".join("\t".join(row) for row in [heads.split(), *cells])
+        (top / "clips").mkdir(parents=True, exist_ok=True)
+        (top / f"{split}.tsv").write_text(text + "\n", "utf-8")
+        for row in cells:
+            sound(top / "clips" / row[1], "mp3")
+    (top / "reported.tsv").write_text("sentence_id\tsentence\tlocale\treason\n", "utf-8")
+    (top / "clip_durations.tsv").write_text("clip\tduration[ms]\ncommon_voice_ja_1.mp3\t100\n", "utf-8")
+    return top
+
+
+def fleurs(root):
+    top = root / "data"
+    for code, said in (("ja_jp", "写真は現像されました。"), ("cmn_hans_cn", "这并不是告别。")):
+        for split, name in (("train", "10004088536354799741.wav"), ("test", "9.wav")):
+            line = "\t".join(["1675", name, said, said[:-1], " ".join(said[:-1]), "1600", "FEMALE"])
+            (top / code).mkdir(parents=True, exist_ok=True)
+            (top / code / f"{split}.tsv").write_text(line + "\n", "utf-8")
+            sound(top / code / "audio" / split / name)
+    return top
+
+
+LAYOUTS = {one.__name__: one for one in (librispeech, aishell, jsut, common_voice, fleurs)}
+EXPECTED = {
+    "librispeech": [
+        ("84-121123-0000", "GO DO YOU HEAR", "84", "en", "dev-clean"),
+        ("84-121123-0001", "BUT IN LESS THAN FIVE MINUTES", "84", "en", "dev-clean"),
+        ("1688-142285-0000", "THERE'S IRON", "1688", "en", "test-other"),
+    ],
+    "aishell": [
+        ("BAC009S0002W0122", "而对楼市成交", "S0002", "zh", "train"),
+        ("BAC009S0764W0121", "甚至出现", "S0764", "zh", "test"),
+    ],
+    "jsut": [
+        ("BASIC5000_0001", "水をマレーシアから買わなくてはならないのです。", "jsut", "ja", "basic5000"),
+        ("COUNTERSUFFIX26_01", "時刻は8:30です。", "jsut", "ja", "countersuffix26"),
+    ],
+    "common_voice": [
+        ("common_voice_ja_2.mp3", "二つ目。", "b2", "ja", "dev"),
+        ("common_voice_ja_3.mp3", 'He said "so', "c3", "ja", "test"),
+        ("common_voice_ja_4.mp3", "四つ目。", "c3", "ja", "test"),
+        ("common_voice_ja_1.mp3", '"引用"で始まる文。', "a1", "ja", "train"),
+    ],
+    "fleurs": [
+        ("1675/9.wav", "这并不是告别。", None, "zh", "test"),
+        ("1675/10004088536354799741.wav", "这并不是告别。", None, "zh", "train"),
+        ("1675/9.wav", "写真は現像されました。", None, "ja", "test"),
+        ("1675/10004088536354799741.wav", "写真は現像されました。", None, "ja", "train"),
+    ],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_folder_as_it_was_published(layout, named, tmp_path):
+    top = LAYOUTS[layout](tmp_path)
+    frame = datasets.read(top, layout=layout if named else None)
+    assert list(frame) == COLUMNS
+    found = frame.drop(columns="audio").astype("object").where(frame.drop(columns="audio").notna(), None)
+    assert [tuple(row) for row in found.to_numpy()] == EXPECTED[layout]
+    assert all(
+        Path(path).is_absolute() and AudioClip.from_file(path).duration_s > 0 for path in frame["audio"]
+    )
+    pd.testing.assert_frame_equal(datasets.read(tmp_path), frame)
+    split = EXPECTED[layout][0][-1]
+    assert datasets.read(top, split=split)["split"].unique().tolist() == [split]
+    with pytest.raises(InvalidRequestError, match="has no split 'nowhere'"):
+        datasets.read(top, split=[split, "nowhere"])
+
+
+def test_overlapping_splits_of_common_voice_are_asked_for(tmp_path):
+    assert datasets.read(common_voice(tmp_path), split="other")["speaker"].tolist() == ["d4"]
+
+
+def test_a_part_of_a_corpus_is_read_too(tmp_path):
+    top = librispeech(tmp_path)
+    assert datasets.read(top / "test-other")["split"].tolist() == ["test-other"]
+    assert datasets.read(fleurs(tmp_path / "f") / "ja_jp", split="train")["language"].tolist() == ["ja"]
+
+
+def test_recordings_that_are_gone_are_told(tmp_path):
+    top = jsut(tmp_path)
+    next(top.rglob("*.wav")).unlink()
+    with pytest.warns(UserWarning, match="1 of 2 recordings are not there, the first: "):
+        assert len(datasets.read(top)) == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"])
+def test_manifests(form, tmp_path):
+    first = sound(tmp_path / "sounds" / "a.wav")
+    rows = [
+        {
+            "audio_filepath": "sounds/a.wav",
+            "sentence": "None",
+            "duration": 1.5,
+            "client_id": "007",
+            "locale": "en",
+        },
+        {
+            "audio_filepath": str(first),
+            "sentence": 'tab\tand "quotes"',
+            "duration": 2,
+            "client_id": None,
+            "locale": "ja",
+        },
+    ]
+    path = tmp_path / f"manifest.{form}"
+    frame = pd.DataFrame(rows)
+    if form == "parquet":
+        frame.to_parquet(path)
+    else:
+        text = (
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            if "jsonl" in form
+            else frame.to_csv(index=False, sep="\t" if "tsv" in form else ",")
+        )
+        data = ("\ufeff" + text).encode()
+        path.write_bytes(gzip.compress(data) if form.endswith("gz") else data)
+    found = datasets.read(path)
+    assert list(found) == ["audio", "text", "speaker", "language", "duration_s"]
+    assert found["audio"].tolist() == [str(first)] * 2
+    assert found["text"].tolist() == ["None", 'tab\tand "quotes"']
+    assert found["speaker"].tolist() == ["007", pd.NA]
+    assert found["duration_s"].tolist() == [1.5, 2.0]
+
+
+def test_columns_by_other_names(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text("text,normalised,part\nA,a,test\nB,b,train\n")
+    found = datasets.read(path, columns={"text": "normalised", "split": "part"}, language="en", split="train")
+    assert found.to_dict("records") == [{"text": "b", "language": "en", "split": "train", "text_": "B"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("gone.csv", None, "there is no file"),
+        ("m.xlsx", b"x", "is no manifest; give .csv"),
+        ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only a, b"),
+        ("m.csv", b"", "cannot be read as csv"),
+        ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv"),
+        ("m.jsonl", b'{"text": "a"}\n{"text"\n', "line 2"),
+        ("m.jsonl", b"[1]\n", "line 1 is no object"),
+        ("m.parquet", b"text", "cannot be read as parquet"),
+    ],
+)
+def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidRequestError, match=words):
+        datasets.read(tmp_path / name)
+
+
+def test_what_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidRequestError, match="no folder in the layout of librispeech, aishell, jsut"):
+        datasets.read(tmp_path)
+    with pytest.raises(InvalidRequestError, match="no folder in the layout of jsut;"):
+        datasets.read(librispeech(tmp_path), layout="jsut")
+    with pytest.raises(InvalidRequestError, match="layout='timit' is none"):
+        datasets.read(tmp_path, layout="timit")
+    with pytest.raises(InvalidRequestError, match="there is no folder"):
+        datasets.read(tmp_path / "gone", layout="jsut")
+    (tmp_path / "m.csv").write_text("text\na\n")
+    with pytest.raises(InvalidRequestError, match="has no column 'said' for 'text'; its columns are: text"):
+        datasets.read(tmp_path / "m.csv", columns={"text": "said"})
+    with pytest.raises(InvalidRequestError, match="which no study knows"):
+        datasets.read(tmp_path / "m.csv", columns={"words": "text"})
+    broken = fleurs(tmp_path / "f") / "ja_jp" / "test.tsv"
+    broken.write_text("1\tx.wav\n")
+    with pytest.raises(InvalidRequestError, match="a line of 2 columns where FLEURS has 7"):
+        datasets.read(broken.parent)
+
+
+# Samples
+
+
+def rows(**sizes):
+    return pd.DataFrame({"language": [name for name, size in sizes.items() for _ in range(size)]})
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_in_order():
+    frame = rows(ja=50, en=30, zh=20).sample(frac=1, random_state=1)
+    one = datasets.sample(frame, 10, by="language", seed=3)
+    assert one.equals(datasets.sample(frame, 10, by=["language"], seed=3))
+    assert not one.index.equals(datasets.sample(frame, 10, by="language", seed=4).index)
+    assert one["language"].value_counts().to_dict() == {"ja": 5, "en": 3, "zh": 2}
+    places = [frame.index.get_loc(label) for label in one.index]
+    assert places == sorted(places)
+    assert datasets.sample(frame, 100).equals(frame)
+    assert datasets.sample(frame, 0, by="language").empty
+
+
+def test_strata_give_their_shares_or_equally_many():
+    counts = datasets.sample(rows(a=7, b=2, c=1), 5, by="language")["language"].value_counts().to_dict()
+    assert sum(counts.values()) == 5
+    assert counts["a"] in {3, 4}
+    equal = datasets.sample(rows(a=100, b=2, c=50), 20, by="language", equal=True)
+    assert equal["language"].value_counts().to_dict() == {"a": 9, "c": 9, "b": 2}
+    for n in range(153):
+        assert len(datasets.sample(rows(a=100, b=2, c=50), n, by="language", equal=True)) == n
+    missing = datasets.sample(pd.DataFrame({"x": ["a", None] * 10}), 10, by="x")
+    assert missing["x"].isna().sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n": 4}, "4 rows cannot be drawn of 3"),
+        ({"n": -1}, "n is -1"),
+        ({"n": True}, "n is True"),
+        ({"n": 1, "by": "speaker"}, "no column 'speaker'"),
+        ({"n": 1, "seed": "x"}, "seed is 'x'"),
+    ],
+)
+def test_what_cannot_be_drawn(arguments, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        datasets.sample(rows(a=3), **arguments)
+
+
+# Hugging Face
+
+
+def test_hugging_face_s_data_sets(tmp_path):
+    pytest.importorskip("datasets.features", reason="needs the package datasets")
+    from datasets import Audio, Dataset, DatasetDict
+
+    path = sound(tmp_path / "a.wav")
+    data = path.read_bytes()
+    sounds = [{"path": str(path), "bytes": None}, {"path": "b.wav", "bytes": data}]
+    table = Dataset.from_dict({"audio": sounds, "sentence": ["a", "b"]})
+    table = table.cast_column("audio", Audio())
+    frame = datasets.from_hugging_face(table, language="en")
+    assert frame["text"].tolist() == ["a", "b"]
+    assert [
+        AudioClip.from_file(frame["audio"][0]).frames,
+        AudioClip.from_bytes(frame["audio"][1]).frames,
+    ] == [1_600] * 2
+    both = datasets.from_hugging_face(DatasetDict(test=table, train=table))
+    assert both["split"].tolist() == ["test", "test", "train", "train"]
+    with pytest.raises(InvalidRequestError, match="is no data set"):
+        datasets.from_hugging_face([1])
+
+
+def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    with pytest.raises(MissingDependencyError, match="pip install datasets"):
+        datasets.from_hugging_face(object())

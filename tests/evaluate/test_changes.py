@@ -1,0 +1,199 @@
+"""What changed since an earlier report: significant, paired, in words; and the exit status for CI jobs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.cli._commands._studies.study import WORSE
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.metrics import score
+
+RIGHT = {"en": "the cat sat on the mat", "ja": "精度を上げる"}
+WRONG = {"en": "the hat sat on the mat", "ja": "西都を上げる"}
+ALIKE = {"en": "the cat sat on the mat", "ja": "制度を上げる"}
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def made(heard, count=24, *, voice="v", normalize="auto", **columns):
+    """A report of English and Japanese rows, in turns; ``heard`` gives what was recognised in each."""
+    codes = ["en", "ja"] * (count // 2)
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row}" for row in range(count)],
+            "text": [RIGHT[code] for code in codes],
+            "language": codes,
+            "voice": voice,
+            "voice_name": voice,
+            "gender": "",
+            "audio": None,
+            "duration_s": 1.0,
+            "hypothesis": [heard(row, code) for row, code in enumerate(codes)],
+            "error": None,
+        }
+    )
+    frame["status"] = frame["hypothesis"].isna().map({True: "error", False: "ok"})
+    scored = score(frame.assign(**columns), normalize=normalize)
+    return evaluate.SpeechReport.of(
+        "Nightly", scored.assign(loop=False), record={"made": "2026-11-01T00:00:00Z"}
+    )
+
+
+def right(row, code):
+    return RIGHT[code]
+
+
+def wrong(row, code):
+    return WRONG[code]
+
+
+def verdicts(changes):
+    return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
+
+
+def test_what_is_worse_or_better_is_said():
+    changes = made(wrong).compare(made(right))
+    assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
+    assert (changes.worse, changes.better) == (True, False)
+    assert "Worse: v, en (0.0% to 16.7%, +16.7 points, p < 0.001, 12 pairs)" in changes.words
+    back = made(right).compare(made(wrong))
+    assert (back.worse, back.better) == (False, True)
+    same = made(wrong).compare(made(wrong))
+    assert (same.worse, same.better) == (False, False)
+    assert set(verdicts(same).values()) == {"no difference shown"}
+
+
+def test_japanese_goes_by_how_it_sounds():
+    changes = made(lambda row, code: ALIKE[code]).compare(made(right))
+    assert verdicts(changes)["v, ja"] == "no difference shown"
+    assert changes.summary.set_index("group").loc["v, ja", "unit"] == "reading"
+
+
+def test_few_rows_or_chance_show_no_difference():
+    changes = made(wrong, count=8).compare(made(right, count=8))
+    assert not changes.worse  # four pairs: p = 0.125
+    mixed = made(lambda row, code: (WRONG if row % 4 < 2 else RIGHT)[code])
+    other = made(lambda row, code: (RIGHT if row % 4 < 2 else WRONG)[code])
+    assert set(verdicts(mixed.compare(other)).values()) == {"no difference shown"}
+
+
+def test_p_values_are_corrected_for_their_number():
+    changes = made(wrong, count=14).compare(made(right, count=14))
+    table = changes.summary
+    assert table["p"].tolist() == pytest.approx([2**-6, 2**-6])
+    assert table["p_holm"].tolist() == pytest.approx([2**-5, 2**-5])
+
+
+def test_intervals_stand_where_they_are_sound():
+    few = made(wrong).compare(made(right)).summary
+    assert few["difference_low"].isna().all()
+    many = made(wrong, count=40).compare(made(right, count=40))
+    assert many.summary["difference_low"].notna().all()
+    assert "95 % interval" in many.words
+    assert list(many.figures()) == ["Differences, with 95 % intervals"]
+    assert "sign-flip" in many.methods().text
+    assert "Holm" in many.methods().text
+
+
+def test_rows_without_a_partner_are_told_and_not_tested():
+    more = made(wrong, count=30)
+    changes = more.compare(made(right))
+    assert "6 rows are in this report alone and not compared." in changes.words
+    assert changes.summary["utterances"].sum() == 24
+    other = made(wrong, text="another text")
+    unpaired = other.compare(made(right))
+    assert set(verdicts(unpaired).values()) == {"not paired"}
+    assert not unpaired.worse
+    assert not unpaired.paired
+    assert "of other rows" in unpaired.words
+    assert unpaired.figures() == {}
+    assert "not paired" in unpaired.to_html()
+
+
+def test_rows_that_fail_are_a_change_of_their_own():
+    def failing(row, code):
+        return None if row < 8 else RIGHT[code]
+
+    changes = made(failing).compare(made(right))
+    assert verdicts(changes)["rows that failed"] == "worse"
+    assert changes.summary.set_index("group").loc["rows that failed", "p"] == pytest.approx(2**-7)
+    assert verdicts(made(right).compare(made(failing)))["rows that failed"] == "better"
+    all_failed = made(lambda row, code: None)
+    assert all_failed.compare(made(right)).worse
+    assert not all_failed.compare(all_failed).worse
+
+
+def test_the_same_row_twice_has_partners_in_order():
+    changes = made(wrong, id="same").compare(made(right, id="same"))
+    assert changes.summary["utterances"].tolist() == [12, 12]
+    assert not changes.worse  # twelve takes of one sentence say nothing of others
+    takes = [f"r{row // 4}" for row in range(96)]
+    repeated = made(wrong, count=96, id=takes).compare(made(right, count=96, id=takes)).summary
+    assert repeated["p"].tolist() == pytest.approx([2**-23] * 2)
+
+
+def test_other_normalisers_are_refused_with_what_differs():
+    with pytest.raises(InvalidRequestError, match=r"English: normaliser none-v1\S+ earlier, en-v\S+ now"):
+        made(wrong).compare(made(right, normalize="none"))
+    # versions of tools are another matter
+    older = made(right)
+    older.table["signature"] = older.table["signature"].astype(str).str.replace("rapidfuzz:3", "rapidfuzz:2")
+    assert made(wrong).compare(older).worse
+
+
+def test_reports_without_scores_are_refused():
+    rows = pd.DataFrame({"text": ["a"], "translation": ["b"], "status": "ok"})
+    translated = evaluate.TranslationReport("T", rows, rows)
+    with pytest.raises(InvalidRequestError, match="no column 'hypothesis', so it holds no scores"):
+        made(right).compare(translated)
+
+
+def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
+    now, before = made(wrong, voice=HOSTILE), made(right, voice=HOSTILE)
+    before.save(tmp_path / "before")
+    changes = now.compare(tmp_path / "before")
+    assert changes.table["error_difference"].tolist()[0] > 0
+    assert changes.table["hypothesis_earlier"].iloc[0] in RIGHT.values()
+    again = evaluate.Report.load(changes.save(tmp_path / "changes"))
+    assert again.words == changes.words
+    page = (tmp_path / "changes" / "report.html").read_text("utf-8")
+    assert HOSTILE not in page
+    assert "2026-11-01T00:00:00Z" in page
+    assert HOSTILE not in changes._repr_html_()
+    with pytest.raises(StoreError, match="holds no report"):
+        now.compare(tmp_path)
+
+
+# The command
+
+
+def study(*arguments):
+    return subprocess.run(
+        [Path(sys.executable).parent / "speechlab", "study", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+def test_the_exit_status_serves_a_ci_job(tmp_path):
+    for name, report in (("good", made(right)), ("bad", made(wrong)), ("other", made(right, text="another"))):
+        report.save(tmp_path / name)
+    done = study(
+        "compare", tmp_path / "bad", tmp_path / "good", "--fail-if", "worse", "--out", tmp_path / "c.html"
+    )
+    assert done.returncode == WORSE == 4, done.stderr
+    assert "Worse: v, en (0.0% to 16.7%" in done.stdout
+    assert (tmp_path / "c.html").is_file()
+    assert study("compare", tmp_path / "good", tmp_path / "bad", "--fail-if", "worse").returncode == 0
+    unpaired = study("compare", tmp_path / "other", tmp_path / "good", "--fail-if", "worse")
+    assert unpaired.returncode == 2
+    assert "no row is in both reports" in unpaired.stderr
