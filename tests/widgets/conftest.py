@@ -105,6 +105,58 @@ def show_player(shown):
 
 
 @pytest.fixture
+def show_test(shown):
+    """Show a ListeningTest by its real module, in a page whose model asks the real test and has its session."""
+
+    def show(test, body_style="", answering=True):
+        answers = []
+
+        def send(content, buffers=()):
+            answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
+
+        def ask(content):
+            test._asked(test, content, [])
+            given, answers[:] = list(answers), []
+            return [given, test.session]
+
+        test.send = send
+        if not shown.files:
+            shown.page.expose_function("ask", ask)
+        shown.files["/test.js"] = ("text/javascript", test._esm)
+        page = shown.show(
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{test._css}</style>"
+            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
+        )
+        names = (
+            "test method title question instructions trials order_seed no_preference exported note session"
+        )
+        page.evaluate(
+            """async ([state, answering]) => {
+              window.leaked = [];
+              document.addEventListener("keydown", (event) => leaked.push(event.key));
+              window.model = new (class extends FakeModel {
+                async send(content) {
+                  (window.sent ??= []).push(content);
+                  if (!answering) return;
+                  const [answers, session] = await window.ask(content);
+                  if (JSON.stringify(session) !== JSON.stringify(this.get("session"))) this.set("session", session);
+                  for (const [message, buffers] of answers) {
+                    const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
+                    this.emit("msg:custom", message, buffers.map((text) => new DataView(bytes(text))));
+                  }
+                }
+              })(state);
+              const widget = (await import("/test.js")).default;
+              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
+            }""",
+            [{name: getattr(test, name) for name in names.split()}, answering],
+        )
+        return page
+
+    return show
+
+
+@pytest.fixture
 def show_preview(shown):
     """Show a BatchPreview's state by its real module, in a page with a stand-in for the model."""
 

@@ -19,6 +19,7 @@ from speechlab.widgets import (
     AudioTable,
     BatchPreview,
     ErrorBrowser,
+    ListeningTest,
     Player,
     Recorder,
     SegmentEditor,
@@ -47,6 +48,7 @@ def test_the_guide_runs(monkeypatch, tmp_path):
     assert len(names["heard"]) == 2
     assert (tmp_path / "recordings.html").stat().st_size > 10_000
     assert names["noted"]["note"].notna().sum() == 1
+    assert (tmp_path / "test.key.json").is_file()
 
 
 @pytest.fixture
@@ -225,6 +227,53 @@ def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, wid
     shown.heard(1.6)
     save_picture(shown.page, ".speechlab-recorder", f"recorder-{scheme}")
     browser.close()
+
+
+@pytest.fixture
+def recordings():
+    """Short ones, so that they are soon heard to the end."""
+    frame = datasets.zh_speech().head(3)
+    clips = [AudioClip.from_file(path).resample(16_000) for path in frame["audio"]]
+    clips = [AudioClip(clip.samples[:10_000], 16_000) for clip in clips]
+    systems = {
+        "wide": clips,
+        "narrow": [clip.resample(8_000).resample(16_000) for clip in clips],
+        "again": clips,
+    }
+    return pd.concat(
+        [frame.assign(system=name, audio=made) for name, made in systems.items()], ignore_index=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "method", "width", "name"),
+    [
+        ("light", "mos", 700, "listening-light"),
+        ("dark", "mushra", 700, "listening-mushra-dark"),
+        ("dark", "ab", 380, "listening-narrow-dark"),
+    ],
+    indirect=["shown"],
+)
+def test_a_picture_of_the_listening_test(shown, show_test, recordings, save_picture, method, width, name):
+    practice = 0 if method == "mos" else 1
+    test = ListeningTest(
+        recordings, method, item="id", text="text", language="language", reference="wide", training=practice,
+        title="Two codecs", seed=1,
+    )  # fmt: skip
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    page = show_test(test, "margin:0")
+    if method != "ab":
+        page.get_by_label("Your name or number").fill("ann")
+        page.keyboard.press("Enter")
+        page.locator(".sl-body").wait_for()
+        page.locator(".sl-hear").first.click()
+        page.locator(".sl-heard").first.wait_for()
+        if method == "mos":
+            page.keyboard.press("4")
+        for number, score in enumerate((92, 35, 71) if method == "mushra" else ()):
+            page.locator(".sl-range").nth(number).fill(str(score))
+    page.mouse.move(0, 0)
+    save_picture(page, ".speechlab-listening", name)
 
 
 def test_pictures_are_not_blank():

@@ -383,3 +383,52 @@ def test_a_microphone_records_in_jupyterlab_and_its_takes_stay_when_the_notebook
     assert output.get_by_text("costs $5 and $6 <img src=x onerror=alert(1)> 1").count() == 1
     assert output.locator("mjx-container").count() == 0
     browser.close()
+
+
+TEST = """
+import numpy as np, pandas as pd
+import speechlab as sl
+t = np.arange(12000) / 24000
+clips = [sl.AudioClip((0.2 * np.sin(2 * np.pi * hz * t)).astype("float32"), 24000) for hz in (200, 250, 300, 350)]
+frame = pd.DataFrame({"item": ["a", "a", "b", "b"], "system": ["one", "two"] * 2, "audio": clips})
+title = "costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>"
+test = sl.widgets.ListeningTest(frame, "ab", training=0, checks=0, title=title)
+test
+"""
+
+
+def test_a_listening_test_is_answered_in_jupyterlab_and_unblinds_nobody(jupyterlab, lab_page):
+    url, folder = jupyterlab
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(TEST)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "test.ipynb")
+    open_notebook(lab_page, url, "test.ipynb")
+    lab_page.evaluate(READY)
+    lab_page.evaluate(RUN)
+    test = lab_page.locator(".speechlab-listening")
+    test.get_by_label("Your name or number").fill("xxdd")  # cuts no cell
+    lab_page.keyboard.press("Enter")
+    test.get_by_role("heading", name="Question 1 of 2").wait_for()
+    for name in ("Sound A", "Sound B"):
+        test.get_by_role("button", name=name).click()
+        test.get_by_role("button", name=name).and_(test.locator(".sl-heard")).wait_for()
+    test.get_by_label("A", exact=True).check()
+    test.get_by_role("button", name="Next").click()
+    test.get_by_role("heading", name="Question 2 of 2").wait_for()
+    asked = "(test.answers.listener.tolist(), test.answers.position.tolist())"
+    deadline = time.monotonic() + 20
+    while lab_page.evaluate(ASK, asked) != "(['xxdd'], [1])" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab_page.evaluate(ASK, asked) == "(['xxdd'], [1])"
+    assert lab_page.locator(".jp-CodeCell").count() == 1
+    lab_page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab_page.goto("about:blank")
+    saved = (folder / "test.ipynb").read_text()
+    outputs = json.dumps(json.loads(saved)["cells"][0]["outputs"])
+    assert "two" not in outputs
+    (folder / "stranger5.ipynb").write_text(saved)  # nobody trusts this one
+    open_notebook(lab_page, url, "stranger5.ipynb")
+    lab_page.evaluate(READY)
+    output = lab_page.locator(".jp-OutputArea-output")
+    output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").wait_for()
+    assert output.locator("img, mjx-container").count() == 0

@@ -22,6 +22,7 @@ WIDGETS = [
     widgets.AudioTable,
     widgets.BatchPreview,
     widgets.ErrorBrowser,
+    widgets.ListeningTest,
     widgets.Player,
     widgets.Recorder,
     widgets.SegmentEditor,
@@ -43,7 +44,9 @@ def test_a_module_holds_all_that_it_needs_once(widget):
 
 
 @pytest.mark.parametrize(
-    "rooms", [["_player", "_editor"], ["_preview"], ["_recorder"], ["_table"]], ids=lambda rooms: rooms[-1]
+    "rooms",
+    [["_listening"], ["_player", "_editor"], ["_preview"], ["_recorder"], ["_table"]],
+    ids=lambda rooms: rooms[-1],
 )
 def test_modules_that_meet_have_no_name_twice(rooms):
     text = "\n".join(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab.widgets._editor.editor import SegmentEditor
 from speechlab.widgets._errors.browser import ErrorBrowser
+from speechlab.widgets._listening.test import ListeningTest
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._recorder.recorder import Recorder
@@ -22,6 +23,7 @@ __all__ = [
     "AudioTable",
     "BatchPreview",
     "ErrorBrowser",
+    "ListeningTest",
     "Player",
     "Recorder",
     "ReportRows",

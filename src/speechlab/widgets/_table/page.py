@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from speechlab.display import Html, element, page_style
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.module import module_source
+from speechlab.widgets._shared.page import base64_text, hash_of, json_text
 from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
@@ -83,13 +80,13 @@ def page_of(
     """
     script = module.replace("export default ", "const widget = ") + "\n" + module_source(_STAND_IN)
     css = _STYLE + style if above is None else page_style() + _WIDE + style
-    data = _json({"state": described, "max_rating": rows.max_rating, **_held(rows)})
+    data = json_text({"state": described, "max_rating": rows.max_rating, **_held(rows)})
     parts = {
         "title": html.escape(str(described["title"])),
         "script": script,
-        "script_hash": _hash(script),
+        "script_hash": hash_of(script),
         "style": css,
-        "style_hash": _hash(css),
+        "style_hash": hash_of(css),
         "more": "" if above is None else _WITH_MORE,
         "above": above or "",
         "below": below or "",
@@ -107,14 +104,14 @@ def page_of(
             f"{(max_bytes or 0) / 1e6:,.0f} MB."
         )
         parts["above"] += element("p", element("strong", told))
-    return _PAGE.format(**parts, sounds=_json(sounds))
+    return _PAGE.format(**parts, sounds=json_text(sounds))
 
 
 def _held(rows: Rows) -> dict[str, Any]:
     outlines = []
     for row in range(len(rows)):
         outline = rows.sounds.outline(row, _BINS)
-        outlines.append([_text(outline.peaks), round(outline.seconds, 3), outline.error])
+        outlines.append([base64_text(outline.peaks), round(outline.seconds, 3), outline.error])
     return {"rows": rows.piece(0, len(rows)), "outlines": outlines, "differences": _differences(rows)}
 
 
@@ -138,7 +135,7 @@ def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:
             sound = rows.sounds.sound(row, preview=True)
         except (AudioError, OSError) as error:
             return "", reason(error)
-        return _text(sound.data), sound.note
+        return base64_text(sound.data), sound.note
 
     with ThreadPoolExecutor() as pool:  # encoders do not hold the interpreter's lock
         for first in range(0, len(rows), _AT_ONCE):
@@ -159,17 +156,3 @@ def _differences(rows: Rows) -> dict[str, list[Any]]:
             for said, heard, row in texts
         ]
     return found
-
-
-def _json(value: object) -> str:
-    """JSON that cannot end the element that holds it, nor, by the two separators, a line of it."""
-    data = orjson.dumps(value).decode()
-    return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _hash(text: str) -> str:
-    return _text(hashlib.sha256(text.encode("utf-8")).digest())

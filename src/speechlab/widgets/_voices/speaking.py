@@ -12,7 +12,7 @@ import numpy as np
 
 from speechlab.audio import AudioClip
 from speechlab.errors import APIError, BadRequestError, SpeechLabError
-from speechlab.metrics import speech_measures
+from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from speechlab.client import Client, SpeechClip
     from speechlab.contract import Voice
 
-LEVEL_LUFS = -23.0
-"""Loudness at which voices are compared; source: EBU R128, section 1."""
-_HIGHEST_PEAK = 0.99
 _IN_PIECES = ("wav", "pcm")
 _WHOLE = ("wav", "flac", "pcm", "ogg", "mp3")
 _TIMEOUT_S = 60.0
@@ -89,7 +86,7 @@ def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> 
         alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
         return Spoken(text, error=_short(str(error)), words=_short(alone))
     total = time.perf_counter() - begun
-    loudness = _loudness(clip)
+    loudness = loudness_of(clip)
     return Spoken(
         text, clip, total if math.isnan(first) else first, total, loudness, _gain_db(clip, loudness)
     )
@@ -125,12 +122,7 @@ def _in_pieces(
         return stream.collect(), first
 
 
-def _loudness(clip: AudioClip) -> float:
-    (loudness,) = speech_measures([clip.to_mono()])["loudness_lufs"].astype("float64")
-    return float(loudness)
-
-
 def _gain_db(clip: AudioClip, loudness: float) -> float:
     if math.isnan(loudness) or not clip.peak:
         return 0.0
-    return min(LEVEL_LUFS - loudness, 20 * math.log10(_HIGHEST_PEAK / clip.peak))
+    return min(LEVEL_LUFS - loudness, 20 * math.log10(PEAK / clip.peak))

@@ -1,0 +1,159 @@
+// The sounds of a question: asked for, decoded, played one at a time; what was heard, and how often.
+
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+
+const ENOUGH_S = 1;
+
+export class Hearing {
+  /**
+   * @param {any} model
+   * @param {() => void} changed
+   */
+  constructor(model, changed) {
+    this.model = model;
+    this.changed = changed;
+    /** @type {AudioContext | undefined} */
+    this.context = undefined;
+    /** @type {Map<string, AudioBuffer>} */
+    this.buffers = new Map();
+    /** @type {Map<string, string>} */
+    this.errors = new Map();
+    /** @type {Map<string, number>} */
+    this.asked = new Map();
+    /** @type {Record<string, number>} */
+    this.plays = {};
+    /** @type {Map<string, number>} */
+    this.seconds = new Map();
+    /** @type {Set<string>} */
+    this.ended = new Set();
+    this.token = "";
+    this.wanted = "";
+    /** Where the sound that is wanted is to begin. */
+    this.from = 0;
+    /** @type {AudioBufferSourceNode | undefined} */
+    this.source = undefined;
+    this.begun = 0;
+    this.offset = 0;
+  }
+
+  get playing() {
+    return this.source !== undefined;
+  }
+
+  /** Seconds from the beginning of the sound that plays. */
+  get position() {
+    return this.context && this.source ? this.offset + this.context.currentTime - this.begun : this.offset;
+  }
+
+  /** @param {string} token */
+  duration(token) {
+    return this.buffers.get(token)?.duration ?? 0;
+  }
+
+  /** Whether a sound was heard: to its end, or of sounds that are switched between, a second of it. @param {string} token @param {boolean} whole */
+  heard(token, whole) {
+    if (this.ended.has(token) || this.errors.has(token)) return true;
+    return !whole && (this.seconds.get(token) ?? 0) >= Math.min(ENOUGH_S, this.duration(token) - 0.01);
+  }
+
+  /** Forgets the last question, and fetches the sounds of this one. @param {string[]} tokens */
+  open(tokens) {
+    this.stop();
+    this.plays = {};
+    this.seconds.clear();
+    this.ended.clear();
+    this.token = "";
+    for (const one of [...this.buffers.keys()]) if (!tokens.includes(one)) this.buffers.delete(one);
+    for (const one of tokens) this.ask(one);
+  }
+
+  /** @param {string} token */
+  ask(token) {
+    if (this.buffers.has(token) || this.asked.has(token)) return;
+    this.errors.delete(token);
+    const gone = () => {
+      this.asked.delete(token);
+      this.errors.set(token, "The kernel does not answer, so there is no sound. Run the cell again.");
+      this.changed();
+    };
+    this.asked.set(token, window.setTimeout(gone, PATIENCE_MS));
+    if (!tell(this.model, { type: "sound", token })) {
+      clearTimeout(this.asked.get(token));
+      gone();
+    }
+  }
+
+  /** A sound has come. @param {{token: string, error?: string}} message @param {DataView[]} buffers */
+  async take({ token, error }, buffers) {
+    clearTimeout(this.asked.get(token));
+    this.asked.delete(token);
+    try {
+      if (error) throw new Error(error);
+      this.context ??= new AudioContext();
+      const [view] = buffers;
+      const data = /** @type {ArrayBuffer} */ (view.buffer).slice(view.byteOffset, view.byteOffset + view.byteLength);
+      this.buffers.set(token, await this.context.decodeAudioData(data));
+      this.errors.delete(token);
+    } catch (problem) {
+      this.errors.set(token, error ?? `This browser cannot play the sound: ${problem}`);
+    }
+    if (this.wanted === token && this.buffers.has(token)) this.play(token, this.from);
+    this.changed();
+  }
+
+  /** @param {string} token @param {number} [from] Seconds. */
+  play(token, from = 0) {
+    this.stop();
+    const buffer = this.buffers.get(token);
+    this.token = token;
+    if (!buffer || !this.context) {
+      this.wanted = token;
+      this.from = from;
+      this.ask(token);
+      this.changed();
+      return;
+    }
+    this.wanted = "";
+    void this.context.resume();
+    const source = this.context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(this.context.destination);
+    source.onended = () => {
+      if (this.source !== source) return;
+      this.ended.add(token);
+      this.offset = 0;
+      this.source = undefined;
+      this.changed();
+    };
+    this.offset = from < buffer.duration - 0.05 ? from : 0;
+    this.begun = this.context.currentTime;
+    this.source = source;
+    this.plays[token] = (this.plays[token] ?? 0) + 1;
+    source.start(0, this.offset);
+    this.changed();
+  }
+
+  stop() {
+    this.wanted = "";
+    if (!this.source) return;
+    const { source } = this;
+    const position = this.position;
+    this.listened();
+    this.offset = position;
+    this.source = undefined;
+    source.stop();
+    this.changed();
+  }
+
+  /** Counts what was heard of the sound that plays. */
+  listened() {
+    const own = this.position - this.offset;
+    this.seconds.set(this.token, Math.max(this.seconds.get(this.token) ?? 0, own));
+  }
+
+  dispose() {
+    this.stop();
+    for (const timer of this.asked.values()) clearTimeout(timer);
+    void this.context?.close();
+  }
+}

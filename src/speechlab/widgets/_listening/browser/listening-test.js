@@ -1,0 +1,336 @@
+// A listening test: a page to begin, questions for practice, questions that count, an end.
+//
+// The model has the questions, whose names say nothing, and keeps the answers; the order is made here, by listener.
+
+import { make, makeRoot } from "../../_shared/dom.js";
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { liveWidget } from "../../_shared/mount.js";
+import { Hearing } from "./hearing.js";
+import { questionsFor } from "./order.js";
+import { buildQuestion } from "./questions.js";
+
+const MAX_NAME = 100;
+const UNKEPT = "The kernel does not answer: what you answer now is not kept. Run the cell again, and begin with the same name.";
+
+/** @typedef {{listener: string, started: string, finished: string | null, answers: any[]}} Session */
+
+class TestView {
+  /** @type {HTMLElement} */ stage;
+  /** @type {HTMLElement} */ live;
+  /** @type {HTMLElement} */ warning;
+  /** @type {Session | null} */ session;
+
+  /** @param {any} model @param {Element} el */
+  constructor(model, el) {
+    this.model = model;
+    this.root = makeRoot(el, "speechlab-listening");
+    this.root.setAttribute("aria-label", model.get("title"));
+    this.stage = make(this.root, "div", "sl-stage");
+    this.warning = make(this.root, "p", "sl-warning", model.get("note"));
+    this.warning.setAttribute("role", "alert");
+    this.live = make(this.root, "div", "sl-live");
+    this.live.setAttribute("aria-live", "polite");
+    this.hearing = new Hearing(model, () => this.paint());
+    /** @type {import("./questions.js").Question | null} */
+    this.question = null;
+    /** @type {import("./order.js").Trial[]} */
+    this.questions = [];
+    this.started = 0;
+    this.frame = 0;
+    this.waiting = 0;
+    /** @type {() => void} */
+    this.next = () => {};
+    this.session = null;
+    /** Whether the page between practice and test was left. */
+    this.practised = false;
+    this.listeners = {
+      "change:session": () => this.resume(false),
+      /** @param {any} message @param {DataView[]} buffers */
+      "msg:custom": (message, buffers) => {
+        if (message.type === "sound") void this.hearing.take(message, buffers);
+        else if (message.type === "kept") this.kept();
+      },
+    };
+    for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.resume(true);
+  }
+
+  /** Goes on with the session that the model has. @param {boolean} first */
+  resume(first) {
+    /** @type {Session} */
+    const held = this.model.get("session");
+    if (!held?.listener) {
+      if (first || this.session) this.welcome(!first);
+      this.session = null;
+      return;
+    }
+    if (this.session?.listener === held.listener) return;
+    this.session = { ...held, answers: [...held.answers] };
+    this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held.listener);
+    const asked = new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
+    this.practised = held.answers.some((one) => asked.has(one.trial));
+    this.go(!first);
+  }
+
+  /** Shows what comes next. @param {boolean} focus */
+  go(focus) {
+    const { session } = this;
+    if (!session) return;
+    const done = new Set(session.answers.map((one) => one.trial));
+    const trial = this.questions.find((one) => !done.has(one.id));
+    if (!trial) this.end(focus);
+    else if (!trial.practice && !this.practised && this.questions[0].practice) this.between(focus);
+    else this.ask(trial, focus);
+  }
+
+  /** Empties the page. @param {string} heading @param {boolean} focus */
+  clear(heading, focus) {
+    cancelAnimationFrame(this.frame);
+    this.hearing.stop();
+    this.question = null;
+    this.stage.replaceChildren();
+    const title = make(this.stage, "h2", "sl-heading", heading);
+    title.tabIndex = -1;
+    if (focus) {
+      title.focus({ preventScroll: true });
+      this.stage.scrollIntoView({ block: "nearest" });
+    }
+    return title;
+  }
+
+  /** @param {string} text @param {() => void} act */
+  mainButton(text, act) {
+    const button = make(this.stage, "button", "sl-next", text);
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  // -- pages
+
+  /** @param {boolean} focus */
+  welcome(focus) {
+    this.clear(this.model.get("title"), focus);
+    for (const text of this.model.get("instructions")) make(this.stage, "p", "sl-text", text).dir = "auto";
+    const trials = this.model.get("trials");
+    const [example] = trials;
+    const about = make(this.stage, "div", "sl-sounds");
+    const button = make(about, "button", "sl-hear");
+    make(button, "span", "sl-icon").setAttribute("aria-hidden", "true");
+    make(button, "span", "sl-name", "Play a sound to set the volume");
+    this.hearing.open([example.sounds[0]]);
+    button.addEventListener("click", () => this.hearing.play(example.sounds[0]));
+    const error = make(about, "span", "sl-error");
+    error.setAttribute("role", "alert");
+    this.example = { token: example.sounds[0], error };
+    const form = make(this.stage, "form", "sl-form");
+    const label = make(form, "label", "sl-field");
+    make(label, "span", "", "Your name or number");
+    const name = make(label, "input");
+    Object.assign(name, { type: "text", required: true, maxLength: MAX_NAME, autocomplete: "off", spellcheck: false });
+    make(form, "button", "sl-next", "Begin").type = "submit";
+    make(form, "p", "sl-soft", "It goes into the file of answers. With the same name you go on where you stopped.");
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const listener = name.value.trim();
+      if (!listener) return;
+      this.expect();
+      if (!tell(this.model, { type: "begin", listener })) this.lost();
+    });
+  }
+
+  /** @param {boolean} focus */
+  between(focus) {
+    const count = this.questions.filter((one) => !one.practice).length;
+    this.clear("The practice is over", focus);
+    make(this.stage, "p", "sl-text", `${count} questions follow, and their answers count. You may take breaks, and go on later.`);
+    this.mainButton("Start the test", () => {
+      this.practised = true;
+      this.go(true);
+    });
+  }
+
+  /** @param {import("./order.js").Trial} trial @param {boolean} focus */
+  ask(trial, focus) {
+    const { model } = this;
+    const same = this.questions.filter((one) => one.practice === trial.practice);
+    const at = same.indexOf(trial) + 1;
+    const heading = trial.practice ? `Practice ${at} of ${same.length}` : `Question ${at} of ${same.length}`;
+    this.clear(heading, focus);
+    if (trial.practice) make(this.stage, "p", "sl-soft", "This answer does not count.");
+    else {
+      const progress = make(this.stage, "progress", "sl-progress");
+      Object.assign(progress, { max: same.length, value: at - 1 });
+      progress.setAttribute("aria-label", "Questions answered");
+    }
+    if (trial.text) {
+      const text = make(this.stage, "p", "sl-said", trial.text);
+      text.dir = "auto";
+      text.lang = trial.lang;
+    }
+    const body = make(this.stage, "div", "sl-body");
+    const question = buildQuestion(body, model.get("method"), trial, model.get("question"), model.get("no_preference"));
+    this.hearing.open(question.sounds.map((one) => one.token));
+    for (const { token, button } of question.sounds) button.addEventListener("click", () => this.toggle(token));
+    body.addEventListener("input", () => this.paint());
+    body.addEventListener("change", () => this.paint());
+    const hint = make(this.stage, "p", "sl-soft sl-hint");
+    const next = this.mainButton("Next", () => this.answer(trial, question));
+    this.next = () => {
+      const unheard = question.sounds.some((one) => !this.hearing.heard(one.token, question.whole));
+      const open = question.answer() === null;
+      next.disabled = unheard || open;
+      const many = question.sounds.length > 1;
+      const hear = question.whole ? `Hear ${many ? "the sounds" : "the sound"} to the end` : "Hear all sounds";
+      const rate = model.get("method") === "mushra" ? "move every slider" : "choose";
+      hint.textContent = unheard ? `${hear}, then ${rate}.` : open ? `Now ${rate}.` : "";
+    };
+    this.question = question;
+    this.started = performance.now();
+    this.paint();
+  }
+
+  /** @param {boolean} focus */
+  end(focus) {
+    const { session, model } = this;
+    if (!session) return;
+    this.clear("Thank you", focus);
+    if (model.get("exported")) this.handOver(session);
+    else {
+      make(this.stage, "p", "sl-text", "All questions are answered, and the answers are in the notebook.");
+    }
+    this.mainButton("Next listener", () => tell(model, { type: "next" })).classList.add("sl-quiet");
+  }
+
+  /** The file for whoever made the test. @param {Session} session */
+  handOver(session) {
+    make(this.stage, "p", "sl-text", "All questions are answered. Save the file of answers, and send it to whoever gave you this page.");
+    const text = JSON.stringify({ format: "speechlab listening answers 1", test: this.model.get("test"), ...session }, null, 1);
+    const link = make(this.stage, "a", "sl-next sl-download", "Save the answers");
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    link.download = `answers-${session.listener.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40)}.json`;
+    const copy = make(this.stage, "details", "sl-copy");
+    make(copy, "summary", "", "Or copy them");
+    const area = make(copy, "textarea");
+    Object.assign(area, { readOnly: true, rows: 6, value: text });
+    area.setAttribute("aria-label", "Answers");
+  }
+
+  // -- answers
+
+  /** @param {import("./order.js").Trial} trial @param {import("./questions.js").Question} question */
+  answer(trial, question) {
+    const found = question.answer();
+    const { session } = this;
+    if (!found || !session) return;
+    this.hearing.stop();
+    const seconds = (performance.now() - this.started) / 1000;
+    const practice = this.questions.filter((one) => one.practice).length;
+    const order = this.questions.indexOf(trial) + 1;
+    session.answers.push({
+      trial: trial.id, order: trial.practice ? order : order - practice, sounds: trial.sounds,
+      ...found, time_s: Math.round(seconds * 1000) / 1000, plays: { ...this.hearing.plays },
+    });
+    if (session.answers.length === this.questions.length) session.finished = new Date().toISOString();
+    this.expect();
+    if (!tell(this.model, { type: "keep", session: { ...session, answers: [...session.answers] } })) this.lost();
+    this.live.textContent = "Kept.";
+    this.go(true);
+  }
+
+  expect() {
+    clearTimeout(this.waiting);
+    this.waiting = window.setTimeout(() => this.lost(), PATIENCE_MS);
+  }
+
+  lost() {
+    clearTimeout(this.waiting);
+    this.warning.textContent = UNKEPT;
+  }
+
+  kept() {
+    clearTimeout(this.waiting);
+    this.warning.textContent = this.model.get("note");
+  }
+
+  // -- sounds and keys
+
+  /** @param {string} token */
+  toggle(token) {
+    const { hearing, question } = this;
+    if (hearing.playing && hearing.token === token) {
+      hearing.stop();
+      return;
+    }
+    // sounds that are compared closely go on where the other stood
+    const from = question && !question.whole && hearing.playing ? hearing.position : 0;
+    hearing.play(token, from);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const { question, hearing } = this;
+    const { target } = event;
+    if (!question || event.ctrlKey || event.metaKey || event.altKey) return;
+    const typed = target instanceof HTMLInputElement && target.type === "range";
+    const control = target instanceof HTMLButtonElement || target instanceof HTMLInputElement;
+    const number = Number(event.key);
+    if (event.key === " " && !control) {
+      this.toggle(hearing.token || question.sounds[0].token);
+    } else if (event.key === "p") {
+      this.toggle(hearing.token || question.sounds[0].token);
+    } else if (event.key >= "0" && event.key <= "9" && !typed) {
+      const method = this.model.get("method");
+      if (method !== "mos") {
+        // of MUSHRA 0 is the reference, which stands first
+        const sound = question.sounds[method === "mushra" ? number : number - 1];
+        if (sound) this.toggle(sound.token);
+      } else {
+        const option = this.stage.querySelector(`.sl-choices input[value="${number}"]`);
+        if (option instanceof HTMLInputElement) option.click();
+      }
+    } else if (event.key === "Enter" && !(target instanceof HTMLButtonElement)) {
+      const next = this.stage.querySelector(".sl-next");
+      if (next instanceof HTMLButtonElement) next.click();
+    } else return;
+    event.preventDefault();
+  }
+
+  paint() {
+    cancelAnimationFrame(this.frame);
+    const { hearing, question } = this;
+    if (this.example?.error.isConnected) this.example.error.textContent = hearing.errors.get(this.example.token) ?? "";
+    if (!question) return;
+    for (const { token, button, bar, error } of question.sounds) {
+      const playing = hearing.token === token && (hearing.playing || hearing.wanted === token);
+      button.classList.toggle("sl-playing", playing);
+      button.setAttribute("aria-pressed", String(playing));
+      button.classList.toggle("sl-heard", hearing.heard(token, question.whole));
+      const seconds = hearing.duration(token);
+      const share = playing && seconds ? Math.min(hearing.position / seconds, 1) : 0;
+      bar.style.width = `${100 * share}%`;
+      const words = hearing.errors.get(token) ?? "";
+      if (error.textContent !== words) error.textContent = words;
+    }
+    if (hearing.playing) {
+      hearing.listened();
+      this.frame = requestAnimationFrame(() => this.paint());
+    }
+    this.next();
+  }
+
+  dispose() {
+    for (const [name, listener] of Object.entries(this.listeners)) this.model.off(name, listener);
+    clearTimeout(this.waiting);
+    cancelAnimationFrame(this.frame);
+    this.hearing.dispose();
+  }
+}
+
+/** @param {{model: any, el: HTMLElement}} place */
+function renderTest({ model, el }) {
+  const view = new TestView(model, el);
+  return () => view.dispose();
+}
+
+export default liveWidget(renderTest);

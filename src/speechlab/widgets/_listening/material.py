@@ -1,0 +1,115 @@
+"""What a listening test is made of, looked up in what its author gives."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._listening.plan import Material
+from speechlab.widgets._listening.sounds import ANCHORS_HZ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+_MAX_WORDS = 2_000
+METHODS = {
+    "mos": "How natural does it sound?",
+    "ab": "Which sounds more natural?",
+    "abx": "Which of the two is X?",
+    "mushra": "How good is each sound, compared with the reference?",
+}
+"""What is asked, unless the author asks otherwise."""
+_INSTRUCTIONS = {
+    "mos": "You hear one sound at a time, to its end and as often as you like, and rate it from 1 to 5.",
+    "ab": "You hear two sounds, both to the end and as often as you like, and say which you prefer.",
+    "abx": "You hear A, B and X, as often as you like. X is one of the two others: say which.",
+    "mushra": (
+        "You hear a reference and several sounds, as often as you like, and rate each from 0 to 100. One of the "
+        "sounds is the reference itself: find it and give it 100."
+    ),
+}
+_HEADPHONES = "Please use headphones in a quiet place, set the volume once, and leave it as it is."
+
+
+def checked_words(name: str, value: object) -> str:
+    """Return a text that listeners see; refuse what is none."""
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_WORDS:
+        raise refused(name, value, f"a text of 1 to {_MAX_WORDS:,} characters")
+    return value
+
+
+def instructions_of(instructions: Iterable[str] | None, method: str, level: float) -> list[str]:
+    """Return the paragraphs of the first page, of which the last says how loud sounds are."""
+    if instructions is not None:
+        given = [instructions] if isinstance(instructions, str) else list(instructions)
+        told = [checked_words("instructions", one) for one in given]
+    else:
+        told = [_INSTRUCTIONS[method], _HEADPHONES]
+    same = "All sounds are played at the same loudness." if not math.isnan(level) else ""
+    return [*told, same or "Sounds are played as loud as they were recorded."]
+
+
+def training_of(training: object, items: Iterable[str]) -> list[str]:
+    """Return the items for practice: the first ones, or those that are named."""
+    known = list(items)
+    if is_whole_number(training) and training >= 0:
+        return known[: int(training)]
+    if isinstance(training, str) or not hasattr(training, "__iter__"):
+        raise refused("training", training, "a number of items, or a list of them")
+    chosen = [str(one) for one in training]
+    if unknown := [one for one in chosen if one not in known]:
+        raise refused("training", unknown[0], "an item of the table")
+    return chosen
+
+
+def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tuple[str, str]]:
+    """Return the pairs that are compared; none for all of them."""
+    if pairs is None or method not in {"ab", "abx"}:
+        return []
+    known, chosen = set(systems), []
+    for pair in pairs:  # type: ignore[attr-defined]
+        both = [str(one) for one in pair]
+        if len(both) != 2 or set(both) - known or both[0] == both[1]:
+            raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(known)))}")
+        chosen.append((both[0], both[1]))
+    return chosen
+
+
+def material_of(
+    frame: pd.DataFrame, audio: Any, system: Any, item: Any, text: Any, language: Any, reference: str | None
+) -> Material:
+    """Look the table up.
+
+    Raises:
+        InvalidRequestError: A column is missing, a name is, or a system speaks an item twice.
+    """
+    hint = "Name the columns with audio=, system= and item="
+    require_columns(frame, audio, system, item, *([] if text is None else [text]), hint=hint)
+    rows: dict[tuple[str, str], int] = {}
+    texts: dict[str, tuple[str, str]] = {}
+    tags = frame[language].tolist() if language in list(frame.columns) else [language] * len(frame)
+    said = [""] * len(frame) if text is None else frame[text].tolist()
+    for row, (name, own) in enumerate(zip(frame[item].tolist(), frame[system].tolist(), strict=True)):
+        if is_missing(name) or is_missing(own) or not str(name) or not str(own):
+            message = f"row {row} names no item or no system; fill the columns {item!r} and {system!r}"
+            raise InvalidRequestError(message, parameter="frame")
+        place = str(name)[:200], str(own)[:200]
+        if place in rows:
+            message = f"item {place[0]!r} stands twice for {place[1]!r}; leave one recording for each item and system"
+            raise InvalidRequestError(message, parameter="frame")
+        rows[place] = row
+        if not is_missing(said[row]) and said[row]:
+            texts.setdefault(place[0], (str(said[row]), "" if is_missing(tags[row]) else str(tags[row])))
+    items, systems = (list(dict.fromkeys(place[part] for place in rows)) for part in (0, 1))
+    taken = sorted(set(systems) & set(ANCHORS_HZ))
+    if taken:
+        raise InvalidRequestError(
+            f"{taken[0]!r} is the name of an anchor; call the system otherwise", parameter="system"
+        )
+    if reference is not None and reference not in systems:
+        raise refused("reference", reference, f"one of the systems {', '.join(map(repr, systems))}")
+    return Material(rows, items, systems, texts, reference)

@@ -1,0 +1,190 @@
+"""The questions of a listening test: what the browser knows of them, and the key that only the author has."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimulus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from speechlab.widgets._listening.sounds import Stimuli
+
+_CHECKED = "check"
+_MAX_QUESTIONS = 2_000
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is heard in a test.
+
+    Attributes:
+        rows: Row of the table by item and system.
+        items: Names of the items, in order.
+        systems: Names of the systems, in order.
+        texts: What is said in an item, and its language, where listeners are to see it.
+        reference: The system that others are compared with (MUSHRA).
+    """
+
+    rows: Mapping[tuple[str, str], int]
+    items: Sequence[str]
+    systems: Sequence[str]
+    texts: Mapping[str, tuple[str, str]]
+    reference: str | None
+
+
+@dataclass
+class Questions:
+    """The questions.
+
+    Attributes:
+        test: Name of the test.
+        order_seed: What the order of each listener is drawn from.
+        shown: The questions as the browser knows them.
+        key: The questions as the author knows them.
+        sounds: What each sound is made of.
+    """
+
+    test: str
+    order_seed: str
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    key: list[dict[str, Any]] = field(default_factory=list)
+    sounds: dict[str, Stimulus] = field(default_factory=dict)
+
+
+class Planner:
+    """Makes the questions of a test; all names in it are drawn by chance from the seed.
+
+    Args:
+        material: What is heard.
+        method: How listeners are asked.
+        seed: A whole number that listeners do not know.
+        pairs: Pairs of systems that are compared; none for all.
+        training: Items for practice alone.
+        checks: How many checks of attention.
+    """
+
+    def __init__(
+        self,
+        material: Material,
+        method: str,
+        seed: int,
+        *,
+        pairs: Sequence[tuple[str, str]] = (),
+        training: Sequence[str] = (),
+        checks: int = 0,
+    ) -> None:
+        self._material = material
+        self._method = method
+        self._pairs, self._training, self._checks = pairs, training, checks
+        # with all that the test is made of, so that another test never has the same names
+        drawn_from = repr((seed, method, pairs, list(material.rows), material.reference, training, checks))
+        self._random = random.Random(drawn_from)  # noqa: S311 - kept, so that the same test can be made again
+        self.plan = Questions(self._token(), self._token())
+
+    def _token(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"
+
+    def _sound(self, item: str, system: str, kind: str = "clip") -> str:
+        token = self._token()
+        row = self._material.rows[item, system]
+        self.plan.sounds[token] = Stimulus(row, kind, self._random.getrandbits(63))
+        return token
+
+    def make(self, recordings: Stimuli) -> Questions:
+        """Make the questions of all items.
+
+        Args:
+            recordings: Where the sample rates of references are known.
+
+        Raises:
+            InvalidRequestError: There are none, or too many.
+        """
+        asked = [item for item in self._material.items if item not in self._training]
+        for items, role in ((self._training, "training"), (asked, "test")):
+            for item in items:
+                self._ask(item, role, recordings)
+        counted = sum(trial["role"] == "test" for trial in self.plan.key)
+        if not counted or len(self.plan.key) > _MAX_QUESTIONS:
+            message = (
+                f"{counted} questions count, with {len(self._training)} items for practice; give rows for one "
+                f"question at least, and for {_MAX_QUESTIONS:,} at most"
+            )
+            raise InvalidRequestError(message, parameter="frame")
+        for _ in range(self._checks):
+            self._check(asked)
+        order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
+        # practice stays first and in its order; what is behind a question cannot be told from its place
+        order.sort(key=lambda place: not self.plan.shown[place]["practice"])
+        self.plan.shown = [self.plan.shown[place] for place in order]
+        return self.plan
+
+    def _ask(self, item: str, role: str, recordings: Stimuli) -> None:
+        rows, systems = self._material.rows, self._material.systems
+        if self._method == "mos":
+            for system in systems:
+                if (item, system) in rows:
+                    self._add(item, role, {self._sound(item, system): system})
+        elif self._method == "mushra":
+            self._rate_all(item, role, recordings)
+        else:
+            for pair in self._pairs or list(combinations(systems, 2)):
+                if all((item, system) in rows for system in pair):
+                    self._compare(item, role, [(system, "clip", system) for system in pair])
+
+    def _compare(self, item: str, role: str, sides: list[tuple[str, str, str]]) -> None:
+        """Ask about two sounds: the systems that speak, how the sounds are made, and their names in the key."""
+        sounds = {self._sound(item, system, kind): name for system, kind, name in sides}
+        if self._method == "ab":
+            self._add(item, role, sounds, right=next(iter(sounds)) if role == _CHECKED else None)
+            return
+        same = self._random.randrange(2)
+        system, kind, name = sides[same]
+        x = self._sound(item, system, kind)
+        self._add(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
+
+    def _rate_all(self, item: str, role: str, recordings: Stimuli) -> None:
+        reference = str(self._material.reference)
+        absent = [name for name in self._material.systems if (item, name) not in self._material.rows]
+        if absent:
+            message = (
+                f"item {item!r} has no recording of {absent[0]!r}; MUSHRA compares all systems in each item"
+            )
+            raise InvalidRequestError(message, parameter="frame")
+        sounds = {
+            self._sound(item, system): system for system in self._material.systems if system != reference
+        }
+        sounds[self._sound(item, reference)] = reference
+        rate = recordings.rate(self._material.rows[item, reference])
+        for name, cutoff in ANCHORS_HZ.items():
+            if rate / 2 > cutoff + 1_000:
+                sounds[self._sound(item, reference, name)] = name
+        self._add(item, role, sounds, reference=self._sound(item, reference))
+
+    def _check(self, items: Sequence[str]) -> None:
+        item, system = self._random.choice([one for one in self._material.rows if one[0] in set(items)])
+        if self._method == "mos":
+            self._add(item, _CHECKED, {self._sound(item, system, "noise"): _CHECKED})
+        else:
+            self._compare(item, _CHECKED, [(system, "clip", "clean"), (system, "noise", _CHECKED)])
+
+    def _add(
+        self, item: str, role: str, sounds: dict[str, str], right: str | None = None, **more: str
+    ) -> None:
+        trial = self._token()
+        text, lang = self._material.texts.get(item, ("", ""))
+        heard = [token for token in sounds if token != more.get("x")]
+        shown = {
+            "id": trial,
+            "practice": role == "training",
+            "sounds": sorted(heard),
+            "text": text,
+            "lang": lang,
+        }
+        self.plan.shown.append({**shown, **more})
+        self.plan.key.append({"id": trial, "role": role, "item": item, "sounds": sounds, "right": right})

@@ -1,0 +1,156 @@
+"""The sounds of a listening test: at one loudness, each with bytes of its own; anchors made of a reference."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab.audio import AudioClip
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
+from speechlab.widgets._table.sounds import Sounds, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_STEP = 2.0**-15
+_NOISE_DB = -5.0
+"""Speech to noise in the sound of a check, which nobody who listens takes for good."""
+_MAX_S = 120.0
+_MAX_BYTES = 8_000_000
+ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
+"""Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1."""
+_STOP_HZ = 500.0
+_STOP_DB = 60.0
+
+
+class Stimulus(NamedTuple):
+    """Which recording a sound is made of, and how.
+
+    Attributes:
+        row: Row of the table.
+        kind: ``"clip"`` as it is, ``"noise"`` below noise, or the name of an anchor.
+        seed: Of its dither and its noise.
+    """
+
+    row: int
+    kind: str
+    seed: int
+
+
+class Stimuli:
+    """The recordings of a test, at one loudness.
+
+    Attributes:
+        level_lufs: The loudness of all of them; NaN where they are as they were.
+    """
+
+    def __init__(self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool) -> None:
+        self._sounds = Sounds(cells)
+        self._names = names
+        self._gains = np.ones(len(cells), np.float32)
+        self.level_lufs = math.nan
+        if equal_level:
+            self._level(len(cells))
+
+    def _level(self, count: int) -> None:
+        """Find gains by which all are as loud, and none clips."""
+        loudness, room = np.full(count, np.nan), np.full(count, np.nan)
+        for row in range(count):
+            clip = self._clip(row)
+            loudness[row] = loudness_of(clip)
+            room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
+        known = np.isfinite(loudness)
+        if known.any():
+            self.level_lufs = min(LEVEL_LUFS, float((loudness + room)[known].min()))
+            self._gains[known] = 10 ** ((self.level_lufs - loudness[known]) / 20)
+
+    def check(self) -> None:
+        """Refuse recordings that cannot be played, before anybody listens.
+
+        Raises:
+            InvalidRequestError: Names the first of them.
+        """
+        for row in range(len(self._gains)):
+            self._clip(row)
+
+    def _clip(self, row: int) -> AudioClip:
+        try:
+            clip = self._sounds.clip(row)
+        except (AudioError, OSError) as error:
+            message = f"{self._names[row]}: {reason(error)}; a test needs the sound of every row"
+            raise InvalidRequestError(message, parameter="audio") from None
+        if clip.duration_s > _MAX_S:
+            taken = f"{self._names[row]} takes {clip.duration_s:.0f} s"
+            message = f"{taken}; a sound of a test takes {_MAX_S:.0f} s at most"
+            raise InvalidRequestError(message, parameter="audio")
+        return clip if clip.channels <= 2 else clip.to_mono()
+
+    def rate(self, row: int) -> int:
+        """Return the sample rate of a recording in Hz."""
+        return self._clip(row).sample_rate
+
+    def data(self, sound: Stimulus) -> bytes:
+        """Return a sound as FLAC of 16 bits.
+
+        Dither of one step makes equal recordings unequal bytes, so that the hidden reference cannot be found by
+        comparing them.
+
+        Raises:
+            InvalidRequestError: The recording is gone.
+        """
+        clip = self._clip(sound.row)
+        random = np.random.default_rng(sound.seed)
+        samples = clip.samples * self._gains[sound.row]
+        if sound.kind in ANCHORS_HZ:
+            samples = low_passed(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
+        elif sound.kind == "noise":
+            samples = _noisy(samples, random)
+        shape = samples.shape
+        dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
+        made = AudioClip(np.clip(samples + dither, -1.0, 1.0).astype(np.float32), clip.sample_rate).encode(
+            "flac"
+        )
+        if len(made) > _MAX_BYTES:
+            message = f"{self._names[sound.row]} takes {len(made) / 1e6:.0f} MB; a sound of a test takes 8 MB at most"
+            raise InvalidRequestError(message, parameter="audio")
+        return made
+
+
+def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
+    """The same below white noise, no louder than before."""
+    noise = random.standard_normal(samples.shape, np.float32)
+    power = float(np.sqrt(np.mean(samples.astype(np.float64) ** 2))) or 0.05
+    mixed = samples + noise * np.float32(power * 10 ** (-_NOISE_DB / 20))
+    level = float(np.sqrt(np.mean(mixed.astype(np.float64) ** 2)))
+    return np.asarray(np.clip(mixed * np.float32(0.7 * power / level), -1, 1), dtype=np.float32)
+
+
+def low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
+    """Return samples without what lies above a frequency, and without a delay.
+
+    The response is even within 0.1 dB up to the frequency, and 60 dB down 500 Hz above it, where ITU-R BS.1534-3
+    asks for 25 dB, and 50 dB another 500 Hz above. It is a sinc below Kaiser's window (J. F. Kaiser, 1974).
+
+    Args:
+        samples: Shape (frames,) or (frames, channels).
+        rate: In Hz.
+        cutoff_hz: End of the pass band in Hz.
+    """
+    if cutoff_hz + _STOP_HZ >= rate / 2:
+        return samples
+    width = _STOP_HZ / rate
+    half = math.ceil((_STOP_DB - 7.95) / (14.36 * width) / 2)
+    places = np.arange(-half, half + 1)
+    middle = 2 * (cutoff_hz + _STOP_HZ / 2) / rate
+    taps = middle * np.sinc(middle * places) * np.kaiser(2 * half + 1, 0.1102 * (_STOP_DB - 8.7))
+    taps /= taps.sum()
+    size = 1 << (len(samples) + len(taps)).bit_length()
+    columns = samples.reshape(len(samples), -1).astype(np.float64)
+    spectrum = np.fft.rfft(columns, size, axis=0) * np.fft.rfft(taps, size)[:, None]
+    filtered = np.fft.irfft(spectrum, size, axis=0)[half : half + len(samples)]
+    return np.asarray(filtered.reshape(samples.shape), dtype=np.float32)

@@ -1,0 +1,311 @@
+"""The listening test as a widget and as a page."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import traitlets
+
+from speechlab._arguments import is_whole_number, refused
+from speechlab._files import user_path, whole_file
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate import listening_answers
+from speechlab.widgets._listening.material import (
+    METHODS,
+    checked_words,
+    chosen_pairs,
+    instructions_of,
+    material_of,
+    training_of,
+)
+from speechlab.widgets._listening.plan import Planner
+from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimuli
+from speechlab.widgets._listening.static import static_test
+from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.module import module_source, style_sheet
+from speechlab.widgets._shared.page import base64_text, page_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pandas as pd
+
+    from speechlab.display import Html
+
+_BROWSER = Path(__file__).parent / "browser"
+_STAND_IN = module_source(_BROWSER / "page.js")
+_MAX_PAGE_BYTES = 200_000_000
+_MAX_CHECKS = 20
+
+
+class ListeningTest(LiveWidget):
+    """A blind listening test: people rate or compare sounds without knowing which system they are of.
+
+    ::
+
+        test = sl.widgets.ListeningTest(frame, "ab", system="voice", item="text")
+        test  # shows it: one listener after the other
+        test.answers  # a tidy frame
+        test.save("test.html")  # a page for listeners elsewhere, and its key beside it
+        report = sl.evaluate.listening(test.answers)
+
+    Listeners begin with an explanation and a sound to set the volume, practise with ``training`` items that are not
+    asked again, and answer in an order that is drawn for each of them. Who reloads the page and gives the same name
+    goes on. Neither the widget nor the page knows a system: questions and sounds have names drawn from the seed, and
+    equal recordings are unequal bytes. The key stays in Python and in the file beside the page; whoever has it is not
+    blind any more.
+
+    Checks of attention look like all other questions: a recording below loud noise, which has to be rated 1 or 2
+    (MOS), not to be preferred (A/B), or to be told from the clean one (ABX). In MUSHRA the hidden reference is the
+    check. Its anchors are the reference below 3.5 and 7 kHz (ITU-R BS.1534-3), where its sample rate has more.
+
+    Keys: 1 to 5 rate in a MOS test and play the sounds in the others (0 the reference); P plays and stops; Enter goes
+    on.
+
+    Args:
+        frame: One row for each recording.
+        method: ``"mos"`` (one sound, 1 to 5, ITU-T P.800), ``"ab"`` (which of two), ``"abx"`` (which of two is the
+            third) or ``"mushra"`` (several against a reference, 0 to 100).
+        audio: Column of the recordings: clips, paths or bytes; 120 s at most.
+        system: Column of what is compared, such as the voice.
+        item: Column of what is the same for all systems, such as the sentence.
+        reference: The system that is the reference; MUSHRA needs one.
+        pairs: Pairs of systems for A/B and ABX; None for all.
+        text: Column of a text that listeners see; None for none.
+        language: Column of the texts' languages, or a BCP 47 tag.
+        question: What is asked; None for the usual question of the method.
+        instructions: Paragraphs of the first page; None for the usual ones.
+        training: How many items are for practice, or which.
+        checks: How many checks of attention, 0 to 20.
+        no_preference: Whether A/B allows "no preference".
+        equal_level: Play all recordings at one loudness: -23 LUFS (EBU R128, ITU-R BS.1770-4), or the highest
+            below it at which none clips. The first page says whether it is so.
+        seed: What names and order are drawn from, a whole number that listeners must not know; None draws one, which
+            is in ``key``. The same seed makes the same test.
+        title: Title of the page.
+
+    Attributes:
+        key: What only the author has, as ``save`` writes it: which sound is of which system.
+        answers: The answers so far, tidy; see :func:`speechlab.evaluate.listening_answers`.
+        level_lufs: The loudness of all sounds; NaN where they are as they were.
+
+    Raises:
+        InvalidRequestError: What is given does not fit, or a recording cannot be read.
+    """
+
+    _esm = module_source(_BROWSER / "listening-test.js")
+    _css = style_sheet(_BROWSER / "listening.css")
+
+    test = traitlets.Unicode().tag(sync=True)
+    method = traitlets.Unicode().tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    question = traitlets.Unicode().tag(sync=True)
+    instructions = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    trials = traitlets.List(traitlets.Dict()).tag(sync=True)
+    order_seed = traitlets.Unicode().tag(sync=True)
+    no_preference = traitlets.Bool(default_value=True).tag(sync=True)
+    exported = traitlets.Bool(default_value=False).tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+    session = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        method: str = "mos",
+        *,
+        audio: Any = "audio",
+        system: Any = "system",
+        item: Any = "item",
+        reference: str | None = None,
+        pairs: Iterable[tuple[str, str]] | None = None,
+        text: Any = None,
+        language: Any = None,
+        question: str | None = None,
+        instructions: Iterable[str] | None = None,
+        training: int | Iterable[str] = 1,
+        checks: int = 2,
+        no_preference: bool = True,
+        equal_level: bool = True,
+        seed: int | None = None,
+        title: str = "Listening test",
+    ) -> None:
+        if method not in METHODS:
+            raise refused("method", method, f"one of {', '.join(map(repr, METHODS))}")
+        if not is_whole_number(checks) or not 0 <= checks <= _MAX_CHECKS:
+            raise refused("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
+        if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
+            raise refused("seed", seed, "a whole number from 0 on, or None")
+        asked = checked_words("question", METHODS[method] if question is None else question)
+        if method == "mushra" and reference is None:
+            raise refused("reference", reference, "the system that MUSHRA compares with")
+        material = material_of(
+            frame, audio, system, item, text, language, reference if method == "mushra" else None
+        )
+        chosen = chosen_pairs(pairs, material.systems, method)
+        own = secrets.randbits(62) if seed is None else int(seed)
+        names = [f"item {one!r} of {other!r}" for one, other in material.rows]
+        self._stimuli = Stimuli(frame[audio].tolist(), names, equal_level=bool(equal_level))
+        if not equal_level:
+            self._stimuli.check()
+        planner = Planner(
+            material,
+            method,
+            own,
+            pairs=chosen,
+            training=training_of(training, material.items),
+            checks=0 if method == "mushra" else int(checks),
+        )
+        self._plan = planner.make(self._stimuli)
+        self._key: dict[str, Any] = {
+            "format": "speechlab listening key 1",
+            "test": self._plan.test,
+            "title": checked_words("title", title),
+            "method": method,
+            "question": asked,
+            "seed": own,
+            "systems": list(material.systems),
+            "reference": material.reference,
+            "anchors": list(ANCHORS_HZ),
+            "trials": self._plan.key,
+        }
+        self._sessions: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        super().__init__(
+            test=self._plan.test,
+            method=method,
+            title=title,
+            question=asked,
+            instructions=instructions_of(instructions, method, self._stimuli.level_lufs),
+            trials=self._plan.shown,
+            order_seed=self._plan.order_seed,
+            no_preference=bool(no_preference),
+        )
+        self.on_msg(self._asked)
+
+    def __repr__(self) -> str:
+        return f"ListeningTest({self.title!r}, {', '.join(self._facts())})"
+
+    def _facts(self) -> list[str]:
+        count = sum(not trial["practice"] for trial in self.trials)
+        finished = sum(one["finished"] is not None for one in self._sessions.values())
+        systems = len(self._key["systems"])
+        listeners = f"{finished} of {len(self._sessions)} listeners finished"
+        return [self.method, f"{count} questions", f"{systems} systems", listeners]
+
+    def static_html(self) -> Html:
+        """Return what is asked, and how many have answered."""
+        return static_test(self.title, self.question, self._facts())
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What only the author has: which sound is of which system."""
+        return dict(self._key)
+
+    @property
+    def level_lufs(self) -> float:
+        """The loudness of all sounds in LUFS; NaN where they are as they were."""
+        return self._stimuli.level_lufs
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The answers so far, tidy; see :func:`speechlab.evaluate.listening_answers`."""
+        nobody = {"listener": "nobody", "answers": []}
+        with self._lock:
+            files = [self._file(one) for one in self._sessions.values()] or [self._file(nobody)]
+        return listening_answers(files, self._key)
+
+    def _file(self, session: Mapping[str, Any]) -> dict[str, Any]:
+        return {"format": "speechlab listening answers 1", "test": self._plan.test, **session}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page for listeners who have no kernel, and the key beside it.
+
+        ``test.html`` holds the sounds (FLAC) and fetches nothing; listeners save a file of answers at its end.
+        ``test.key.json`` says which sound is of which system: keep it, and do not pass it on with the page.
+
+        Args:
+            path: The page; an existing one is replaced, and so is its key.
+
+        Returns:
+            The path of the page.
+
+        Raises:
+            InvalidRequestError: The sounds are more than a page can hold, or a recording is gone.
+            OSError: A file cannot be written.
+        """
+        file = user_path(path)
+        page = self._page()
+        for target, written in (
+            (file.with_suffix(".key.json"), orjson.dumps(self._key, option=orjson.OPT_INDENT_2).decode()),
+            (file, page),
+        ):
+            with whole_file(target) as draft:
+                draft.write_text(written, encoding="utf-8")
+        return file
+
+    def _page(self) -> str:
+        sounds: dict[str, str] = {}
+        taken = 0
+        for token in sorted(self._plan.sounds):
+            sounds[token] = base64_text(self._stimuli.data(self._plan.sounds[token]))
+            taken += len(sounds[token])
+            if taken > _MAX_PAGE_BYTES:
+                message = "the sounds are more than the 200 MB that a page can hold; ask about fewer items or systems"
+                raise InvalidRequestError(message, parameter="frame")
+        names = "test method title question instructions trials order_seed no_preference"
+        data = {"state": {name: getattr(self, name) for name in names.split()}, "sounds": sounds}
+        return page_of(self.title, "page", self._esm, _STAND_IN, self._css, data)
+
+    # -- from the browser
+
+    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
+        """Answer the browser; a request that makes no sense is dropped."""
+        answers: dict[str, Callable[[dict[str, Any]], None]]
+        answers = {"sound": self._send_sound, "begin": self._begin, "keep": self._keep, "next": self._next}
+        kind = content.get("type") if isinstance(content, dict) else None
+        if isinstance(kind, str) and kind in answers:
+            answers[kind](content)
+
+    def _send_sound(self, asked: dict[str, Any]) -> None:
+        token = asked.get("token")
+        stimulus = self._plan.sounds.get(token) if isinstance(token, str) else None
+        if stimulus is None:
+            return
+        try:
+            data, error = self._stimuli.data(stimulus), None
+        except InvalidRequestError:
+            # its words name the system
+            data, error = b"", "The recording cannot be read any more. Tell whoever made this test."
+        self.send({"type": "sound", "token": token, "error": error}, [data])
+
+    def _begin(self, asked: dict[str, Any]) -> None:
+        listener = str(asked.get("listener", "")).strip()[:100]
+        if not listener:
+            return
+        begun = {"listener": listener, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        with self._lock:
+            session = self._sessions.setdefault(listener, {**begun, "finished": None, "answers": []})
+        self.session = session
+        self.send({"type": "kept", "answers": len(session["answers"])})
+
+    def _keep(self, asked: dict[str, Any]) -> None:
+        given = asked.get("session")
+        if not isinstance(given, dict):
+            return
+        try:
+            listening_answers(self._file(given), self._key)
+        except InvalidRequestError:
+            return  # it did not come from this test's own page
+        with self._lock:
+            self._sessions[given["listener"]] = given
+        self.session = given
+        self.send({"type": "kept", "answers": len(given["answers"])})
+
+    def _next(self, _asked: dict[str, Any]) -> None:
+        self.session = {}

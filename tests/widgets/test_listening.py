@@ -1,0 +1,314 @@
+"""The listening test in Python: questions, key, sounds, answers, and the page that it writes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import loudness
+from speechlab.widgets import ListeningTest
+
+RATE = 24_000
+HOSTILE = "</script><img src=x onerror='window.fired=1'> $5 and $6 \u202e"
+
+
+def noise(level, seconds=0.6, seed=0, rate=RATE):
+    samples = level * np.random.default_rng(seed).standard_normal(round(seconds * rate))
+    return AudioClip(np.clip(samples, -1, 1).astype(np.float32), rate)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rows = [
+        {
+            "item": f"sentence {item}",
+            "system": system,
+            "audio": noise(0.02 * (1 + which), seed=10 * item + which),
+        }
+        for item in range(4)
+        for which, system in enumerate(["secret one", "secret two", "original"])
+    ]
+    return pd.DataFrame(rows)
+
+
+def shown_sounds(test):
+    return [token for trial in test.trials for token in trial["sounds"]]
+
+
+def kept(test, listener, answer):
+    """Answer all questions as the browser would; ``answer(trial, key)`` gives scores or a choice."""
+    test._asked(test, {"type": "begin", "listener": listener}, [])
+    keys = {trial["id"]: trial for trial in test.key["trials"]}
+    asked = [trial for trial in test.trials if not trial["practice"]]
+    answers = [
+        {"trial": trial["id"], "order": order + 1, "sounds": trial["sounds"], "time_s": 1.5, "plays": {}}
+        | answer(trial, keys[trial["id"]])
+        for order, trial in enumerate(asked)
+    ]
+    session = {**test.session, "answers": answers, "finished": "2026-01-01"}
+    test._asked(test, {"type": "keep", "session": session}, [])
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What a test sends to the browser."""
+    messages = []
+    monkeypatch.setattr(
+        ListeningTest, "send", lambda _self, content, buffers=None: messages.append((content, buffers))
+    )
+    return messages
+
+
+# -- questions and key
+
+
+def test_the_browser_knows_no_system_no_item_and_no_check(frame):
+    for method, reference in (("mos", None), ("ab", None), ("abx", None), ("mushra", "original")):
+        test = ListeningTest(frame, method, reference=reference, seed=987_654_321)
+        known = json.dumps(
+            [test.trials, test.title, test.question, test.instructions, test.order_seed, test.session]
+        )
+        assert not re.search("secret|original|sentence|check|clean", known)
+        assert str(test.key["seed"]) not in known
+        assert {frozenset(trial) for trial in test.trials} == {frozenset(test.trials[0])}
+        assert "secret" not in test.static_html()
+
+
+def test_each_system_of_each_item_is_asked_and_practice_is_not(frame):
+    test = ListeningTest(frame, training=1, checks=2, seed=5)
+    roles = pd.Series([trial["role"] for trial in test.key["trials"]]).value_counts().to_dict()
+    assert roles == {"test": 9, "training": 3, "check": 2}
+    items = {trial["item"] for trial in test.key["trials"] if trial["role"] == "training"}
+    assert items == {"sentence 0"}
+    assert [trial["practice"] for trial in test.trials] == [True] * 3 + [False] * 11
+    pairs = ListeningTest(frame, "ab", pairs=[("secret one", "original")], training=["sentence 2"], checks=0)
+    assert [sorted(trial["sounds"].values()) for trial in pairs.key["trials"]] == [
+        ["original", "secret one"]
+    ] * 4
+
+
+def test_a_seed_makes_the_same_test_again_and_another_table_another(frame):
+    one, same = ListeningTest(frame, seed=5), ListeningTest(frame, seed=5)
+    assert one.key == same.key
+    others = [
+        ListeningTest(frame, seed=6),
+        ListeningTest(frame[:9], seed=5),
+        ListeningTest(frame, "ab", seed=5),
+    ]
+    assert len({test.key["test"] for test in [one, *others, ListeningTest(frame)]}) == 5
+
+
+def test_the_place_of_a_sound_in_the_page_says_nothing(frame):
+    test = ListeningTest(frame, "ab", pairs=[("secret one", "secret two")], training=0, checks=0, seed=1)
+    keys = {trial["id"]: trial["sounds"] for trial in test.key["trials"]}
+    first = [keys[trial["id"]][trial["sounds"][0]] for trial in test.trials]
+    assert set(first) == {"secret one", "secret two"}
+
+
+# -- sounds
+
+
+def test_all_sounds_have_one_loudness_unless_it_is_switched_off(frame, sent):
+    test = ListeningTest(frame, seed=2)
+    assert test.level_lufs == pytest.approx(-23.0)
+    assert test.instructions[-1] == "All sounds are played at the same loudness."
+    for token in shown_sounds(test)[:4]:
+        test._asked(test, {"type": "sound", "token": token}, [])
+    found = [AudioClip.from_bytes(buffers[0]) for _, buffers in sent]
+    checks = {token for trial in test.key["trials"] if trial["role"] == "check" for token in trial["sounds"]}
+    heard = [clip for clip, (told, _) in zip(found, sent, strict=True) if told["token"] not in checks]
+    assert [loudness(clip.samples, RATE) for clip in heard] == pytest.approx([-23] * len(heard), abs=0.1)
+    assert all(bytes(buffers[0][:4]) == b"fLaC" for _, buffers in sent)
+    off = ListeningTest(frame, equal_level=False)
+    assert math.isnan(off.level_lufs)
+    assert off.instructions[-1] == "Sounds are played as loud as they were recorded."
+
+
+def test_one_loudness_is_one_that_none_clips_at(frame):
+    click = np.zeros(RATE, np.float32)
+    click[::4_000] = 0.9
+    test = ListeningTest(
+        pd.concat(
+            [
+                frame,
+                pd.DataFrame([{"item": "sentence 0", "system": "click", "audio": AudioClip(click, RATE)}]),
+            ]
+        )
+    )
+    assert test.level_lufs < -25
+
+
+def test_equal_recordings_are_unequal_bytes(frame, sent):
+    test = ListeningTest(frame, "mushra", reference="original", training=0, seed=1)
+    (trial, *_), keys = test.trials, {one["id"]: one for one in test.key["trials"]}
+    hidden = next(token for token, name in keys[trial["id"]]["sounds"].items() if name == "original")
+    for token in (hidden, trial["reference"]):
+        test._asked(test, {"type": "sound", "token": token}, [])
+    one, other = (bytes(buffers[0]) for _, buffers in sent)
+    assert one != other
+    difference = AudioClip.from_bytes(one).samples - AudioClip.from_bytes(other).samples
+    assert np.abs(difference).max() <= 4 / 2**15
+
+
+def test_anchors_are_the_reference_below_their_frequency(frame, sent):
+    test = ListeningTest(frame, "mushra", reference="original", training=0)
+    sounds = {name: token for token, name in test.key["trials"][0]["sounds"].items()}
+    assert set(sounds) == {"secret one", "secret two", "original", "anchor 3.5 kHz", "anchor 7 kHz"}
+    for name in ("original", "anchor 3.5 kHz", "anchor 7 kHz"):
+        test._asked(test, {"type": "sound", "token": sounds[name]}, [])
+    spectra = [np.abs(np.fft.rfft(AudioClip.from_bytes(buffers[0]).samples)) ** 2 for _, buffers in sent]
+
+    def level(anchor, low, high):
+        """Decibels of a band against the reference, of white noise."""
+        band = slice(*(round(hz * 2 * (len(spectra[0]) - 1) / RATE) for hz in (low, high)))
+        return 10 * math.log10(spectra[anchor][band].sum() / spectra[0][band].sum())
+
+    assert level(1, 300, 3_400) == pytest.approx(0, abs=0.05)
+    assert level(1, 4_000, 4_400) < -25
+    assert level(1, 4_500, 11_000) < -50
+    assert level(2, 300, 6_900) == pytest.approx(0, abs=0.05)
+    assert level(2, 8_000, 11_000) < -50
+    narrow = frame.assign(audio=[noise(0.05, rate=8_000)] * len(frame))
+    few = ListeningTest(narrow, "mushra", reference="original")
+    assert "anchor" not in json.dumps(few.key["trials"])
+
+
+# -- answers
+
+
+def test_answers_are_a_tidy_frame_that_the_study_reads(frame, sent):
+    test = ListeningTest(frame, "ab", pairs=[("secret one", "secret two")], seed=3)
+    assert len(test.answers) == 0
+
+    def prefers(trial, key):
+        wanted = key["right"] or next(token for token, name in key["sounds"].items() if name == "secret two")
+        return {"choice": wanted}
+
+    for listener in ("ann", "bob", HOSTILE):
+        kept(test, listener, prefers)
+    answers = test.answers
+    assert sorted(answers.columns) == sorted(evaluate.listening_answers(answers).columns)
+    assert set(answers["listener"]) == {"ann", "bob", HOSTILE}
+    counted = answers[answers["role"] == "test"]
+    assert set(counted["choice"]) == {"secret two"}
+    assert set(counted["score"]) == {-1.0}
+    assert answers.loc[answers["role"] == "check", "attention"].tolist() == [True] * 6
+    report = evaluate.listening(answers, draws=200)
+    assert report.summary["system"].tolist() == ["secret two", "secret one"]
+    assert report.findings == ()
+    assert (
+        repr(test) == "ListeningTest('Listening test', ab, 5 questions, 3 systems, 3 of 3 listeners finished)"
+    )
+
+
+def test_who_comes_back_goes_on(frame, sent):
+    test = ListeningTest(frame, seed=3)
+    test._asked(test, {"type": "begin", "listener": " ann "}, [])
+    trial = test.trials[0]
+    answer = {
+        "trial": trial["id"],
+        "order": 1,
+        "sounds": trial["sounds"],
+        "time_s": 1.0,
+        "scores": {trial["sounds"][0]: 3},
+    }
+    test._asked(test, {"type": "keep", "session": {**test.session, "answers": [answer]}}, [])
+    test._asked(test, {"type": "next"}, [])
+    assert test.session == {}
+    test._asked(test, {"type": "begin", "listener": "ann"}, [])
+    assert test.session["answers"] == [answer]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "keep", "session": {"listener": "x", "answers": [{"trial": "zz"}]}},
+        {"type": "keep", "session": {"listener": "", "answers": []}},
+        {"type": "keep", "session": 5},
+        {"type": "keep"},
+        {"type": "begin", "listener": "  "},
+        {"type": "sound", "token": "../../etc/passwd"},
+        {"type": "sound", "token": 5},
+        {"type": []},
+        "x",
+    ],
+)
+def test_what_makes_no_sense_is_dropped(frame, sent, content):
+    test = ListeningTest(frame, seed=3)
+    test._asked(test, content, [])
+    assert sent == []
+    assert len(test.answers) == 0
+
+
+def test_a_recording_that_is_gone_does_not_name_its_system(frame, sent, tmp_path):
+    noise(0.1).save(tmp_path / "secret.wav")
+    rows = frame.assign(audio=[str(tmp_path / "secret.wav")] * len(frame))
+    test = ListeningTest(rows)
+    (tmp_path / "secret.wav").unlink()
+    test._asked(test, {"type": "sound", "token": shown_sounds(test)[0]}, [])
+    assert sent[0][0]["error"] == "The recording cannot be read any more. Tell whoever made this test."
+
+
+# -- the page
+
+
+def test_the_page_names_no_system_and_its_key_stands_beside_it(frame, tmp_path):
+    noise(0.1).save(tmp_path / "secret file.wav")
+    rows = frame.assign(audio=[str(tmp_path / "secret file.wav")] * len(frame))
+    test = ListeningTest(rows, "mushra", reference="original", seed=4, title=HOSTILE, question=HOSTILE)
+    path = test.save(tmp_path / "test.html")
+    page = path.read_text("utf-8")
+    assert not re.search("secret|original|sentence|anchor 3", page)
+    assert "<img src=x" not in page
+    assert "default-src 'none'" in page
+    key = json.loads((tmp_path / "test.key.json").read_text())
+    assert key == test.key
+    held = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert set(held["state"]) & {"key", "seed", "session"} == set()
+    sounds = [base64.b64decode(one) for one in held["sounds"].values()]
+    assert len(set(sounds)) == len(sounds) == 4 * 6
+    assert list(held["sounds"]) == sorted(held["sounds"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "guess"}, "method is 'guess'"),
+        ({"method": "mushra"}, "reference is None"),
+        ({"method": "mushra", "reference": "nobody"}, "one of the systems"),
+        ({"system": "voice"}, "no column 'voice'"),
+        ({"checks": -1}, "checks is -1"),
+        ({"training": "sentence 1"}, "training is"),
+        ({"training": ["sentence 9"]}, "an item of the table"),
+        ({"training": 4}, "0 questions count"),
+        ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
+        ({"seed": -1}, "seed is -1"),
+        ({"question": " "}, "question is"),
+        ({"instructions": [5]}, "instructions is 5"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(frame, options, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        ListeningTest(frame, **options)
+
+
+def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
+    with pytest.raises(InvalidRequestError, match=r"item 'sentence 0' of 'secret one': the file is gone"):
+        ListeningTest(frame.assign(audio=str(tmp_path / "no.wav")), equal_level=False)
+    with pytest.raises(InvalidRequestError, match="stands twice for 'secret one'"):
+        ListeningTest(pd.concat([frame, frame]))
+    with pytest.raises(InvalidRequestError, match="row 0 names no item or no system"):
+        ListeningTest(frame.assign(item=None))
+    with pytest.raises(InvalidRequestError, match="no recording of 'secret one'"):
+        ListeningTest(frame[1:], "mushra", reference="original")
+    with pytest.raises(InvalidRequestError, match="takes 121 s"):
+        ListeningTest(frame.assign(audio=AudioClip(np.zeros(121_000, np.float32), 1_000)))

@@ -1,0 +1,314 @@
+"""The listening test in a real browser: in a notebook's cell, and as a page that needs no kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.audio import AudioClip
+from speechlab.widgets import ListeningTest
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+RATE = 24_000
+HOSTILE = "<img src=x onerror='window.fired=1'></script> costs $5 in Tokyo and $6 in Osaka \u202e"
+
+
+def tone(hz, seconds=0.08):
+    return AudioClip(
+        (0.2 * np.sin(2 * np.pi * hz * np.arange(round(seconds * RATE)) / RATE)).astype("f4"), RATE
+    )
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame(
+        [
+            {
+                "item": f"s{item}",
+                "system": system,
+                "audio": tone(200 + 50 * item + 20 * which),
+                "text": HOSTILE,
+            }
+            for item in range(2)
+            for which, system in enumerate(["one", "two", "original"])
+        ]
+    )
+
+
+def begin(page, name="ann"):
+    page.get_by_label("Your name or number").fill(name)
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("heading", name=re.compile(r"Practice|Question|Thank")).wait_for()
+
+
+def hear_all(page):
+    sounds = page.locator(".sl-hear")
+    for number in range(sounds.count()):
+        sounds.nth(number).click()
+        page.locator(".sl-hear").nth(number).and_(page.locator(".sl-heard")).wait_for()
+
+
+def answer(page, choice=0):
+    hear_all(page)
+    if page.locator(".sl-range").count():
+        for number in range(page.locator(".sl-range").count()):
+            page.locator(".sl-range").nth(number).fill(str(20 * number))
+    else:
+        page.locator(".sl-option").nth(choice).click()
+    page.get_by_role("button", name="Next").click()
+
+
+def heading(page):
+    return page.get_by_role("heading").inner_text()
+
+
+def violations(page):
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run(document.querySelector('.speechlab-listening'))")
+    return [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]]
+
+
+# -- in a notebook
+
+
+def test_answers_land_in_python_one_listener_after_the_other(show_test, frame):
+    test = ListeningTest(frame, "ab", pairs=[("one", "two")], checks=1, seed=2, training=1)
+    page = show_test(test)
+    begin(page, HOSTILE)
+    assert heading(page) == "Practice 1 of 1"
+    answer(page)
+    page.get_by_role("button", name="Start the test").click()
+    for number in range(2):
+        assert heading(page) == f"Question {number + 1} of 2"
+        assert len(test.answers) == number
+        answer(page, 0)
+    page.get_by_text("the answers are in the notebook").wait_for()
+    rows = test.answers
+    assert rows["listener"].tolist() == [HOSTILE] * 2
+    assert rows["order"].tolist() == [1, 2]
+    assert rows["position"].tolist() == [1, 1]
+    assert (rows["time_s"] > 0.1).all()
+    assert (rows["plays"] == 2).all()
+    assert rows["finished"].all()
+    assert rows["attention"].notna().sum() == 1
+    page.get_by_role("button", name="Next listener").click()
+    begin(page, "bob")
+    assert heading(page) == "Practice 1 of 1"
+    assert page.evaluate("window.fired") is None
+
+
+def test_who_reloads_goes_on_where_he_was(show_test, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=2)
+    page = show_test(test)
+    begin(page)
+    answer(page, 1)
+    assert heading(page) == "Question 2 of 6"
+    order = page.evaluate("sent.filter((one) => one.type === 'sound').map((one) => one.token)")
+    page = show_test(test)
+    assert heading(page) == "Question 2 of 6"
+    asked = page.evaluate("sent.filter((one) => one.type === 'sound').map((one) => one.token)")
+    assert asked == order[-1:]
+    assert test.answers["score"].tolist() == [4]
+
+
+def test_each_listener_has_an_order_of_his_own(show_test, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=2)
+    page = show_test(test)
+    orders = {}
+    for name in ("ann", "bob", "cid"):
+        begin(page, name)
+        first = page.evaluate("sent.filter((one) => one.type === 'sound').at(-1).token")
+        orders[name] = first
+        page.evaluate("model.send({ type: 'next' })")
+        page.get_by_label("Your name or number").wait_for()
+    assert len(set(orders.values())) > 1
+
+
+def test_nobody_answers_before_all_was_heard(show_test, frame):
+    page = show_test(ListeningTest(frame, "ab", training=0, checks=0, seed=1))
+    begin(page)
+    following = page.get_by_role("button", name="Next")
+    page.locator(".sl-option").first.click()
+    assert following.is_disabled()
+    assert page.get_by_text("Hear the sounds to the end, then choose.").count() == 1
+    page.locator(".sl-hear").first.click()
+    page.locator(".sl-heard").first.wait_for()
+    assert following.is_disabled()
+    hear_all(page)
+    assert following.is_enabled()
+
+
+def test_keys_do_it_all_and_none_of_them_reaches_the_notebook(show_test, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=1)
+    page = show_test(test)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("ann")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Question 1 of 6").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "Question 1 of 6"
+    page.keyboard.press("p")
+    page.locator(".sl-heard").wait_for()
+    page.keyboard.press("4")
+    page.keyboard.press("x")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Question 2 of 6").wait_for()
+    assert test.answers["score"].tolist() == [4]
+    page.keyboard.press("Space")
+    page.locator(".sl-heard").wait_for()
+    for key in ("Tab", "Tab", "Space", "ArrowDown", "Tab", "Enter"):
+        page.keyboard.press(key)
+    page.get_by_role("heading", name="Question 3 of 6").wait_for()
+    assert len(test.answers) == 2
+    assert set(page.evaluate("leaked")) <= {"Tab"}
+
+
+def test_switching_between_sounds_goes_on_where_the_other_stood(show_test, frame):
+    long = frame.assign(audio=[tone(200 + row, 3.0) for row in range(len(frame))])
+    page = show_test(ListeningTest(long, "mushra", reference="original", training=0, seed=1))
+    page.evaluate(
+        """() => {
+          window.offsets = [];
+          const start = AudioBufferSourceNode.prototype.start;
+          AudioBufferSourceNode.prototype.start = function (when, offset) {
+            offsets.push(offset);
+            return start.call(this, when, offset);
+          };
+        }"""
+    )
+    begin(page)
+    page.keyboard.press("0")
+    page.locator(".sl-reference.sl-heard").wait_for()
+    page.keyboard.press("1")
+    page.wait_for_function("offsets.length === 2")
+    first, second = page.evaluate("offsets")
+    assert first == 0
+    assert 1.0 <= second < 3.0
+
+
+@pytest.mark.parametrize(
+    ("shown", "method"),
+    [("dark", "mos"), ("light", "ab"), ("dark", "abx"), ("light", "mushra")],
+    indirect=["shown"],
+)
+def test_axe_finds_nothing_and_nothing_is_cut_off_at_380_pixels(shown, show_test, frame, method):
+    pairs = [("one", "two")]
+    test = ListeningTest(frame, method, reference="original", pairs=pairs, text="text", seed=1, title=HOSTILE)
+    shown.page.set_viewport_size({"width": 380, "height": 800})
+    page = show_test(test, "margin:0;background:canvas")
+    pages = [violations(page)]
+    begin(page)
+    pages.append(violations(page))
+    assert page.locator(".sl-said").inner_text() == HOSTILE
+    while page.get_by_text("This answer does not count.").count():
+        answer(page)
+    pages.append(violations(page))
+    page.get_by_role("button", name="Start the test").click()
+    page.locator(".sl-hear").last.click()
+    pages.append(violations(page))
+    assert pages == [[]] * 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    assert page.locator("img, mjx-container").count() == 0
+
+
+def test_a_kernel_that_is_gone_is_said_in_words(show_test, frame):
+    page = show_test(ListeningTest(frame, training=0), answering=False)
+    page.clock.install()
+    page.get_by_label("Your name or number").fill("ann")
+    page.get_by_role("button", name="Begin").click()
+    page.clock.run_for(7_000)
+    assert "The kernel does not answer" in page.locator(".sl-warning").inner_text()
+
+
+def test_a_sound_that_is_gone_is_said_in_words_and_holds_nobody_up(show_test, frame, tmp_path):
+    tone(300).save(tmp_path / "gone.wav")
+    test = ListeningTest(frame.assign(audio=str(tmp_path / "gone.wav")), training=0, checks=0)
+    (tmp_path / "gone.wav").unlink()
+    page = show_test(test)
+    begin(page)
+    page.get_by_text("The recording cannot be read any more.").wait_for()
+    page.locator(".sl-option").first.click()
+    page.get_by_role("button", name="Next").click()
+    assert heading(page) == "Question 2 of 6"
+
+
+# -- as a page
+
+
+@pytest.fixture
+def exported(shown, frame, tmp_path):
+    """Opens the page of a test as a listener would."""
+
+    def open_page(test):
+        return shown.show(test.save(tmp_path / "test.html").read_text("utf-8"))
+
+    return open_page
+
+
+@pytest.mark.parametrize("method", ["mos", "ab", "abx", "mushra"])
+def test_a_page_gives_a_file_of_answers_that_the_study_reads(exported, frame, method, tmp_path):
+    pairs = [("one", "two")]
+    test = ListeningTest(frame, method, reference="original", pairs=pairs, checks=1, seed=8, title=HOSTILE)
+    page = exported(test)
+    begin(page, "ann/../x")
+    while not page.get_by_role("heading", name="Thank you").count():
+        if page.locator(".sl-body").count():
+            answer(page)
+        else:
+            page.get_by_role("button", name="Start the test").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Save the answers").click()
+    assert waiting.value.suggested_filename == "answers-ann-x.json"
+    file = tmp_path / "ann.json"
+    waiting.value.save_as(file)
+    assert page.get_by_label("Answers").input_value() == file.read_text("utf-8")
+    assert page.evaluate("window.fired") is None
+    rows = evaluate.listening_answers(file, tmp_path / "test.key.json")
+    asked = [trial for trial in test.key["trials"] if trial["role"] != "training"]
+    assert rows["trial"].nunique() == len(asked)
+    assert rows["finished"].all()
+    report = evaluate.listening(file, test, draws=100, max_failed_checks=1) if method != "mushra" else None
+    assert report is None or len(report.table) == len(rows)
+
+
+def test_a_page_goes_on_after_a_reload_and_for_the_next_listener(exported, frame):
+    page = exported(ListeningTest(frame, training=0, checks=0, seed=8))
+    begin(page)
+    answer(page)
+    page.reload()
+    assert heading(page) == "Question 2 of 6"
+    assert page.locator(".sl-warning").inner_text() == ""
+    stored = page.evaluate("Object.entries(localStorage)")
+    assert len(stored) == 1
+    assert len(json.loads(stored[0][1])["sessions"]["ann"]["answers"]) == 1
+
+
+def test_a_page_works_where_the_browser_keeps_nothing(shown, exported, frame):
+    shown.page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
+    )
+    page = exported(ListeningTest(frame, training=0, checks=0, seed=8))
+    assert "This browser keeps nothing" in page.locator(".sl-warning").inner_text()
+    begin(page)
+    answer(page)
+    assert heading(page) == "Question 2 of 6"
+
+
+def test_the_policy_of_the_page_lets_nothing_else_run(exported, frame):
+    page = exported(ListeningTest(frame, training=0, checks=0))
+    page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.fired = 1";
+          document.body.append(script);
+        }"""
+    )
+    assert page.evaluate("window.fired") is None
