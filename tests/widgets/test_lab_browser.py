@@ -309,6 +309,7 @@ def test_segments_are_edited_in_jupyterlab_and_stay_when_the_notebook_is_opened_
     lab_page.evaluate(RUN)
     live = lab_page.locator(".speechlab-editor")
     live.locator(".sl-segment").first.click()
+    assert live.locator("ol").evaluate("list => getComputedStyle(list).paddingLeft") == "0px"
     live.get_by_label("Text").fill("the first $1 and $2")
     lab_page.keyboard.press("Enter")
     # none of them cuts or deletes the cell
@@ -367,6 +368,7 @@ def test_a_microphone_records_in_jupyterlab_and_its_takes_stay_when_the_notebook
     page.wait_for_function("Number(document.querySelector('.sl-time').textContent.slice(2, 7)) >= 1.2")
     live.get_by_role("button", name="Stop").click()
     live.locator(".sl-take").wait_for()
+    assert live.locator("ol").evaluate("list => getComputedStyle(list).paddingLeft") == "0px"
     seconds, peak = json.loads(
         page.evaluate(ASK, "[recorder.clip.duration_s, float(recorder.clip.samples.max())]")
     )
