@@ -252,7 +252,7 @@ def test_what_python_sets_shows_and_wins_over_a_drag_and_a_text(show_editor, edi
     page.mouse.move(*at(page, 2.3, TIER_PX))
     page.mouse.up()
     assert status(page) == "Python has set other segments; what was under way here is dropped"
-    assert page.locator(".sl-segments li").all_inner_texts() == ["0:00.00 – 0:01.00\nfrom <b>Python</b>"]
+    assert page.locator(".sl-segments li").all_text_contents() == ["0:00.00 – 0:01.00from <b>Python</b>"]
     assert spans(editor) == [(0.0, 1.0)]
     assert page.get_by_role("button", name="Undo").is_disabled()
     choose(page, 0)
@@ -312,12 +312,12 @@ def test_segments_dragged_past_others_are_listed_in_order(show_editor, editor):
     page = show_editor(editor)
     listed = page.locator(".sl-segments .sl-text")
     drag(page, 0.75, 2.4)
-    assert listed.all_inner_texts() == ["聞き", "one two", HOSTILE]
+    assert listed.all_text_contents() == ["聞き", "one two", HOSTILE]
     drag(page, 3.25, 0.4)
-    assert listed.all_inner_texts() == [HOSTILE, "聞き", "one two"]
+    assert listed.all_text_contents() == [HOSTILE, "聞き", "one two"]
     page.keyboard.press("Control+z")
     page.keyboard.press("Control+z")
-    assert listed.all_inner_texts() == ["one two", "聞き", HOSTILE]
+    assert listed.all_text_contents() == ["one two", "聞き", HOSTILE]
 
 
 def test_the_focus_never_leaves_the_widget_by_itself(show_editor, editor):
