@@ -208,9 +208,9 @@ def test_english_that_sounds_alike():
         "hypothesis": ["there wait is one pie", "there weight is one tie"],
     }
     found = attribute(pd.DataFrame(rows), language="en")
-    assert found.voices[["voice", "homophone_errors", "own_errors"]].values.tolist() == [
-        ["x", 2, 0],
-        ["y", 1, 1],
+    assert found.voices[["voice", "homophones", "homophone_errors", "own_errors"]].values.tolist() == [
+        ["x", 1, 2, 0],  # two words, and one place
+        ["y", 1, 1, 1],
     ]
 
 

@@ -68,8 +68,8 @@ def errors_table(summary: pd.DataFrame) -> Html:
     ]
     caption = (
         "Whose the errors are: the voice's own (slips of the recogniser by chance are among them), its engine's, and "
-        "those that are made whatever the voice. Homophones are places; numbers and spellings are errors that only "
-        "look wrong, and are in none of the three."
+        "those that are made whatever the voice. Homophones (places), numbers and spellings (errors) only look "
+        "wrong, and are in none of the three."
     )
     heads = (
         *("voice", "language", "its own", "its engine's", "whatever the voice", "homophones", "numbers"),

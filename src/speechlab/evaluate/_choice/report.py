@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from speechlab.evaluate._choice.order import Order
 
 _ATTRIBUTED = (
-    *("shared_rate", "engine_rate", "own_rate", "homophones", "number_errors", "spelling_errors"),
+    *("shared_rate", "engine_rate", "own_rate"),
+    *("homophones", "homophone_errors", "number_errors", "spelling_errors"),
     *("endings_lost", "worst_utterance", "worst_share", "take_sd"),
 )
 _RANKED = ("group", "first_share", "p_best", "needed")

@@ -37,15 +37,14 @@ class Kinds:
 
     Attributes:
         homophones: How many places sound alike and are another word, counted or not: errors of readings pass over
-            them.
+            them. None where the runs of errors say it.
     """
 
     def __init__(self, reference: str, hypothesis: str, unit: str, language: str | None) -> None:
         self._spans: list[tuple[int, int, ErrorKind]] = []
         self._language = language
-        self.homophones = 0
-        same = reference == hypothesis
-        if same or language not in {"ja", "zh"}:
+        self.homophones: int | None = None
+        if reference == hypothesis or language not in {"ja", "zh"}:
             return
         if language == "ja" and find_spec("pyopenjtalk") is None:
             return

@@ -340,6 +340,8 @@ def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     return {"voice": found.system, "utterance": found.utterance, "both": found.both, "take": found.take}
 
 
+_CLOSE = 2
+"""How far the beginnings of two runs at one place may lie apart, in tokens."""
 _FEW, _MANY = 3, 5
 """Utterances or errors from which a pattern is told; places that are told at most."""
 
@@ -353,13 +355,20 @@ def _findings(one: Attribution) -> Iterator[str]:
         yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other engines do not."
     voices = one.utterances.drop_duplicates("utterance").set_index("utterance")["voices"]
     shared = one.errors[one.errors["cause"] == "shared"]
-    groups = [part for _, part in shared.groupby(["utterance", "start"], sort=False)]
-    for part in sorted(groups, key=lambda part: -int(part["errors"].sum()))[:_MANY]:
+    for part in sorted(_places(shared), key=lambda part: -int(part["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
-        heard = _quoted(part, "hypothesis")
+        heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
         what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
         yield f"Whatever the voice, {what}: {part['voice'].nunique()} of {voices[first['utterance']]} voices."
+
+
+def _places(shared: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Shared runs of errors of one utterance and one place, whose beginnings lie close to each other."""
+    for _, part in shared.groupby("utterance", sort=False):
+        ordered = part.sort_values("start", kind="stable")
+        place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
+        yield from (one for _, one in ordered.groupby(place, sort=False))
 
 
 def _of_voice(row: dict[Hashable, Any]) -> Iterator[str]:

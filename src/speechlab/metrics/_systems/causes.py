@@ -88,7 +88,7 @@ class Take:
         self.length = len(found.reference)
         self._separator = found.separator
         kinds = Kinds(row.reference, row.hypothesis, row.unit, language)
-        self.homophones = kinds.homophones
+        self.homophones = kinds.homophones or 0
         self.errors: list[_Error] = []
         run: list[tuple[float, int, str | None, str | None]] = []
         for edit in [*found, None]:
@@ -102,6 +102,8 @@ class Take:
                 kind = kinds.of(run[0][1], said, heard)
                 self.errors += [_Error(*one, kind, len(self.errors)) for one in run]
             run = []
+        if kinds.homophones is None:
+            self.homophones = len({one.run for one in self.errors if one.kind == "homophone"})
 
     def _join(self, tokens: Iterable[object]) -> str:
         return self._separator.join(str(one) for one in tokens if one is not None)
