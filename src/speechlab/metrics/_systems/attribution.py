@@ -355,7 +355,12 @@ def _findings(one: Attribution) -> Iterator[str]:
         yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other engines do not."
     voices = one.utterances.drop_duplicates("utterance").set_index("utterance")["voices"]
     shared = one.errors[one.errors["cause"] == "shared"]
-    for part in sorted(_places(shared), key=lambda part: -int(part["errors"].sum()))[:_MANY]:
+    places = [
+        part
+        for part in _places(shared)
+        if 2 * part["voice"].nunique() > voices[part["utterance"].iloc[0]]  # few where alignments shift
+    ]
+    for part in sorted(places, key=lambda part: -int(part["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
         heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
