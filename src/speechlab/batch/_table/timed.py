@@ -55,7 +55,7 @@ def segments(
 
     Raises:
         InvalidRequestError: The table has no column of keys, or none of recordings; the store has none of its
-            transcripts; or none of them was asked for with segments.
+            transcripts; or they are results of something else.
         StoreError: The store cannot be read.
     """
     frame = as_frame(result)
@@ -72,18 +72,18 @@ def segments(
 
 
 def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
-    """Refuse results that could have no segments; a recording in which nobody speaks is none of them."""
+    """Refuse results that are no transcripts, and tell of those that were not asked for with segments."""
     with opened(store) as open_store:
         found = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
-    if any(stored.request.get("vad") == VadMode.SEGMENTS for stored in found):
-        return
     for stored in found:
-        message = f"the table is one of {stored.operation}; give what transcribe returned, and its prefix"
-        if stored.operation == "transcribe":
-            message = (
-                "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
-            )
-        raise InvalidRequestError(message, parameter="result")
+        if stored.operation != "transcribe":
+            message = f"the table is one of {stored.operation}; give what transcribe returned, and its prefix"
+            raise InvalidRequestError(message, parameter="result")
+    if found and not any(stored.request.get("vad") == VadMode.SEGMENTS for stored in found):
+        message = (
+            "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
+        )
+        warnings.warn(message, stacklevel=calls_from_outside())
 
 
 def timed_pieces(
