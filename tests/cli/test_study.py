@@ -65,6 +65,16 @@ def test_a_round_trip_of_a_sample(run):
     assert "hibari: heart" in done.stdout
 
 
+def test_which_voice_to_take(run):
+    texts = pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"})
+    texts.to_csv(run.root / "two.tsv", index=False, sep="\t")
+    done = run("voices", "two.tsv", "--out", "which", "--voice", "heart", "--voice", "jm_kumo", "--speed", 0)
+    assert done.returncode == 0, done.stderr
+    report = evaluate.Report.load(run.root / "which")
+    assert type(report) is evaluate.VoicesReport
+    assert report.advice.split()[0] in done.stdout
+
+
 def test_what_is_wrong_is_said_before_the_work(run):
     pd.DataFrame({"text": ["a"], "language": "en"}).to_csv(run.root / "t.csv", index=False)
     alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")

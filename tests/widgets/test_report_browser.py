@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from speechlab.metrics import score
 
 pytestmark = pytest.mark.browser
 
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "</script><img src=x onerror='window.fired=1'>"
 
 
@@ -71,6 +74,20 @@ def test_a_report_fits_a_narrow_screen(shown, html):
     page = shown.show(html)
     page.locator(".sl-row").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(chromium, html, tmp_path, scheme):
+    (tmp_path / "report.html").write_text(html, "utf-8")
+    context = chromium.new_context(color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    page.locator(".sl-row").first.wait_for()
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    context.close()
 
 
 def test_what_was_found_is_read_without_scripts(chromium, html, tmp_path):

@@ -429,5 +429,5 @@ def _words(row: Mapping[Hashable, Any]) -> str:
     told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
     p = _chance(row) or ""
     told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
-    told.append(f"{row['utterances']:,} pairs")
+    told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
     return f"{row['group']} ({', '.join(told)})"

@@ -127,6 +127,46 @@ def round_trip(
     _end(report, out, before, fail_if)
 
 
+@app.command("voices")
+def voices(
+    source: Input,
+    out: Out,
+    voice: Annotated[
+        list[str] | None, typer.Option(help="Id or name of a voice; may be repeated. [default: all that fit]")
+    ] = None,
+    speed: Annotated[
+        int, typer.Option(min=0, help="With how many texts of each language speed is measured.")
+    ] = 5,
+    takes: Annotated[int, typer.Option(min=1, help="How often each sentence is spoken.")] = 1,
+    earlier: Earlier = None,
+    fail_if: FailIf = None,
+    language: Language = None,
+    split: Split = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    store: Store = None,
+    concurrency: Concurrency = 16,
+) -> None:
+    """Say which voice to take: how well it is understood, how fast it is, how it sounds, and how sure that is."""
+    from speechlab import connect, evaluate
+
+    before = _earlier(earlier, fail_if)
+    rows = _rows(source, language, split, sample, seed)
+    with connect() as lab, stages() as told:
+        report = evaluate.voices(
+            lab,
+            rows.drop(columns=["audio", "duration_s"], errors="ignore"),
+            voice or None,
+            speed=speed,
+            takes=takes,
+            store=_place(store),
+            concurrency=concurrency,
+            progress=told,
+        )
+    console.print(escape(report.advice), soft_wrap=True)
+    _end(report, out, before, fail_if)
+
+
 @app.command("compare")
 def compare(
     now: Annotated[Path, typer.Argument(metavar="REPORT", help="Folder of the later report.")],
