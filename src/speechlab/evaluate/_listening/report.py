@@ -12,7 +12,7 @@ import pandas as pd
 from speechlab._platform import package_version
 from speechlab.display import Html, element, table
 from speechlab.evaluate._listening.summary import SCALES
-from speechlab.evaluate._report import Report
+from speechlab.evaluate._report import Report, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,6 +142,21 @@ class ListeningReport(Report):
             self.table, self.summary, **{"notes": notes, **options}
         )
         return figure
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the figure of systems and listeners."""
+        return drawn({"Systems and listeners": self.plot})
+
+    def rows(self, **options: Any) -> Any:
+        """Search and sort the answers: a :class:`speechlab.widgets.AudioTable` of the table.
+
+        Args:
+            **options: As for the widget.
+        """
+        seen = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
+        if self.method in {"ab", "abx"}:
+            seen[3:3] = ["other", "choice"]
+        return super().rows(**{"columns": seen, **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, counts, and how intervals and tests were made."""

@@ -86,6 +86,10 @@ _ATTRIBUTED = (
     "Errors that most other voices made at the same place count as made whatever the voice, those of most voices of "
     "one engine alone as the engine's, all others as the voice's own."
 )
+_LISTENED = (
+    "Listeners and items both count as drawn by chance, in intervals of means by a two-way bootstrap and in tests "
+    "by the variance of both; right answers in ABX were tested by the exact binomial test."
+)
 _WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low")
 _PIEPHO = (
     "H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, "
@@ -96,6 +100,11 @@ _LACHIN = (
     "Controlled Clinical Trials 2 (1981)"
 )
 _SEARLE = "S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992)"
+_OWEN = "A. B. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1 (2007)"
+_CAMERON = (
+    "A. C. Cameron, J. B. Gelbach, D. L. Miller, Robust inference with multiway clustering, "
+    "Journal of Business & Economic Statistics 29 (2011)"
+)
 _KRIPPENDORFF = "K. Krippendorff, Computing Krippendorff's alpha-reliability (2011)"
 _CHRF = "M. Popović, chrF: character n-gram F-score for automatic MT evaluation (WMT 2015)"
 _POST = "M. Post, A call for clarity in reporting BLEU scores (WMT 2018)"
@@ -175,8 +184,8 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("p_mapsswe",), "The matched-pair test of NIST stands beside it.", (_GILLICK,)),
     (
         ("more_listeners",),
-        "Intervals and tests of listeners' answers take both listeners and items as drawn by chance.",
-        (),
+        _LISTENED,
+        (_OWEN, _CAMERON),
     ),
     (("agreement",), "Agreement of all listeners is Krippendorff's alpha.", (_KRIPPENDORFF,)),
     (("p_holm",), "P-values were corrected for their number by Holm's method.", (_HOLM,)),
