@@ -192,6 +192,8 @@ FUNCTIONS = {
         metrics.speech_measures,
         {"clips": CLIPS, "audio": "audio", "text": "text", "language": "language"},
     ),
+    "loudness": (metrics.loudness, {"clip": CLIP}),
+    "holm": (metrics.holm, {"p": [0.02, 0.4]}),
     "normalizer": (text.normalizer, {"name": "de"}),
     "Normalizer": (text.normalizer("ja"), ONE_TEXT),
     "Normalizer.explain": (text.normalizer("ja").explain, ONE_TEXT),
@@ -245,6 +247,7 @@ ACCEPTED = {
     },  # a path that is not there, and missing clips
     "glossary": {"[]", "{}"},
     "kana": TEXT,
+    "p": {"[]", "[None]", "[nan]"},
     "limit": NUMBERS,
     "groups": {"None"},
     "hotwords": {"[]", "{}"},

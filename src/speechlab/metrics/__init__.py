@@ -22,8 +22,7 @@ from speechlab.metrics._reports.html import alignments_html
 from speechlab.metrics._reports.sclite import read_sclite, sclite_report
 from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
-from speechlab.metrics._sound.measures import Dnsmos, dnsmos, speech_measures
-from speechlab.metrics._sound.signal import loudness
+from speechlab.metrics._sound.measures import Dnsmos, dnsmos, loudness, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._systems.attribution import Attribution, attribute

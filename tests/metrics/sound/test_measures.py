@@ -9,9 +9,8 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.metrics import dnsmos, speech_measures
+from speechlab.metrics import dnsmos, loudness, speech_measures
 from speechlab.metrics._sound.pitch import fundamental
-from speechlab.metrics._sound.signal import loudness
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
 RATE = 16_000
@@ -129,11 +128,13 @@ def test_loudness_conforms_to_ebu_tech_3341(rate):
             pieces.append(10 ** (dbfs / 20) * np.sin(2 * np.pi * 1_000 * t))
         return np.repeat(np.concatenate(pieces)[:, None], 2, axis=1).astype(np.float32)
 
-    assert loudness(tone((-23, 20)), rate) == pytest.approx(-23, abs=0.1)  # case 1
-    assert loudness(tone((-33, 20)), rate) == pytest.approx(-33, abs=0.1)  # case 2
-    assert loudness(tone((-36, 10), (-23, 60), (-36, 10)), rate) == pytest.approx(-23, abs=0.1)  # case 3
+    assert loudness(AudioClip(tone((-23, 20)), rate)) == pytest.approx(-23, abs=0.1)  # case 1
+    assert loudness(AudioClip(tone((-33, 20)), rate)) == pytest.approx(-33, abs=0.1)  # case 2
+    assert loudness(AudioClip(tone((-36, 10), (-23, 60), (-36, 10)), rate)) == pytest.approx(
+        -23, abs=0.1
+    )  # case 3
     gated = tone((-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10))
-    assert loudness(gated, rate) == pytest.approx(-23, abs=0.1)  # case 4
+    assert loudness(AudioClip(gated, rate)) == pytest.approx(-23, abs=0.1)  # case 4
 
 
 # What pyloudnorm 0.2.0 (Meter(rate, filter_class="DeMan")) gave for `noise` below.
@@ -148,12 +149,12 @@ def noise(rate):
 
 @pytest.mark.parametrize("rate", PYLOUDNORM)
 def test_loudness_is_pyloudnorms(rate):
-    assert loudness(noise(rate), rate) == pytest.approx(PYLOUDNORM[rate], abs=1e-6)
+    assert loudness(AudioClip(noise(rate), rate)) == pytest.approx(PYLOUDNORM[rate], abs=1e-6)
 
 
 def test_loudness_of_too_little():
-    assert math.isnan(loudness(voice(0.39), RATE))
-    assert math.isnan(loudness(silence(2), RATE))
+    assert math.isnan(loudness(AudioClip(voice(0.39), RATE)))
+    assert math.isnan(loudness(AudioClip(silence(2), RATE)))
 
 
 @pytest.mark.parametrize("pitch", [65, 110, 220, 333, 480])

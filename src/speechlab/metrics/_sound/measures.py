@@ -24,7 +24,7 @@ from speechlab.metrics._sound.signal import (
     WINDOW_S,
     clipped_ratio,
     ends_abruptly,
-    loudness,
+    integrated_loudness,
     repeats_its_end,
     silence,
 )
@@ -99,6 +99,25 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
         message = "a clip without any sound has no quality, whatever the networks say of it; leave it out"
         raise InvalidRequestError(message, parameter="clip")
     return Dnsmos(*rate_noise(sound))
+
+
+def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
+    """Integrated loudness of a recording, in LUFS.
+
+    Source: ITU-R BS.1770-4, annex 1.
+
+    Args:
+        clip: A clip, or a file or its bytes; of any rate, with any number of channels.
+
+    Returns:
+        The loudness; NaN for less than 0.4 s, and where everything is below -70 LUFS.
+
+    Raises:
+        AudioError: The clip cannot be read.
+        InvalidRequestError: It is no clip.
+    """
+    sound = read_clip(clip)
+    return integrated_loudness(sound.samples, sound.sample_rate)
 
 
 def speech_measures(
@@ -239,7 +258,7 @@ def _sound(
         "clipping_ratio": clipped_ratio(clip.samples),
         "peak_dbfs": 20 * math.log10(clip.peak) if clip.peak else None,
         "rms_dbfs": rms_dbfs(clip.samples) if clip.peak else None,
-        "loudness_lufs": loudness(clip.samples, rate),
+        "loudness_lufs": integrated_loudness(clip.samples, rate),
         "repeated_ending": sounding
         and repeats_its_end(mono, rate, quiet)
         and not (text and _SAID_TWICE.search(_bare(text))),

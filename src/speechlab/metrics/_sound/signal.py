@@ -80,7 +80,7 @@ _FFT_SIZE = 1 << 18
 _CHANNEL_GAINS = (1.0, 1.0, 1.0, 1.41, 1.41)
 
 
-def loudness(samples: NDArray[np.float32], sample_rate: int) -> float:
+def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float:
     """Integrated loudness in LUFS; NaN for less than 0.4 s, or where everything is below the gate.
 
     Source: ITU-R BS.1770-4, annex 1; filters for any sample rate after B. De Man, Evaluation of implementations of

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab.errors import InvalidRequestError
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 _MAX_STEPS = 400_000_000  # of points times distinct differences: some seconds
 
@@ -50,14 +52,30 @@ def sign_flip(differences: NDArray[np.int64]) -> float:
     return min(max(p, least), 1.0)
 
 
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def holm(p: ArrayLike) -> NDArray[np.float64]:
     """Correct p-values for their number; NaN stay NaN and do not count.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure (1979).
+
+    Args:
+        p: P-values, shape (tests,), from 0 to 1 or NaN.
+
+    Returns:
+        The corrected ones in the same order, shape (tests,), at most 1.
+
+    Raises:
+        InvalidRequestError: They are none.
     """
-    out = np.full(len(p), math.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = p[order] * np.arange(len(order), 0, -1)
+    try:
+        given = np.asarray(p, np.float64)
+    except (TypeError, ValueError):
+        given = np.array(math.inf)
+    if given.ndim != 1 or ((given < 0) | (given > 1)).any():
+        message = "p has something that is no p-value; give a list of numbers from 0 to 1, or NaN"
+        raise InvalidRequestError(message, parameter="p")
+    out = np.full(len(given), math.nan)
+    known = np.flatnonzero(~np.isnan(given))
+    order = known[np.argsort(given[known], kind="stable")]
+    steps = given[order] * np.arange(len(order), 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return out

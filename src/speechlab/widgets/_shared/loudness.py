@@ -17,4 +17,4 @@ PEAK = 0.99
 
 def loudness_of(clip: AudioClip) -> float:
     """Return the integrated loudness of a clip in LUFS (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s."""
-    return loudness(clip.to_mono().samples, clip.sample_rate)
+    return loudness(clip.to_mono())
