@@ -125,6 +125,21 @@ def quota(calls, window_s, *, header=True):
     return judge
 
 
+def bucket(rate, size, *, header):
+    """Allow so many calls a second, and ``size`` at first or after a rest; the header is in whole seconds."""
+    level, filled = float(size), 0.0
+
+    def judge(service, now):
+        nonlocal level, filled
+        level, filled = min(size, level + (now - filled) * rate), now
+        if level >= 1:
+            level -= 1
+            return None
+        return failure(429, math.ceil((1 - level) / rate) if header else None)
+
+    return judge
+
+
 def down(begin, end, status=0):
     """Fail for a time."""
     return lambda service, now: failure(status) if begin <= now < end else None

@@ -9,23 +9,27 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from speechlab.client._clock import Random
 
 _START = 4.0
 _GROWTH = 0.5
+"""Growth with each success until the first refusal."""
+_REGROWTH = 0.1
+"""Least growth with each success after it."""
 _QUOTA_S = 5.0
 """A wait of this length that a service asks for concerns everyone at once; a shorter one only its call."""
 _FIRST_S = 0.5
 _LONGEST_S = 60.0
 _FIRST_GONE_S = 0.25
 _LONGEST_GONE_S = 5.0
-_GONE_SHARE = 0.25
-"""Longest wait for the next probe, as a share of the time for which a service has not been there."""
+_SHARE = 0.3
+"""Longest wait for the next probe, as a share of the time for which a service has refused or not been there."""
 _JITTER = 0.05
-_SLOWLY = 0.25
 _HOLD = 10.0
 """A width that was refused is not tried again for this many times as long as the refused call has to wait."""
 _HOLD_S = 0.1
@@ -35,11 +39,11 @@ _LATELY = 64
 """Attempts that are remembered: how many were under way, and whether it was borne."""
 _PRIOR = 0.3
 """Of two attempts that nobody made, how many were refused: few attempts that were borne do not mean that all are."""
-_MORE = 3.0
+_MORE = 5.0
 """How many times as often as smaller widths one has to be refused for the width to be the reason."""
 _TRUST = 4.0
-_TRUST_S = 0.1
-"""A probe is trusted after this many times as long as the last refusal took, and not before this time."""
+_TRUST_S = 0.03
+"""An attempt is taken for accepted after this many times as long as the last refusal took, or this time."""
 
 
 class End(Enum):
@@ -76,6 +80,18 @@ class Ended:
     reason: str = ""
 
 
+class SentAttempt(Protocol):
+    """An attempt under way, as far as it matters for others.
+
+    Attributes:
+        started: When it was sent.
+        beside: Attempts under way by then, itself included.
+    """
+
+    started: float
+    beside: int
+
+
 @dataclass(slots=True)
 class Pause:
     """A time in which nothing is sent but one probe after the other.
@@ -86,7 +102,6 @@ class Pause:
         until: When the next probe may be sent.
         gone: True if the service is not there; False if it says "later".
         reason: What it said last.
-        step_s: Length of the last wait that it did not ask for.
         probing: Whether a probe is under way.
         trusted: When the probe has been under way for so long that it was not refused.
     """
@@ -96,7 +111,6 @@ class Pause:
     until: float
     gone: bool
     reason: str
-    step_s: float = 0.0
     probing: bool = False
     trusted: float = 0.0
 
@@ -138,7 +152,7 @@ class Pressure:
         *,
         began: float,
         now: float,
-        under_way: int,
+        under_way: Collection[SentAttempt],
         present: int,
         beside: int,
         probe: bool,
@@ -149,12 +163,12 @@ class Pressure:
             ended: How it ended.
             began: When it was sent.
             now: The time.
-            under_way: Attempts under way, this one included.
+            under_way: Attempts under way, this one included, the oldest first.
             beside: Attempts under way when it was sent, itself included.
             present: Calls under way or waiting, this one included.
             probe: Whether it was the probe of a pause.
         """
-        pause = self.pause
+        pause, at_once = self.pause, len(under_way)
         if probe and pause is not None:
             pause.probing = False
         if ended.end is End.UNKNOWN:
@@ -163,26 +177,28 @@ class Pressure:
             self.successes += 1
             self._lately.append((beside, True))
             # Only a width that is in use proves anything about a greater one.
-            if under_way >= int(self.width):
+            if at_once >= int(self.width):
                 self._grow(beside, now)
-        if ended.end is End.BEGUN and under_way >= int(self.width) and under_way + 1 < self._refused:
+        if ended.end is End.BEGUN and at_once >= int(self.width) and at_once + 1 < self._refused:
             # A stream holds its place for long: one more than those that were accepted may be tried at once.
-            self.width = under_way + 1.0
+            self.width = at_once + 1.0
         if ended.end in {End.OK, End.BEGUN, End.ANSWERED}:
             if pause is not None and began >= pause.closed:
                 self._open(pause, now)
             elif began >= self._row_since:
                 self._row = 0
             return
-        borne = max(1, min(int(self.width), present))
-        if ended.crowded:
-            self._lately.append((beside, False))
-            held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
-            self._shrink(beside, under_way, now + min(_LONGEST_HOLD_S, held_s))
+        borne = max(int(_START), min(int(self.width), present))
         self._refusal_s = now - began
+        if ended.crowded:
+            count = max(beside, at_once)  # those that are sent at once may come there in any order
+            self._lately.append((count, False))
+            held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
+            accepted = [(one.beside, True) for one in under_way if now - one.started > self._accepted_s()]
+            self._shrink(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
             self._prolong(pause, ended, now, old=began < pause.closed)
-        elif self._is_down(ended, began, now, borne):
+        elif self._is_down(ended, began, now, borne, under_way):
             since = self._row_since
             self.pause = Pause(since, now, now, gone=ended.end is End.FAILED, reason=ended.reason)
             self._prolong(self.pause, ended, now, old=False)
@@ -193,57 +209,79 @@ class Pressure:
         if pause is not None and pause.probing:
             self._open(pause, now)
         elif pause is not None:
-            pause.probing, pause.trusted = True, now + max(_TRUST_S, _TRUST * self._refusal_s)
+            pause.probing, pause.trusted = True, now + self._accepted_s()
 
     def _open(self, pause: Pause, now: float) -> None:
         self._paused_s += now - pause.closed
         self.pause, self._row = None, 0
+        self.width = min(self.width, max(_START, self.width / 2))
 
     def _grow(self, beside: int, now: float) -> None:
-        """Grow by one in a round of successes; faster until the first refusal, slower and later where one was."""
+        """Grow with each success: most until the first refusal, and least towards a width that was refused."""
         if beside >= self._refused and now >= self._held:
+            borne = [(count, well) for count, well in self._lately if well or count > beside]
+            self._lately = deque(borne, maxlen=_LATELY)
             self._refused = math.inf
         if self._refused == math.inf:
-            self.width += _GROWTH if self._fresh else 1.0 / self.width
+            self.width += _GROWTH if self._fresh else max(1.0 / self.width, _REGROWTH)
             return
-        slowly = self.width + 1 >= self._refused
-        width = self.width + (_SLOWLY if slowly else 1.0) / self.width
+        width = self.width + 1.0 / self.width
         if now >= self._held or width < self._refused:
             self.width = width
 
-    def _shrink(self, beside: int, under_way: int, held: float) -> None:
-        """Shrink below a count that is refused more often than smaller ones, and keep it there for a while.
+    def _shrink(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
+        """Shrink below a width that is refused more often than smaller ones, and keep it there for a while.
 
         Refusals that come at any width have another reason, and a smaller width would not help.
         """
         self._fresh = False
-        wide = [well for count, well in self._lately if count >= beside]
-        narrow = [well for count, well in self._lately if count < beside]
-        share = (narrow.count(False) + _PRIOR) / (len(narrow) + 2)
-        if beside > 1 and wide.count(False) >= _MORE * share * len(wide) + 0.5:
-            count = max(beside, under_way)  # those that are sent at once may come there in any order
-            self._refused, self._held = min(self._refused, count), held
-            self.width = min(self.width, count - 1.0)
-        elif beside < self._refused:
-            self._refused = math.inf
+        self._refused = _too_much(known)
+        if count >= self._refused:
+            self._held = max(self._held, held)
+            self.width = min(self.width, self._refused - 1.0)
 
-    def _is_down(self, ended: Ended, began: float, now: float, borne: int) -> bool:
-        """Count failures in a row; as many as may be under way at once are a pause."""
+    def _is_down(
+        self, ended: Ended, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
+    ) -> bool:
+        """Count failures in a row; as many as may be under way at once are a pause, if nothing is accepted beside."""
         if self._row == 0:
             self._row, self._row_since = 1, now
         elif began >= self._row_since:
             self._row += 1
-        asked = ended.retry_after_s or 0.0
-        return asked >= _QUOTA_S or self._row >= borne
+        if self._row >= borne:
+            oldest = next((one.started for one in under_way if one.started >= self._row_since), math.inf)
+            if now - oldest <= self._accepted_s():
+                return True
+            self._row = 0
+        return (ended.retry_after_s or 0.0) >= _QUOTA_S
+
+    def _accepted_s(self) -> float:
+        """After this time an attempt is taken for accepted: it has outlived what refusals take."""
+        return max(_TRUST_S, _TRUST * self._refusal_s)
 
     def _prolong(self, pause: Pause, ended: Ended, now: float, *, old: bool) -> None:
+        gone = ended.end is End.FAILED
         if ended.retry_after_s is not None:
-            pause.until = max(pause.until, now + self.jittered(ended.retry_after_s))
+            if now + ended.retry_after_s > pause.until:
+                pause.until = now + self.jittered(ended.retry_after_s)
         elif not old:
-            if ended.end is End.FAILED:
-                pause.step_s = min(_LONGEST_GONE_S, max(_FIRST_GONE_S, _GONE_SHARE * (now - pause.since)))
-            else:
-                pause.step_s = min(_LONGEST_S, 2.0 * pause.step_s) if pause.step_s else _FIRST_S
-            pause.until = max(pause.until, now + self._rng.uniform(0.75 * pause.step_s, pause.step_s))
+            shortest, longest = (_FIRST_GONE_S, _LONGEST_GONE_S) if gone else (_FIRST_S, _LONGEST_S)
+            step_s = min(longest, max(shortest, _SHARE * (now - pause.since)))
+            pause.until = max(pause.until, now + self._rng.uniform(0.75 * step_s, step_s))
         if not old:
-            pause.gone, pause.reason = ended.end is End.FAILED, ended.reason
+            pause.gone, pause.reason = gone, ended.reason
+
+
+def _too_much(known: list[tuple[int, bool]]) -> float:
+    """The smallest width that is refused in most cases, and much more often than smaller ones.
+
+    Args:
+        known: Of attempts, how many were under way, and whether it was borne.
+    """
+    for least in sorted({count for count, well in known if not well and count > 1}):
+        wide = [well for count, well in known if count >= least]
+        narrow = [well for count, well in known if count < least]
+        share = (narrow.count(False) + _PRIOR) / (len(narrow) + 2)
+        if wide.count(False) >= max(0.5, _MORE * share) * len(wide) + 0.5:
+            return least
+    return math.inf

@@ -22,7 +22,7 @@ FAILURES = 4
 """Retries of a single call after failures."""
 _BASE_S = 0.25
 _FAILED_CAP_S = 2.0
-_REFUSED_CAP_S = 1.0
+_REFUSED_CAP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,18 @@ class Scheduler:
         self.lock = threading.Lock()
         self.pressure = Pressure(rng)
         self.numbers = count()
-        self.under_way = 0
+        self._under_way: dict[CallPlace, None] = {}
         self.waiting = 0
         self._light = CallQueue(0)
         self._queues: dict[int | CallGroup | None, CallQueue] = {None: self._light}
         self._delayed: list[tuple[float, int, Waiter]] = []
         self._streams: set[CallPlace] = set()
         self._alarms: dict[asyncio.AbstractEventLoop, Alarm] = {}
+
+    @property
+    def under_way(self) -> int:
+        """Attempts that have a place."""
+        return len(self._under_way)
 
     def paused(self) -> tuple[str, float] | None:
         """What everyone waits for, and for how many seconds yet; None if the service is not in a pause."""
@@ -127,7 +132,7 @@ class Scheduler:
                 ended,
                 began=place.started,
                 now=now,
-                under_way=self.under_way,
+                under_way=self._under_way,
                 present=present,
                 beside=place.beside,
                 probe=place.probe,
@@ -148,7 +153,7 @@ class Scheduler:
                 Ended(End.BEGUN),
                 began=place.started,
                 now=now,
-                under_way=self.under_way,
+                under_way=self._under_way,
                 present=self.under_way,
                 beside=place.beside,
                 probe=place.probe,
@@ -267,7 +272,7 @@ class Scheduler:
         if queue is self._light:
             place.queue = NOWHERE
             return place
-        self.under_way += 1
+        self._under_way[place] = None
         queue.under_way += 1
         if queue.gap_s:
             queue.next_at = max(queue.next_at, now - _LATE_S) + queue.gap_s
@@ -286,7 +291,7 @@ class Scheduler:
         if queue is not NOWHERE:
             place.queue = NOWHERE
             queue.under_way -= 1
-            self.under_way -= 1
+            del self._under_way[place]
 
     def _take_back(self, now: float) -> None:
         """Take the places of streams that nobody reads."""

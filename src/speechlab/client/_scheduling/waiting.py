@@ -119,8 +119,11 @@ class PlaceKeeper(Protocol):
 
     clock: Clock
     pressure: Pressure
-    under_way: int
     waiting: int
+
+    @property
+    def under_way(self) -> int:
+        """Attempts that have a place."""
 
     def ended(self, place: CallPlace, ended: Ended) -> None:
         """Take a place back, and learn from how its attempt ended."""
