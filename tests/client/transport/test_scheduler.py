@@ -214,7 +214,9 @@ def test_refusals_at_random_leave_the_width():
         service = SimulatedService(at_random(0.3, 429), latency_s=0.25, rng=random.Random(seed))
         run = simulate(service, 1000, seed=seed)
         assert run.counts == {"ok": 1000}
-        assert run.scheduler.pressure.width > 12
+        assert (
+            run.scheduler.pressure.width >= 8
+        )  # the pause of the last call, which has no others beside it, may halve it
 
 
 def test_a_call_is_not_sent_before_it_may_be():

@@ -188,7 +188,7 @@ class Pressure:
             elif began >= self._row_since:
                 self._row = 0
             return
-        borne = max(int(_START), min(int(self.width), present))
+        borne = min(max(int(_START), int(self.width)), max(1, present))
         self._refusal_s = now - began
         if ended.crowded:
             count = max(beside, at_once)  # those that are sent at once may come there in any order
