@@ -14,6 +14,7 @@ from speechlab.client import AsyncClient, Client
 
 def options(): return {{"base_url": {url!r}, "transport": {wire!r}}}
 def text(lab): return lab.translate("a", source_lang="ja", target_lang="en")
+def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece, from either process
 def stream(lab): return lab.stream_speech("a", voice={voice!r}, format="pcm")
 {code}
 """
@@ -74,23 +75,23 @@ for _ in range(3): began.acquire()
 """,
     "a fork": """
 lab = Client(**options())
-print(text(lab).text)
+say(text(lab).text)
 child = os.fork()
-print(text(lab).text, flush=True)
+say(text(lab).text)
 if child:
-    print(os.waitpid(child, 0)[1], text(lab).text)
+    say(os.waitpid(child, 0)[1], text(lab).text)
 """,
     "a fork while a loop runs": """
 lab = AsyncClient(**options())
 async def main():
     global child
-    print((await text(lab)).text, flush=True)
+    say((await text(lab)).text)
     child = os.fork()
     if child:
-        print(os.waitpid(child, 0)[1], (await text(lab)).text)
+        say(os.waitpid(child, 0)[1], (await text(lab)).text)
 asyncio.run(main())
 if not child:
-    print(asyncio.run(text(lab)).text)
+    say(asyncio.run(text(lab)).text)
 """,
 }
 STREAM_OF_A_LOOP = """

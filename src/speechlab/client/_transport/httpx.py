@@ -48,15 +48,22 @@ async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIte
 
 
 @coroutine
-def _collecting(generators: list[AsyncGenerator[Any, Any]], waiting: Awaitable[T]) -> Generator[Any, Any, T]:
-    """Await something, and collect the asynchronous generators that begin meanwhile, the outermost first.
+def _collecting(
+    generators: list[AsyncGenerator[Any, Any]], begin: Callable[[], Awaitable[T]]
+) -> Generator[Any, Any, T]:
+    """Begin and await something, and collect the asynchronous generators that begin with it, the outermost first.
 
     The library's are nested. An event loop that ends closes all that it knows at once, an inner one before the one
     around it is through with it, which fails and is printed. So it does not get to know them; whoever collects them
     closes them, one after the other.
     """
-    steps: Any = waiting.__await__()
-    step: Callable[[], Any] = partial(steps.send, None)
+    steps: Any = None
+
+    def step() -> Any:
+        nonlocal steps
+        steps = begin().__await__()  # the outermost is known to the loop as soon as its first piece is asked for
+        return steps.send(None)
+
     while True:
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(generators.append, hooks.finalizer)
@@ -91,7 +98,7 @@ class HttpxReply(Reply):
         failure: WireError | None = None
         while failure is None:
             try:
-                piece = await (_collecting(generators, anext(body, None)) if first else anext(body, None))
+                piece = await (_collecting(generators, partial(anext, body, None)) if first else anext(body, None))
                 first = False
             except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
