@@ -61,7 +61,8 @@ def _collecting(
 
     def step() -> Any:
         nonlocal steps
-        steps = begin().__await__()  # the outermost is known to the loop as soon as its first piece is asked for
+        # The outermost is known to the loop as soon as its first piece is asked for.
+        steps = begin().__await__()
         return steps.send(None)
 
     while True:
@@ -98,7 +99,8 @@ class HttpxReply(Reply):
         failure: WireError | None = None
         while failure is None:
             try:
-                piece = await (_collecting(generators, partial(anext, body, None)) if first else anext(body, None))
+                coming = partial(anext, body, None)
+                piece = await (_collecting(generators, coming) if first else coming())
                 first = False
             except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
