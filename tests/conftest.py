@@ -33,6 +33,13 @@ LONGEST = (
 """Files that take a minute or so: first, so that no worker is left with one of them when the others are done."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than there are cores: a third of a worker's time is spent waiting for others."""
+    count = yield
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 1
+
+
 def pytest_collection_modifyitems(items):
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.nodeid.split("::")[0].removeprefix("tests/"), len(place)))
