@@ -137,9 +137,8 @@ def _is_ours(file: str) -> bool:
 def _is_of_libraries(file: str) -> bool:
     if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
         return True
-    return (
-        not file.startswith("<") and not Path(file).is_absolute()
-    )  # compiled modules say where they were made
+    # A compiled module tells the relative path that it was made from.
+    return not file.startswith("<") and not Path(file).is_absolute()
 
 
 def _without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:

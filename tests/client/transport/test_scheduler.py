@@ -157,13 +157,13 @@ def test_a_limit_of_calls_at_once_loses_nothing(most, retry_after):
 @pytest.mark.parametrize("ceiling", [16, 64])
 @pytest.mark.parametrize("retry_after", [None, 1.0])
 def test_a_limit_of_short_calls_takes_little_longer_than_one_that_is_known(ceiling, retry_after):
-    # who knows the limit is refused nothing, and waits for nothing
+    # who knows the limit is refused nothing, and waits for nothing; a call takes 50 ms, and 5 until it is judged
     best_s = 600 * 0.055 / 8
     for seed in range(3):
         service = SimulatedService(at_once(8, retry_after), latency_s=0.05, rng=random.Random(seed))
         run = simulate(service, 600, ceiling=ceiling, seed=seed)
         assert run.counts == {"ok": 600}
-        assert run.took_s < 1.15 * best_s
+        assert run.took_s < 1.04 * best_s
         assert service.statuses[429] < 16
 
 
@@ -172,7 +172,7 @@ def test_an_outage_of_two_seconds_takes_little_more():
         service = SimulatedService(down(0.5, 2.5, 503), latency_s=0.05, rng=random.Random(seed))
         run = simulate(service, 600, seed=seed)
         assert run.counts == {"ok": 600}
-        assert run.took_s < 1.2 * (600 * 0.055 / 16 + 2.0)
+        assert run.took_s < 1.15 * (600 * 0.055 / 16 + 2.0)
 
 
 STORMS = {

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _MAX_OPTIONS = 1_000
 """Combinations of options that are remembered."""
-_NUMBER = re.compile(r"\b(int|float)\b")
+_NUMBER = re.compile(r"(int|float)\b")
+"""Begins the type of a parameter that takes numbers, and texts only as names of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class RowStep(ABC):
         self._column = _column(values.pop(self.works_on), self.works_on)
         self._repeat = int(values.pop("repeat"))
         types = types_of(self.parameters)
-        numbers = {name for name, kind in types.items() if _NUMBER.search(kind) and name != "vad"}
+        numbers = {name for name, kind in types.items() if _NUMBER.match(kind)}
         self._parameters = read_parameters(values, have, numbers)
         self._options: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())

@@ -182,7 +182,7 @@ class Window:
     async def _work(self) -> None:
         while not self._rules.stop:
             if self._room() < 0:
-                # at once, and not when the task is done: of several that end together only those too many may go
+                # Now, and not when the task is done: of several that end together, only those too many may go.
                 self._tasks.difference_update({asyncio.current_task()})
                 return
             call = next(self._feed, None)

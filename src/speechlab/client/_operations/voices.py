@@ -98,11 +98,11 @@ class VoiceCatalogue(Sequence[Voice]):
         ]
         if len(found) == 1:
             return found[0]
-        message = self._several(found) if found else self._nobody(wanted)
+        message = self._several_fit(found) if found else self._none_fits(wanted)
         message = f"voice {name[:60]!r} {message}"
         raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
 
-    def _several(self, found: list[Voice]) -> str:
+    def _several_fit(self, found: list[Voice]) -> str:
         """What to say of a text that several voices fit: their names, with the ids of those that share one."""
         names = [voice.short_name for voice in found]
         shown = [
@@ -114,7 +114,7 @@ class VoiceCatalogue(Sequence[Voice]):
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         return f"fits {len(found)} voices: {', '.join(shown)}{more}; give one name or id"
 
-    def _nobody(self, wanted: str) -> str:
+    def _none_fits(self, wanted: str) -> str:
         """What to say of a text that no voice fits: the name that is nearest, and those that there are."""
         if not self._voices:
             return "fits no voice; the catalogue is empty"

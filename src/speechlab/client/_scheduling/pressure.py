@@ -164,8 +164,8 @@ class Pressure:
             began: When it was sent.
             now: The time.
             under_way: Attempts under way, this one included, the oldest first.
-            beside: Attempts under way when it was sent, itself included.
             present: Calls under way or waiting, this one included.
+            beside: Attempts under way when it was sent, itself included.
             probe: Whether it was the probe of a pause.
         """
         pause, at_once = self.pause, len(under_way)
