@@ -15,7 +15,6 @@ import importlib.util
 import json
 import os
 import random
-import re
 import resource
 import statistics
 import subprocess
@@ -24,53 +23,31 @@ import tempfile
 import time
 from pathlib import Path
 
-TAIL = b'"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
-HEAD = b'{"id":"trans_1","model":"re/verse","choices":[{"index":0,"message":{"role":"assistant","content":"'
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+import translations
+from translations import LANGS, NO_VOICES, TRANSLATED, Serving, packed, texts
+
 REFUSALS = {
     429: b'{"code":7,"name":"ErrRateLimited","message":"slow down"}',
     500: b'{"code":8,"name":"E","message":"x"}',
 }
-LANGS = {"source_lang": "en", "target_lang": "ja"}
-
-
-def packed(status: int, body: bytes) -> bytes:
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
 
 
 async def serve(rough: bool) -> None:
     """Answer; if rough, 30 % of calls by 429, 5 % by 500, and close 2 % of the connections."""
     chance = random.Random(1)
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                found = LENGTH.search(head)
-                body = await reader.readexactly(int(found[1])) if found else b""
-                drawn = chance.random() if rough and body else 1.0
-                if drawn < 0.02:
-                    break
-                if drawn < 0.37:
-                    status = 429 if drawn < 0.32 else 500
-                    writer.write(packed(status, REFUSALS[status]))
-                elif not body:
-                    writer.write(packed(200, b'{"voices":[]}'))
-                else:
-                    writer.write(packed(200, HEAD + b"translated" + TAIL))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+    async def reply(_: bytes, body: bytes) -> bytes:
+        if not body:
+            return NO_VOICES
+        drawn = chance.random() if rough else 1.0
+        if drawn < 0.02:
+            return b""
+        if drawn < 0.37:
+            status = 429 if drawn < 0.32 else 500
+            return packed(status, REFUSALS[status])
+        return TRANSLATED
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-def rows(count: int) -> list[str]:
-    return [f"This is sentence number {number}, of about the usual length." for number in range(count)]
+    await translations.serve(reply)
 
 
 def gather(url: str, count: int, _: Path) -> int:
@@ -78,7 +55,7 @@ def gather(url: str, count: int, _: Path) -> int:
 
     async def work() -> int:
         async with AsyncClient(base_url=url) as lab:
-            done = await asyncio.gather(*(lab.translate(text, **LANGS) for text in rows(count)))
+            done = await asyncio.gather(*(lab.translate(text, **LANGS) for text in texts(count)))
         return len([one.text for one in done])
 
     return asyncio.run(work())
@@ -91,7 +68,7 @@ def batch(url: str, count: int, folder: Path) -> int:
     from speechlab.client import Client
 
     with Client(base_url=url) as lab:
-        frame = pd.DataFrame({"text": rows(count)})
+        frame = pd.DataFrame({"text": texts(count)})
         table = sl_batch.translate(
             frame, lab, store=folder / "store", concurrency=16, progress=False, **LANGS
         )
@@ -106,7 +83,7 @@ def from_file(url: str, count: int, folder: Path) -> int:
     if not path.exists():
         with path.open("w") as file:
             file.write("text\n")
-            file.writelines(f'"{text}"\n' for text in rows(count))
+            file.writelines(f'"{text}"\n' for text in texts(count))
     with Client(base_url=url) as lab:
         plan = sl_batch.plan_translation(path, lab, store=folder / f"file-{count}", **LANGS)
         run = sl_batch.run(plan, lab, concurrency=16, progress=False)
@@ -125,7 +102,7 @@ def openai(url: str, count: int, _: Path) -> int:
         return client.chat.completions.create(model="re/verse", messages=[message]).choices[0].message.content
 
     with ThreadPoolExecutor(16) as pool:
-        return len(list(pool.map(one, rows(count))))
+        return len(list(pool.map(one, texts(count))))
 
 
 def datasets(url: str, count: int, _: Path) -> int:
@@ -137,7 +114,7 @@ def datasets(url: str, count: int, _: Path) -> int:
     async def one(row: dict[str, str]) -> dict[str, str]:
         return {"translation": (await lab.translate(row["text"], **LANGS)).text}
 
-    return len(Dataset.from_dict({"text": rows(count)}).map(one))
+    return len(Dataset.from_dict({"text": texts(count)}).map(one))
 
 
 NEEDS = {
@@ -223,49 +200,39 @@ def in_turns(url: str, count: int, pairs: int, folder: Path) -> None:
 
 
 def compare(count: int, large: int, only: set[str], pairs: int) -> None:
-    servers = []
-    urls = {}
-    for kind in ("calm", "rough"):
-        server = subprocess.Popen(
-            [sys.executable, __file__, "--serve", kind], stdout=subprocess.PIPE, text=True
-        )
-        servers.append(server)
-        assert server.stdout is not None
-        urls[kind] = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-    try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            if pairs:
-                in_turns(urls["calm"], count, pairs, folder)
-                return
-            base = measure("gather", urls["calm"], count, folder) if "gather" in only else None
-            per = base["seconds"] if base else None
-            told(f"gather over the client, {count:,}", base)
-            if "batch" in only:
-                told(f"speechlab.batch, {count:,}", measure("batch", urls["calm"], count, folder), per)
-                told("  the same again", measure("batch", urls["calm"], count, folder), per)
-            for way in ("openai", "datasets"):
-                if way in only and importlib.util.find_spec(way):
-                    told(f"{way}, {count:,}", measure(way, urls["calm"], count, folder), per)
-            if "rough" in only:
-                few = count // 10
-                calm = measure("batch", urls["calm"], few, folder / "a")
-                told(f"well behaved, {few:,}", calm)
-                rough = measure("batch", urls["rough"], few, folder / "b")
-                told("  30 % 429, 5 % 500, 2 % hung up", rough, calm["seconds"] if calm else None)
-            if "large" in only:
-                told(f"from a file, {count:,}", measure("file", urls["calm"], count, folder))
-                first = measure("file", urls["calm"], large, folder)
-                told(f"from a file, {large:,}", first)
-                told(
-                    "  the same again",
-                    measure("file", urls["calm"], large, folder),
-                    first["seconds"] if first else None,
-                )
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
+    with (
+        Serving("--serve", "calm") as url,
+        Serving("--serve", "rough") as rough_url,
+        tempfile.TemporaryDirectory() as name,
+    ):
+        folder = Path(name)
+        if pairs:
+            in_turns(url, count, pairs, folder)
+            return
+        base = measure("gather", url, count, folder) if "gather" in only else None
+        per = base["seconds"] if base else None
+        told(f"gather over the client, {count:,}", base)
+        if "batch" in only:
+            told(f"speechlab.batch, {count:,}", measure("batch", url, count, folder), per)
+            told("  the same again", measure("batch", url, count, folder), per)
+        for way in ("openai", "datasets"):
+            if way in only and importlib.util.find_spec(way):
+                told(f"{way}, {count:,}", measure(way, url, count, folder), per)
+        if "rough" in only:
+            few = count // 10
+            calm = measure("batch", url, few, folder / "a")
+            told(f"well behaved, {few:,}", calm)
+            rough = measure("batch", rough_url, few, folder / "b")
+            told("  30 % 429, 5 % 500, 2 % hung up", rough, calm["seconds"] if calm else None)
+        if "large" in only:
+            told(f"from a file, {count:,}", measure("file", url, count, folder))
+            first = measure("file", url, large, folder)
+            told(f"from a file, {large:,}", first)
+            told(
+                "  the same again",
+                measure("file", url, large, folder),
+                first["seconds"] if first else None,
+            )
 
 
 if __name__ == "__main__":

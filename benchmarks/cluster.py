@@ -12,37 +12,25 @@ import argparse
 import asyncio
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
+import translations
+from translations import LANGS, NO_VOICES, TRANSLATED, Serving
+
 QUICK_S, SLOW_S = 0.2, 2.0
-BODY = b'{"model":"m","choices":[{"message":{"content":"translated"},"finish_reason":"stop"}]}'
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 async def serve() -> None:
     """Answer, every tenth text slowly."""
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                found = LENGTH.search(head)
-                asked = await reader.readexactly(int(found[1])) if found else b""
-                reply = BODY if asked else b'{"voices":[]}'
-                if asked:
-                    await asyncio.sleep(SLOW_S if re.search(rb"number \d*3\b", asked) else QUICK_S)
-                start = f"HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: {len(reply)}\r\n\r\n"
-                writer.write(start.encode() + reply)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+    async def reply(_: bytes, body: bytes) -> bytes:
+        if not body:
+            return NO_VOICES
+        await asyncio.sleep(SLOW_S if re.search(rb"number \d*3\b", body) else QUICK_S)
+        return TRANSLATED
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    await translations.serve(reply)
 
 
 def measure(rows: int, pairs: int) -> None:
@@ -55,35 +43,27 @@ def measure(rows: int, pairs: int) -> None:
     from speechlab.client import Client
 
     frame = pd.DataFrame({"text": [f"number {number}" for number in range(rows)]})
-    given = {"source_lang": "en", "target_lang": "ja", "progress": False}
+    given = {**LANGS, "progress": False}
     best_s = (rows // 10 * SLOW_S + (rows - rows // 10) * QUICK_S) / 16
-    service = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
-    assert service.stdout is not None
-    port = service.stdout.readline().strip()
     ratios = []
-    try:
-        with (
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-            Executor(cluster) as executor,
-            Client(f"http://127.0.0.1:{port}") as lab,
-        ):
-            ways = {"one": {"concurrency": 16}, "two": {"concurrency": 8, "executor": executor}}
-            for number in range(pairs + 1):
-                took = {}
-                for name, options in ways.items():
-                    with tempfile.TemporaryDirectory() as folder:
-                        began = time.perf_counter()
-                        table = batch.translate(frame, lab, store=folder, **given, **options)
-                        took[name] = time.perf_counter() - began
-                        assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
-                if number:
-                    ratios.append(took["two"] / took["one"])
-                    print(
-                        f"one process {took['one']:.2f} s, two workers {took['two']:.2f} s: {ratios[-1]:.2f}"
-                    )
-    finally:
-        service.kill()
-        service.wait()
+    with (
+        Serving("--serve") as url,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Executor(cluster) as executor,
+        Client(url) as lab,
+    ):
+        ways = {"one": {"concurrency": 16}, "two": {"concurrency": 8, "executor": executor}}
+        for number in range(pairs + 1):
+            took = {}
+            for name, options in ways.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    began = time.perf_counter()
+                    table = batch.translate(frame, lab, store=folder, **given, **options)
+                    took[name] = time.perf_counter() - began
+                    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+            if number:
+                ratios.append(took["two"] / took["one"])
+                print(f"one process {took['one']:.2f} s, two workers {took['two']:.2f} s: {ratios[-1]:.2f}")
     print(f"median ratio {statistics.median(ratios):.2f}; no way can be faster than {best_s:.2f} s")
 
 

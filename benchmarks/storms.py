@@ -45,17 +45,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import translations
+from translations import LANGS, NO_VOICES, TRANSLATED, Serving, packed, texts
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CALL_S = 0.25
 ROUNDS = 32
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 NUMBER = re.compile(rb"sentence number (\d+)")
-HEAD = b'{"id":"trans_1","model":"re/verse","choices":[{"index":0,"message":{"role":"assistant","content":"'
-TAIL = b'"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}'
 REFUSAL = b'{"code":7,"name":"ErrRateLimited","message":"not now"}'
-LANGS = {"source_lang": "en", "target_lang": "ja"}
 WIDTHS = {"batch": 16, "batch64": 64, "gather": 16, "openai": 16}
 
 
@@ -188,22 +187,21 @@ STORMS = {
 }
 
 
-def packed(status: int, body: bytes, retry_after_s: float | None = None) -> bytes:
-    asks = "" if retry_after_s is None else f"Retry-After: {retry_after_s:g}\r\n"
-    head = (
-        f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{asks}Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
 async def serve(storm: Storm, seed: int) -> None:
     """Play a storm from the first call on; what is not a call is asked for the books."""
     service, began = Service(chance=random.Random(seed)), math.inf
     done: Counter[bytes] = Counter()
     statuses: Counter[int] = Counter()
 
-    async def reply(body: bytes) -> bytes:
+    async def reply(head: bytes, body: bytes) -> bytes:
         nonlocal began
+        if not body:
+            books = {
+                "done": len(done),
+                "twice": len([n for n in done.values() if n > 1]),
+                "refused": statuses.total() - statuses[200],
+            }
+            return packed(200, json.dumps(books).encode()) if b"/books" in head else NO_VOICES
         began = min(began, time.monotonic())
         service.now = time.monotonic() - began
         refused = storm.judge(service)
@@ -216,36 +214,9 @@ async def serve(storm: Storm, seed: int) -> None:
         service.under_way -= 1
         found = NUMBER.search(body)
         done[found[1] if found else b""] += 1
-        return packed(200, HEAD + b"translated" + TAIL)
+        return TRANSLATED
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                found = LENGTH.search(head)
-                if found and int(found[1]):
-                    writer.write(await reply(await reader.readexactly(int(found[1]))))
-                elif b"/books" in head:
-                    books = {
-                        "done": len(done),
-                        "twice": len([n for n in done.values() if n > 1]),
-                        "refused": statuses.total() - statuses[200],
-                    }
-                    writer.write(packed(200, json.dumps(books).encode()))
-                else:
-                    writer.write(packed(200, b'{"voices":[]}'))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-def texts(count: int) -> list[str]:
-    return [f"This is sentence number {number}, of about the usual length." for number in range(count)]
+    await translations.serve(reply)
 
 
 def batch(url: str, count: int, concurrency: int | None = None) -> int:
@@ -317,26 +288,14 @@ WAYS = {
 }
 
 
-class Serving:
-    """A service in a process of its own."""
-
-    def __init__(self, storm: str, seed: int) -> None:
-        command = [sys.executable, __file__, "--serve", storm, "--seeds", str(seed)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    def __enter__(self) -> str:
-        assert self._process.stdout is not None
-        return f"http://127.0.0.1:{self._process.stdout.readline().strip()}"
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
 def measure(storm: str, way: str, seed: int) -> dict[str, float] | None:
     """Run one way in a storm, in a process of its own."""
     rows = STORMS[storm].rows_of(WIDTHS[way])
-    with Serving("calm", seed) as before, Serving(storm, seed) as url:
+
+    def serving(kind: str) -> Serving:
+        return Serving("--serve", kind, "--seeds", str(seed))
+
+    with serving("calm") as before, serving(storm) as url:
         command = [sys.executable, __file__, "--way", way, "--urls", before, url, "--rows", str(rows)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
