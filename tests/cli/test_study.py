@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,10 +67,15 @@ def test_a_round_trip_of_a_sample(run):
 
 
 def test_which_voice_to_take(run):
-    texts = pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"})
-    texts.to_csv(run.root / "two.tsv", index=False, sep="\t")
-    done = run("voices", "two.tsv", "--out", "which", "--voice", "heart", "--voice", "jm_kumo", "--speed", 0)
+    texts = pd.DataFrame(
+        {"text": ["Good morning.", "Good night.", "二人です。"], "language": ["en", "en", "ja"]}
+    )
+    texts.to_csv(run.root / "texts.tsv", index=False, sep="\t")
+    done = run("voices", "texts.tsv", "--out", "which", "--voice", "heart", "--voice", "mei", "--speed", 1)
     assert done.returncode == 0, done.stderr
+    row = next(line for line in done.stdout.splitlines() if line.startswith("openjtalk:"))
+    assert "–" in row  # of one sentence there is nothing to resample
+    assert not re.search(r"\d\.\d{3}", row)
     report = evaluate.Report.load(run.root / "which")
     assert type(report) is evaluate.VoicesReport
     assert report.advice.split()[0] in done.stdout

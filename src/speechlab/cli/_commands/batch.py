@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 
 from speechlab.cli._console import errors
+from speechlab.cli._options import command
 from speechlab.cli._outcome import print_run, print_segments, print_summary
 from speechlab.errors import InvalidRequestError, SegmentFileError
 
@@ -98,31 +98,7 @@ def _shared(
     """List the options that all of these commands have."""
 
 
-def _command(name: str, *, without: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function; its ``**shared`` are the options of :func:`_shared` but ``without``."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        hints = {one: get_type_hints(one, include_extras=True) for one in (function, _shared)}
-        parameters = [
-            one.replace(kind=one.KEYWORD_ONLY, annotation=hints[where][one.name])
-            for where in hints
-            for one in inspect.signature(where).parameters.values()
-            if one.kind is not one.VAR_KEYWORD and one.name != without
-        ]
-
-        def command(**options: Any) -> None:
-            function(**options)
-
-        command.__doc__ = function.__doc__
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name)(command)
-        return function
-
-    return register
-
-
-@_command("tts")
+@command(app, "tts", _shared)
 def tts(
     source: Input,
     out: Out,
@@ -146,7 +122,7 @@ def tts(
     _perform("synthesis", source, out, given, **shared)
 
 
-@_command("asr", without="max_characters")
+@command(app, "asr", _shared, without="max_characters")
 def asr(
     source: Input,
     out: Out,
@@ -188,7 +164,7 @@ def asr(
     _perform("transcription", source, out, given, segments=target, form=segments_format, **shared)
 
 
-@_command("translate", without="max_audio_s")
+@command(app, "translate", _shared, without="max_audio_s")
 def translate(
     source: Input,
     out: Out,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, plain_table, stages
+from speechlab._arguments import is_missing
+from speechlab.cli._console import console, errors, number, plain_table, stages
+from speechlab.cli._options import command
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -19,6 +22,11 @@ if TYPE_CHECKING:
 WORSE = 4
 """Exit status where ``--fail-if worse`` has found something."""
 _KINDS_OF_ERRORS = 3
+_FIGURES = (
+    *("Utterances", "Error rate", "95 % interval", "First sound (s)", "RTF", "First in", "Its own"),
+    *("Pairs", "Earlier", "Now", "Difference", "p (Holm)"),
+)
+"""Columns of headlines that hold numbers."""
 
 app = typer.Typer(
     help="Answer a question about a table with a report: a folder, or one page (.html). Ends with 0; with 1 when "
@@ -60,10 +68,14 @@ Store = Annotated[
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at once.")]
 
 
-@app.command("recognition")
-def recognition(
-    source: Input,
-    out: Out,
+Voices = Annotated[
+    list[str] | None,
+    typer.Option("--voice", help="Id or name of a voice; may be repeated. [default: all that fit]"),
+]
+Speed = Annotated[int, typer.Option(min=0, help="With how many texts of each language speed is measured.")]
+
+
+def _shared(
     earlier: Earlier = None,
     fail_if: FailIf = None,
     language: Language = None,
@@ -73,98 +85,32 @@ def recognition(
     store: Store = None,
     concurrency: Concurrency = 16,
 ) -> None:
+    """List the options that all studies have."""
+
+
+@command(app, "recognition", _shared)
+def recognition(source: Input, out: Out, **shared: Any) -> None:
     """Recognise recordings and score what was understood."""
-    from speechlab import connect, evaluate
-
-    before = _earlier(earlier, fail_if)
-    rows = _rows(source, language, split, sample, seed)
-    with connect() as lab, stages() as told:
-        report = evaluate.recognition(
-            lab,
-            rows,
-            store=_place(store),
-            concurrency=concurrency,
-            progress=lambda done, total: told("recognising", done, total),
-        )
-    _end(report, out, before, fail_if)
+    _perform("recognition", source, out, {}, **shared)
 
 
-@app.command("round-trip")
-def round_trip(
-    source: Input,
-    out: Out,
-    voice: Annotated[
-        list[str] | None, typer.Option(help="Id or name of a voice; may be repeated. [default: all that fit]")
-    ] = None,
-    speed: Annotated[
-        int, typer.Option(min=0, help="With how many texts of each language speed is measured.")
-    ] = 0,
-    earlier: Earlier = None,
-    fail_if: FailIf = None,
-    language: Language = None,
-    split: Split = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    store: Store = None,
-    concurrency: Concurrency = 16,
-) -> None:
+@command(app, "round-trip", _shared)
+def round_trip(source: Input, out: Out, voice: Voices = None, speed: Speed = 0, **shared: Any) -> None:
     """Speak texts with voices, recognise the speech, and score what was understood."""
-    from speechlab import connect, evaluate
-
-    before = _earlier(earlier, fail_if)
-    rows = _rows(source, language, split, sample, seed)
-    names = {"synthesize": "speaking", "transcribe": "recognising"}
-    with connect() as lab, stages() as told:
-        report = evaluate.round_trip(
-            lab,
-            rows.drop(columns=["audio", "duration_s"], errors="ignore"),
-            voice or None,
-            speed=speed,
-            store=_place(store),
-            concurrency=concurrency,
-            progress=lambda stage, done, total: told(names[stage], done, total),
-        )
-    _end(report, out, before, fail_if)
+    _perform("round_trip", source, out, {"voices": voice or None, "speed": speed}, **shared)
 
 
-@app.command("voices")
+@command(app, "voices", _shared)
 def voices(
     source: Input,
     out: Out,
-    voice: Annotated[
-        list[str] | None, typer.Option(help="Id or name of a voice; may be repeated. [default: all that fit]")
-    ] = None,
-    speed: Annotated[
-        int, typer.Option(min=0, help="With how many texts of each language speed is measured.")
-    ] = 5,
+    voice: Voices = None,
+    speed: Speed = 5,
     takes: Annotated[int, typer.Option(min=1, help="How often each sentence is spoken.")] = 1,
-    earlier: Earlier = None,
-    fail_if: FailIf = None,
-    language: Language = None,
-    split: Split = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    store: Store = None,
-    concurrency: Concurrency = 16,
+    **shared: Any,
 ) -> None:
     """Say which voice to take: how well it is understood, how fast it is, how it sounds, and how sure that is."""
-    from speechlab import connect, evaluate
-
-    before = _earlier(earlier, fail_if)
-    rows = _rows(source, language, split, sample, seed)
-    with connect() as lab, stages() as told:
-        report = evaluate.voices(
-            lab,
-            rows.drop(columns=["audio", "duration_s"], errors="ignore"),
-            voice or None,
-            speed=speed,
-            takes=takes,
-            store=_place(store),
-            concurrency=concurrency,
-            progress=told,
-        )
-    console.print(escape(report.advice), soft_wrap=True)
-    _end(report, out, before, fail_if)
+    _perform("voices", source, out, {"voices": voice or None, "speed": speed, "takes": takes}, **shared)
 
 
 @app.command("compare")
@@ -180,6 +126,45 @@ def compare(
     from speechlab.evaluate import Report
 
     _end_changes(Report.load(now).compare(earlier), out, fail_if)
+
+
+def _perform(
+    study: str,
+    source: Path,
+    out: Path,
+    given: dict[str, Any],
+    *,
+    earlier: Path | None,
+    fail_if: str | None,
+    language: str | None,
+    split: list[str] | None,
+    sample: int | None,
+    seed: int,
+    store: Path | None,
+    concurrency: int,
+) -> None:
+    """Read the table, make the study, and write its report."""
+    from speechlab import connect, evaluate
+
+    before = _earlier(earlier, fail_if)
+    rows = _rows(source, language, split, sample, seed)
+    with connect() as lab, stages() as told:
+        given |= {"store": None if store is None else str(store), "concurrency": concurrency}
+        if study == "recognition":  # one stage, whose progress has no name
+            report = evaluate.recognition(lab, rows, progress=partial(told, "recognising"), **given)
+        else:
+            texts = rows.drop(columns=["audio", "duration_s"], errors="ignore")
+            made = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}[study]
+            report = made(
+                lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
+            )
+    if isinstance(report, evaluate.VoicesReport):
+        console.print(escape(report.advice), soft_wrap=True)
+    _end(report, out, before, fail_if)
+
+
+def _plain(stage: str) -> str:
+    return stage.replace("synthesize", "speaking").replace("transcribe", "recognising")
 
 
 def _earlier(folder: Path | None, fail_if: str | None) -> Report | None:
@@ -204,10 +189,6 @@ def _rows(
     return datasets.sample(
         rows, sample, by=[name for name in ("language",) if name in rows.columns], seed=seed
     )
-
-
-def _place(store: Path | None) -> str | None:
-    return None if store is None else str(store)
 
 
 def _end(report: Report, out: Path, earlier: Report | None, fail_if: str | None) -> None:
@@ -242,17 +223,13 @@ def _end_changes(changes: Changes, out: Path | None, fail_if: str | None) -> Non
 
 def _print(report: Report, title: str) -> None:
     head = report.headline()
-    figures = {
-        "Utterances",
-        "Error rate",
-        "95 % interval",
-        "Pairs",
-        "Earlier",
-        "Now",
-        "Difference",
-        "p (Holm)",
-    }
-    table = plain_table(title, *map(str, head.columns), right=tuple(figures))
+    table = plain_table(title, *map(str, head.columns), right=_FIGURES)
     for row in head.itertuples(index=False, name=None):
-        table.add_row(*(escape("–" if one is None or one != one else str(one)) for one in row))
+        table.add_row(*map(_written, row))
     console.print(table)
+
+
+def _written(cell: object) -> str:
+    if is_missing(cell):
+        return "–"
+    return number(cell) if isinstance(cell, float) else escape(str(cell))
