@@ -90,8 +90,17 @@ def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
         ([], KEY, "there are no answers"),
         (pd.DataFrame({"a": [1]}), KEY, "has no column"),
         (answered(), 5, "key is a int"),
-        (answered(), {**KEY, "method": "guess"}, "no a key|holds no a key|method"),
+        (answered(), {**KEY, "method": "guess"}, "key holds no key of a listening test: method"),
+        (answered(), {name: value for name, value in KEY.items() if name != "format"}, "test: format"),
         (answered(answers=[]), KEY, "nobody has answered yet"),
+        (
+            {**answered(), "answers": [{**answered()["answers"][0], "order": 10**30}]},
+            KEY,
+            r"answers\.0\.order",
+        ),
+        ({**answered(), "answers": [{**answered()["answers"][0], "plays": {"s": 10**30}}]}, KEY, r"0\.plays"),
+        (rows_of({("ann", "a", "one"): 1}, "guess"), None, "a test by 'guess'; it must be one of 'mos'"),
+        (rows_of({("ann", "a", "one"): 1}).assign(score="much"), None, "what does not fit.*much"),
     ],
 )
 def test_what_is_no_answer_is_refused_in_words(data, key, words):
@@ -108,11 +117,39 @@ def test_a_changed_score_or_sound_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_failed_checks", -1), ("smallest", 0), ("draws", 5), ("draws", 1.5)]
+    ("name", "value"),
+    [
+        ("max_failed_checks", -1),
+        ("smallest", 0),
+        ("smallest", 4.5),
+        ("draws", 5),
+        ("draws", 1.5),
+        ("seed", -1),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(name, value):
     with pytest.raises(InvalidRequestError, match=name):
         evaluate.listening(answered(), KEY, **{name: value})
+
+
+def test_json_without_end_is_no_key_and_no_answer(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    with pytest.raises(InvalidRequestError, match=r"deep\.json holds no answers"):
+        evaluate.listening(tmp_path, KEY)
+
+
+@pytest.mark.parametrize("choice", ["x", "none", None, ""])
+def test_abx_is_answered_by_one_of_two(choice):
+    key = {**KEY, "method": "abx", "systems": ["one", "two"]}
+    sounds = {"a": "one", "b": "two", "x": "two"}
+    key["trials"] = [{"id": "t1", "role": "test", "item": "i", "sounds": sounds, "right": "b"}]
+    answer = {"trial": "t1", "order": 1, "sounds": ["x", "b", "a"], "time_s": 1.0}
+    table = evaluate.listening_answers(answered(answers=[{**answer, "choice": "b"}]), key)
+    assert table[["system", "other", "choice", "score", "position"]].values.tolist() == [
+        ["one", "two", "two", 1.0, 1]
+    ]
+    with pytest.raises(InvalidRequestError, match="none of its sounds"):
+        evaluate.listening_answers(answered(answers=[{**answer, "choice": choice}]), key)
 
 
 # -- screening
@@ -140,6 +177,29 @@ def test_the_report_says_who_was_excluded_and_why():
     assert forgiving.summary.set_index("system").loc["one", "answers"] == 3
     with pytest.raises(InvalidRequestError, match="no answer counts: 'bob' is excluded"):
         evaluate.listening(answered("bob", check=5), KEY)
+
+
+def test_a_listener_who_finished_in_a_second_file_has_finished():
+    half = answered("ann", finished=None)
+    half["answers"] = half["answers"][:2]
+    report = evaluate.listening([half, answered("ann"), answered("bob", finished=None)], KEY, draws=200)
+    told = "\n".join(report.findings)
+    assert "1 of 2 listeners did not finish; their answers count: 'bob'" in told
+    assert "1 of 7 answers were given twice and count once: 'ann'" in told
+    assert report.listeners["finished"].tolist() == [True, False]
+
+
+def test_agreement_is_of_the_answers_that_count():
+    scores = {
+        (listener, item, "one"): 1 + (item + listener // 3) % 5 for listener in range(4) for item in range(8)
+    }
+    once = rows_of(scores)
+    later = rows_of({("0", item, "one"): 5 - item % 5 for item in range(8)}, session="t")
+    found = [
+        evaluate.listening(frames, draws=200).listeners.set_index("listener")["agreement"].sort_index()
+        for frames in ([once], [later, once])
+    ]
+    assert found[0].round(6).tolist() == found[1].round(6).tolist()
 
 
 def mushra(listener, reference, middle, items=20):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from speechlab.errors import InvalidRequestError
 
-METHODS = ("mos", "ab", "abx", "mushra")
-KEY_FORMAT: Literal["speechlab listening key 1"] = "speechlab listening key 1"
-ANSWERS_FORMAT: Literal["speechlab listening answers 1"] = "speechlab listening answers 1"
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Token = Annotated[str, Field(pattern=r"^[0-9a-z]{1,40}$")]
+_Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class _Read(BaseModel):
@@ -33,7 +31,7 @@ class KeyTrial(_Read):
     id: _Token
     role: Literal["test", "training", "check"]
     item: _Name
-    sounds: dict[_Token, _Name]
+    sounds: Annotated[dict[_Token, _Name], Field(min_length=1)]
     right: _Token | None = None
 
 
@@ -53,7 +51,7 @@ class ListeningKey(_Read):
         trials: The questions.
     """
 
-    format: Literal["speechlab listening key 1"] = KEY_FORMAT
+    format: Literal["speechlab listening key 1"]
     test: _Token
     title: str
     method: Literal["mos", "ab", "abx", "mushra"]
@@ -69,18 +67,18 @@ class Answer(_Read):
     """The answer to one question."""
 
     trial: _Token
-    order: Annotated[int, Field(ge=1)]
+    order: Annotated[_Count, Field(ge=1)]
     sounds: list[_Token]
     scores: dict[_Token, int] = {}
     choice: str | None = None
     time_s: Annotated[float, Field(ge=0, le=1e7)]
-    plays: dict[_Token, int] = {}
+    plays: dict[_Token, _Count] = {}
 
 
 class AnswerFile(_Read):
     """The answers of one listener, as the page or the widget gives them."""
 
-    format: Literal["speechlab listening answers 1"] = ANSWERS_FORMAT
+    format: Literal["speechlab listening answers 1"]
     test: _Token
     listener: _Name
     started: str = ""
@@ -88,7 +86,10 @@ class AnswerFile(_Read):
     answers: list[Answer]
 
 
-def parse(model: type[Any], data: object, what: str) -> Any:
+_Model = TypeVar("_Model", bound=_Read)
+
+
+def parse(model: type[_Model], data: object, what: str) -> _Model:
     """Read a file or a mapping.
 
     Args:
@@ -104,6 +105,6 @@ def parse(model: type[Any], data: object, what: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        kind = "a key" if model is ListeningKey else "answers"
+        kind = "key" if model is ListeningKey else "answers"
         message = f"{what} holds no {kind} of a listening test: {place}: {first['msg']}"
-        raise InvalidRequestError(message, parameter="key" if model is ListeningKey else "answers") from None
+        raise InvalidRequestError(message, parameter=kind) from None

@@ -11,21 +11,13 @@ import pandas as pd
 
 from speechlab._platform import package_version
 from speechlab.display import Html, element, table
-from speechlab.evaluate._listening.summary import SCALES
+from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._report import Report, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
-
-_DIGITS = {"mos": 2, "mushra": 1, "ab": 2, "abx": 2}
-_DIFFERENCES = {
-    "mos": "difference of means",
-    "mushra": "difference of means",
-    "ab": "share preferring the first less share preferring the second",
-    "abx": "share right less 0.5",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,8 +94,8 @@ class ListeningReport(Report):
             for row in self.pairs.to_dict("records")
         ]
         caption = (
-            f"Pairs: {_DIFFERENCES[self.method]}. Bold: significant at 5 % after Holm. The last columns: what this "
-            f"test can find, and what it takes to find {self.smallest:g}, each in 80 % of tests."
+            f"Pairs: {METHODS[self.method].difference}. Bold: significant at 5 % after Holm. The last columns: "
+            f"what this test can find, and what it takes to find {self.smallest:g}, each in 80 % of tests."
         )
         heads = ("first", "second", "difference", "95% interval", "p (Holm)", "detectable", "takes more")
         return table(heads, rows, caption=caption, right=(2, 3, 4, 5))
@@ -127,7 +119,7 @@ class ListeningReport(Report):
         return table(heads, rows, caption=caption, right=(1, 2, 3, 4, 5))
 
     def _figure(self, value: float) -> str:
-        return "–" if math.isnan(value) else f"{value:.{_DIGITS[self.method]}f}"
+        return "–" if math.isnan(value) else f"{value:.{METHODS[self.method].digits}f}"
 
     def plot(self, **options: Any) -> Figure:
         """Draw systems and listeners: :func:`speechlab.plots.listeners`.
@@ -171,7 +163,7 @@ class ListeningReport(Report):
             "method": self.method,
             "listeners": f"{len(self.listeners)}, of whom {excluded} excluded",
             "tests": f"{test}; Holm over pairs",
-            "agreement": f"Krippendorff's alpha, {SCALES[self.method]}",
+            "agreement": f"Krippendorff's alpha, {METHODS[self.method].scale}",
         }
 
 

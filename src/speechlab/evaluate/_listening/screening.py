@@ -28,7 +28,7 @@ def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame,
     twice = table.duplicated(same)
     if twice.any():
         who = _names(table.loc[twice, "listener"])
-        told.append(f"{int(twice.sum())} answers were given twice and count once: {who}")
+        told.append(f"{int(twice.sum())} of {len(table)} answers were given twice and count once: {who}")
         table = table[~twice].reset_index(drop=True)
     table = table.assign(excluded="")
     _exclude_later_sessions(table, told)
@@ -36,9 +36,12 @@ def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame,
     if (table["method"] == "mushra").any():
         _exclude_by_reference(table, told)
         _exclude_by_anchor(table, told)
-    unfinished = table.loc[(table["excluded"] == "") & ~table["finished"], "listener"].unique()
-    if len(unfinished):
-        told.append(f"{len(unfinished)} listeners did not finish; their answers count: {_names(unfinished)}")
+    finished = table[table["excluded"] == ""].groupby("listener", sort=False)["finished"].any()
+    if not finished.all():
+        who = _names(finished.index[~finished])
+        told.append(
+            f"{(~finished).sum()} of {len(finished)} listeners did not finish; their answers count: {who}"
+        )
     return table, told
 
 

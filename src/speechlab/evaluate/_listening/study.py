@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.screening import screened
 from speechlab.evaluate._listening.summary import (
-    SMALLEST,
     agreement_of,
     counted,
     listeners_of,
@@ -38,7 +38,7 @@ def listening(
     two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
     items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
     Holm. In simulations at most 6 % of such tests find a difference where there is none. Fewer than six listeners or
-    six items show no difference, however clear.
+    six items show no difference, however clear, except in ABX.
 
     Args:
         answers: Files that listeners sent, a folder of them, what such a file holds, or ``ListeningTest.answers``; or
@@ -63,19 +63,22 @@ def listening(
     """
     if not is_whole_number(max_failed_checks) or max_failed_checks < 0:
         raise refused("max_failed_checks", max_failed_checks, "a whole number from 0 on")
-    if smallest is not None and (not is_number(smallest) or not 0 < smallest < 100):
-        raise refused("smallest", smallest, "a difference above 0")
     if not is_whole_number(draws) or not 100 <= draws <= 100_000:
         raise refused("draws", draws, "a whole number from 100 to 100,000")
+    if not is_whole_number(seed) or seed < 0:
+        raise refused("seed", seed, "a whole number from 0 on")
     read = read_key(key)
     table = tidy_answers(answers, read)
     method = _method(table)
+    largest = METHODS[method].largest
+    if smallest is not None and (not is_number(smallest) or not 0 < smallest <= largest):
+        raise refused("smallest", smallest, f"a difference above 0, and of this test {largest:g} at most")
     table, told = screened(table, max_failed_checks)
     good = counted(table)
     if not len(good):
         reasons = "; ".join(told) or "nobody has answered yet"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
-    matters = float(smallest or SMALLEST[method])
+    matters = float(smallest or METHODS[method].smallest)
     return ListeningReport(
         title or (read.title if read else "") or "Listening test",
         table,
@@ -119,4 +122,10 @@ def _method(table: pd.DataFrame) -> str:
         if len(found) > 1:
             message = f"the answers are of {len(found)} {what}: {', '.join(map(repr, found[:5]))}; give those of one"
             raise InvalidRequestError(message, parameter="answers")
-    return str(table["method"].iloc[0])
+    method = str(table["method"].iloc[0])
+    if method not in METHODS:
+        message = (
+            f"the answers are of a test by {method!r}; it must be one of {', '.join(map(repr, METHODS))}"
+        )
+        raise InvalidRequestError(message, parameter="answers")
+    return method

@@ -9,49 +9,43 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.statistics import (
+    ONE_SIDED,
+    POWER,
     POWER_WIDTH,
-    TwoWay,
     binomial_p,
-    holm,
     krippendorff_alpha,
     more_needed,
     two_way,
     two_way_bootstrap,
 )
+from speechlab.metrics import holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-SCALES = {"mos": "ordinal", "mushra": "interval", "ab": "nominal", "abx": "nominal"}
-"""Scale of each method's answers, for the agreement."""
-MEASURES = {
-    "mos": "mean opinion score",
-    "mushra": "MUSHRA score",
-    "ab": "share preferred",
-    "abx": "share right",
-}
-SMALLEST = {"mos": 0.2, "mushra": 5.0, "ab": 0.2, "abx": 0.15}
-"""Differences that matter, unless the author says otherwise."""
+    from speechlab.evaluate._listening.statistics import TwoWay
+
 _LEVEL = 0.95
 _SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
 _PAIRS = (
-    *(
-        "first",
-        "second",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p_holm",
-        "significant",
-        "answers",
-        "listeners",
-        "items",
-    ),
-    *("detectable", "more_listeners", "more_items"),
+    "first",
+    "second",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "significant",
+    "answers",
+    "listeners",
+    "items",
+    "detectable",
+    "more_listeners",
+    "more_items",
 )
 
 
@@ -84,7 +78,7 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
         counts = len(part), part["listener"].nunique(), part["item"].nunique()
         median = float(np.median(values))
         rows.append(
-            (system, part["role"].iloc[0], MEASURES[method], values.mean(), low, high, median, *counts)
+            (system, part["role"].iloc[0], METHODS[method].measure, values.mean(), low, high, median, *counts)
         )
     made = pd.DataFrame(rows, columns=list(_SUMMARY))
     return made.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
@@ -98,20 +92,14 @@ def pairs_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
         method: How listeners were asked.
         smallest: The smallest difference that matters.
     """
-    rows = []
-    for first, second, part in _compared(table, method):
-        if method == "abx":
-            rows.append(_heard(first, second, part, smallest))
-            continue
-        if method == "ab":
-            mean = float(part["score"].mean())
-            shares = (part["score"].to_numpy() - mean) / len(part)
-        else:
-            mean, shares = _difference(part, first)
-        found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-        rows.append(_pair(first, second, found, len(part), smallest))
+    rows = [
+        _told_apart(first, second, part, smallest)
+        if method == "abx"
+        else _rated(first, second, part, method, smallest)
+        for first, second, part in _compared(table, method)
+    ]
     made = pd.DataFrame(rows, columns=list(_PAIRS))
-    made["p_holm"] = holm(made["p"].tolist())
+    made["p_holm"] = holm(made["p"].to_numpy(dtype=np.float64))
     made["significant"] = made["p_holm"] < 1 - _LEVEL
     return made
 
@@ -135,25 +123,53 @@ def _difference(part: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float
     return float(means[0] - means[1]), shares
 
 
-def _pair(first: str, second: str, found: TwoWay, answers: int, smallest: float) -> tuple[Any, ...]:
-    more = more_needed(found, smallest)
+def _pair(
+    first: str,
+    second: str,
+    found: TwoWay,
+    p: float,
+    answers: int,
+    detectable: float,
+    more: tuple[float, float],
+) -> dict[str, Any]:
+    return {
+        "first": first,
+        "second": second,
+        "difference": found.mean,
+        "low": found.low,
+        "high": found.high,
+        "p": p,
+        "answers": answers,
+        "listeners": found.listeners,
+        "items": found.items,
+        "detectable": detectable,
+        "more_listeners": more[0],
+        "more_items": more[1],
+    }
+
+
+def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
+    if method == "ab":
+        mean = float(part["score"].mean())
+        shares = (part["score"].to_numpy() - mean) / len(part)
+    else:
+        mean, shares = _difference(part, first)
+    found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
     detectable = found.deviation * POWER_WIDTH if found.deviation else math.nan
-    tested = (found.mean, found.low, found.high, found.p, math.nan, False)
-    return first, second, *tested, answers, found.listeners, found.items, detectable, *more
+    return _pair(first, second, found, found.p, len(part), detectable, more_needed(found, smallest))
 
 
-def _heard(first: str, second: str, part: pd.DataFrame, smallest: float) -> tuple[Any, ...]:
+def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
     """ABX: as X is drawn by chance, guesses are tosses whoever makes them, and the binomial test is exact."""
     asked, right = len(part), int(part["score"].sum())
-    listeners, items = part["listener"].nunique(), part["item"].nunique()
     shares = (part["score"].to_numpy() - right / asked) / asked
     found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    spread = 1.644854 * 0.5 + 0.841621 * math.sqrt(max(0.25 - smallest**2, 0.0))
+    spread = ONE_SIDED * 0.5 + POWER * math.sqrt(0.25 - smallest**2)
     needed = math.ceil((spread / smallest) ** 2)
+    listeners, items = found.listeners, found.items
     more = (max(math.ceil(needed / items) - listeners, 0), max(math.ceil(needed / listeners) - items, 0))
-    tested = (found.mean, found.low, found.high, binomial_p(right, asked), math.nan, False)
-    detectable = (1.644854 + 0.841621) * 0.5 / math.sqrt(asked)
-    return first, second, *tested, asked, listeners, items, detectable, *more
+    detectable = (ONE_SIDED + POWER) * 0.5 / math.sqrt(asked)
+    return _pair(first, second, found, binomial_p(right, asked), asked, detectable, more)
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
@@ -163,11 +179,12 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
         table: All answers, with ``excluded``.
     """
     rows = []
+    counts = table["excluded"] == ""
+    good = table.loc[counts, "listener"].unique()
+    # of listeners who count, what counts; of the others all
+    table = table[counts | ~table["listener"].isin(good)]
     matrix = _matrix(table[table["role"] != "check"])
-    good = [name for name, part in table.groupby("listener") if (part["excluded"] == "").any()]
     for listener, part in table.groupby("listener", sort=False):
-        why = "" if listener in good else part["excluded"].iloc[0]
-        part = part[part["excluded"] == ""] if listener in good else part  # noqa: PLW2901
         attention = part["attention"].dropna().astype(bool)
         asked = part[part["role"] != "check"]
         others = matrix.loc[[one for one in good if one != listener and one in matrix.index]]
@@ -175,7 +192,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "listener": listener,
-                "excluded": why,
+                "excluded": part["excluded"].iloc[0],
                 "answers": len(asked),
                 "finished": bool(part["finished"].any()),
                 "checks": len(attention),
@@ -191,7 +208,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
 
 def agreement_of(table: pd.DataFrame, method: str) -> float:
     """Return Krippendorff's alpha of answers that count."""
-    return krippendorff_alpha(_matrix(table).to_numpy(), SCALES[method])
+    return krippendorff_alpha(_matrix(table).to_numpy(), METHODS[method].scale)
 
 
 def _matrix(table: pd.DataFrame) -> pd.DataFrame:

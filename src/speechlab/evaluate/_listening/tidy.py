@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pandas as pd
 
 from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.files import AnswerFile, ListeningKey, parse
+from speechlab.evaluate._listening.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,6 @@ COLUMNS = {
     "session": "str",
     "finished": "bool",
 }
-_MAX_SCORE = {"mos": (1, 5), "mushra": (0, 100)}
 _MAX_FILES = 10_000
 HIDDEN_REFERENCE_LEAST = 90.0
 """A hidden reference that is rated lower was not found; source: ITU-R BS.1534-3, 4.1.2."""
@@ -60,16 +59,11 @@ def read_key(key: Any) -> ListeningKey | None:
         return None
     if isinstance(inner, str | os.PathLike):
         path = user_path(inner)
-        return _key(path.read_bytes(), path.name)
+        return parse(ListeningKey, path.read_bytes(), path.name)
     if not isinstance(inner, Mapping):
         message = f"key is a {type(key).__name__}; give the path of the key file, or the ListeningTest"
         raise InvalidRequestError(message, parameter="key")
-    return _key(dict(inner), "key")
-
-
-def _key(data: object, what: str) -> ListeningKey:
-    read: ListeningKey = parse(ListeningKey, data, what)
-    return read
+    return parse(ListeningKey, dict(inner), "key")
 
 
 def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
@@ -87,7 +81,7 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
             )
             frames.append(one[list(COLUMNS)])
             continue
-        read: AnswerFile = parse(AnswerFile, one, name)
+        read = parse(AnswerFile, one, name)
         if key is None:
             message = (
                 f"{name} says only which sounds were chosen; give the key that .save() wrote beside the page"
@@ -98,7 +92,11 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
         message = "there are no answers; give answer files, a folder of them, or the frame of a ListeningTest"
         raise InvalidRequestError(message, parameter="answers")
     filled = [frame for frame in frames if len(frame)] or frames[:1]
-    return pd.concat(filled, ignore_index=True).astype(COLUMNS)
+    try:
+        return pd.concat(filled, ignore_index=True).astype(COLUMNS)
+    except (TypeError, ValueError, OverflowError) as error:
+        message = f"the frame of answers holds what does not fit: {error}; give what a ListeningTest has in .answers"
+        raise InvalidRequestError(message, parameter="answers") from None
 
 
 def _each(answers: Any) -> Iterator[tuple[str, Any]]:
@@ -108,8 +106,10 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
         yield "the answers", answers if isinstance(answers, bytes) else dict(answers)
     elif isinstance(answers, str | os.PathLike):
         path = user_path(answers)
-        for file in _folder(path) if path.is_dir() else [path]:
-            yield file.name, file.read_bytes()
+        if path.is_dir():
+            yield from _folder(path)
+        else:
+            yield path.name, path.read_bytes()
     elif isinstance(answers, Iterable):
         for one in answers:
             yield from _each(one)
@@ -118,19 +118,22 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
         raise InvalidRequestError(message, parameter="answers")
 
 
-def _folder(path: Path) -> list[Path]:
-    files = [file for file in sorted(path.glob("*.json")) if not _is_key(file)]
+def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
+    files = sorted(path.glob("*.json"))
     if len(files) > _MAX_FILES:
         message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
         raise InvalidRequestError(message, parameter="answers")
-    return files
+    for file in files:
+        data = file.read_bytes()
+        if not _is_key(data):
+            yield file.name, data
 
 
-def _is_key(file: Path) -> bool:
+def _is_key(data: bytes) -> bool:
     """Whether a file is a key, which may lie among the answers."""
     try:
-        held = json.loads(file.read_bytes())
-    except ValueError:
+        held = orjson.loads(data)
+    except orjson.JSONDecodeError:
         return False
     return isinstance(held, dict) and str(held.get("format", "")).startswith("speechlab listening key")
 
@@ -140,14 +143,13 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
         message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
         raise InvalidRequestError(message, parameter="key")
     trials = {trial.id: trial for trial in key.trials}
+    make = _chosen if METHODS[key.method].ratings is None else _rated
     rows: list[dict[str, Any]] = []
-    seen = set()
     for answer in read.answers:
-        trial = trials.get(answer.trial)
-        if trial is None or answer.trial in seen or set(answer.sounds) - set(trial.sounds):
+        trial = trials.pop(answer.trial, None)
+        if trial is None or set(answer.sounds) - set(trial.sounds):
             message = f"{name} answers question {answer.trial}, which the key has not, or twice; the file was changed"
             raise InvalidRequestError(message, parameter="answers")
-        seen.add(answer.trial)
         if trial.role == "training":
             continue
         common = {
@@ -164,56 +166,54 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "session": read.started,
             "finished": read.finished is not None,
         }
-        make = _rated if key.method in _MAX_SCORE else _chosen
         rows += [{**common, **row} for row in make(answer, trial, key, name)]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
-    low, high = _MAX_SCORE[key.method]
+    low, high = METHODS[key.method].ratings or (0, 0)
     for sound, score in answer.scores.items():
         if sound not in trial.sounds or not low <= score <= high:
             message = f"{name} rates {sound} with {score:g}; ratings of this test are {low} to {high}"
             raise InvalidRequestError(message, parameter="answers")
         system = trial.sounds[sound]
-        row: dict[str, Any] = {"system": system, "other": None, "choice": None, "score": score}
-        row |= {
-            "position": answer.sounds.index(sound) + 1 if sound in answer.sounds else 0,
-            "attention": None,
-        }
-        row["plays"] = answer.plays.get(sound, 0)
-        if trial.role == "check":
-            row["attention"] = score <= _WORST_MOS
+        role: str = trial.role
+        attention = None
+        if role == "check":
+            attention = score <= _WORST_MOS
         elif key.method == "mushra" and system == key.reference:
-            row |= {"role": "reference", "attention": score >= HIDDEN_REFERENCE_LEAST}
-        elif system in key.anchors:
-            row["role"] = "anchor"
-        yield row
+            role, attention = "reference", score >= HIDDEN_REFERENCE_LEAST
+        elif key.method == "mushra" and system in key.anchors:
+            role = "anchor"
+        yield {
+            "system": system,
+            "score": score,
+            "position": answer.sounds.index(sound) + 1 if sound in answer.sounds else 0,
+            "plays": answer.plays.get(sound, 0),
+            "attention": attention,
+            "role": role,
+        }
 
 
 def _chosen(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
     choice = answer.choice
-    if choice is None or (choice and choice not in trial.sounds) or (not choice and key.method == "abx"):
+    offered = list(trial.sounds)[:2]  # X, the third of ABX, is not among the answers
+    if choice is None or (choice not in offered and (choice or key.method == "abx")):
         message = f"{name} chooses {choice!r} in question {trial.id}, which is none of its sounds"
         raise InvalidRequestError(message, parameter="answers")
-    systems = list(dict.fromkeys(trial.sounds.values()))
-    pairs = [pair for pair in combinations(key.systems, 2) if set(pair) == set(systems)]
-    first, second = pairs[0] if pairs else (systems[0], systems[-1])
-    chosen = trial.sounds.get(choice)
-    row: dict[str, Any] = {"system": first, "other": second, "choice": chosen or "", "attention": None}
-    asked = [sound for sound in answer.sounds if key.method == "ab" or sound in _offered(trial)]
-    row["position"] = asked.index(choice) + 1 if choice in asked else 0
-    if key.method == "abx":
-        right = choice == trial.right
-        row["score"] = float(right)
-    else:
-        right = choice == trial.right
-        row["score"] = 0.0 if not chosen else 1.0 if chosen == first else -1.0
-    if trial.role == "check":
-        row["attention"] = right
-    yield row
-
-
-def _offered(trial: KeyTrial) -> list[str]:
-    """The sounds A and B of an ABX question; X, the third, is not among the answers."""
-    return list(trial.sounds)[:2]
+    # in the author's order; sounds of a check are of none of the systems
+    order = {system: place for place, system in enumerate(key.systems)}
+    systems = sorted(trial.sounds.values(), key=lambda system: order.get(system, len(order)))
+    first, second = systems[0], systems[-1]
+    chosen = trial.sounds.get(choice, "")
+    right = choice == trial.right
+    asked = [sound for sound in answer.sounds if sound in offered]
+    preferred = 0.0 if not chosen else 1.0 if chosen == first else -1.0
+    yield {
+        "system": first,
+        "other": second,
+        "choice": chosen,
+        "score": float(right) if key.method == "abx" else preferred,
+        "position": asked.index(choice) + 1 if choice in asked else 0,
+        "attention": right if trial.role == "check" else None,
+    }
