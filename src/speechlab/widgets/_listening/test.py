@@ -28,7 +28,7 @@ from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimuli
 from speechlab.widgets._listening.static import static_test
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._shared.page import base64_text, page_of
+from speechlab.widgets._shared.page import base64_text, json_text, page_of
 
 if TYPE_CHECKING:
     import os
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from speechlab.display import Html
 
 _BROWSER = Path(__file__).parent / "browser"
-_STAND_IN = module_source(_BROWSER / "page.js")
 _MAX_PAGE_BYTES = 200_000_000
 _MAX_CHECKS = 20
 
@@ -260,7 +259,7 @@ class ListeningTest(LiveWidget):
                 raise InvalidRequestError(message, parameter="frame")
         names = "test method title question instructions trials order_seed no_preference"
         data = {"state": {name: getattr(self, name) for name in names.split()}, "sounds": sounds}
-        return page_of(self.title, "page", self._esm, _STAND_IN, self._css, data)
+        return page_of(self.title, self._esm, _BROWSER / "page.js", self._css, {"data": json_text(data)})
 
     # -- from the browser
 

@@ -4,46 +4,79 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-from typing import Any
+from typing import TYPE_CHECKING
 
 import orjson
+
+from speechlab.display import Html, escape, page_style
+from speechlab.widgets._shared.module import module_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script_hash}'; \
-style-src 'sha256-{style_hash}'; media-src blob:; base-uri 'none'; form-action 'none'">
+style-src 'sha256-{style_hash}';{more} media-src blob:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
 <title>{title}</title><style>{style}</style></head>
-<body><noscript>This page needs JavaScript, which it holds itself.</noscript><main id="{place}"></main>
-<script type="application/json" id="data">{data}</script>
-<script type="module">{script}</script>
+<body><main>{above}<noscript>{noscript}</noscript><div id="widget"></div>{below}</main>
+{held}<script type="module">{script}</script>
 </body></html>
 """
+_HELD = '<script type="application/json" id="{name}">{text}</script>\n'
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 16px; background: #fff; }
 @media (prefers-color-scheme: dark) { body { background: #14171d; } }
 """
+_WIDE = """
+main { max-width: 1240px; }
+main > p, main > ol, main > ul { max-width: 90ch; }
+main figure { width: fit-content; max-width: 100%; margin: 12px 0; }
+"""
+_WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
+"""What finished markup beside the widget needs: its attributes of style, and figures."""
 
 
-def page_of(title: str, place: str, module: str, stand_in: str, style: str, data: dict[str, Any]) -> str:
+def page_of(
+    title: str,
+    module: str,
+    stand_in: Path,
+    style: str,
+    held: Mapping[str, str],
+    *,
+    noscript: str = "This page needs JavaScript, which it holds itself.",
+    above: Html | None = None,
+    below: Html | None = None,
+) -> str:
     """Return the page, whose policy lets nothing in and nothing out.
 
     Args:
         title: Its title.
-        place: Id of the element that the widget is shown in.
         module: Source of the widget.
-        stand_in: Source of what stands in for the kernel.
+        stand_in: Module that stands in for the kernel; it shows the widget in the element ``widget``.
         style: Style sheet of the widget.
-        data: What the stand-in answers from.
+        held: What the stand-in answers from: JSON, as :func:`json_text` writes it, by the id of its element.
+        noscript: What is read where no script runs.
+        above: What stands before the widget, for a page that is more than the widget.
+        below: What stands after it.
     """
-    script = module.replace("export default ", "const widget = ") + "\n" + stand_in
-    css = _STYLE + style
+    script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
+    css = _STYLE + style if above is None else page_style() + _WIDE + style
     return _PAGE.format(
-        title=html.escape(title), place=place, script=script, script_hash=hash_of(script), style=css,
-        style_hash=hash_of(css), data=json_text(data),
-    )  # fmt: skip
+        title=escape(title),
+        script=script,
+        script_hash=_hash_of(script),
+        style=css,
+        style_hash=_hash_of(css),
+        more="" if above is None else _WITH_MORE,
+        above=above or "",
+        below=below or "",
+        noscript=noscript,
+        held="".join(_HELD.format(name=name, text=text) for name, text in held.items()),
+    )
 
 
 def json_text(value: object) -> str:
@@ -57,6 +90,6 @@ def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def hash_of(text: str) -> str:
+def _hash_of(text: str) -> str:
     """Return the hash by which a policy knows a script or a style sheet."""
     return base64_text(hashlib.sha256(text.encode("utf-8")).digest())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab.display import Html, element, page_style
+from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.widgets._shared.module import module_source
-from speechlab.widgets._shared.page import base64_text, hash_of, json_text
+from speechlab.widgets._shared.page import base64_text, json_text, page_of
 from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
@@ -25,35 +23,12 @@ _MAX_BYTES = 270_000_000
 _BINS = 100
 _AT_ONCE = 64
 """Sounds encoded before the room that is left is looked at again."""
+_MARGIN = 1_000
+"""Bytes for the sentence about sounds that have no room."""
 _NO_ROOM = "not in this page, which is full"
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script_hash}'; \
-style-src 'sha256-{style_hash}';{more} media-src blob:; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<title>{title}</title><style>{style}</style></head>
-<body><main>{above}<noscript>The rows need JavaScript, which this page holds itself.</noscript>
-<div id="table"></div>{below}</main>
-<script type="application/json" id="data">{data}</script>
-<script type="application/json" id="sounds">{sounds}</script>
-<script type="module">{script}</script>
-</body></html>
-"""
-_STYLE = """
-:root { color-scheme: light dark; }
-body { margin: 0; padding: 16px; background: #fff; }
-@media (prefers-color-scheme: dark) { body { background: #14171d; } }
-"""
-_WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
-"""What finished markup beside the table needs: its attributes of style, and figures."""
-_WIDE = """
-main { max-width: 1240px; }
-main > p, main > ol, main > ul { max-width: 90ch; }
-main figure { width: fit-content; max-width: 100%; margin: 12px 0; }
-"""
 
 
-def page_of(
+def table_page(
     rows: Rows,
     described: dict[str, Any],
     module: str,
@@ -78,33 +53,36 @@ def page_of(
     Raises:
         InvalidRequestError: The sounds are more than a page can hold.
     """
-    script = module.replace("export default ", "const widget = ") + "\n" + module_source(_STAND_IN)
-    css = _STYLE + style if above is None else page_style() + _WIDE + style
-    data = json_text({"state": described, "max_rating": rows.max_rating, **_held(rows)})
-    parts = {
-        "title": html.escape(str(described["title"])),
-        "script": script,
-        "script_hash": hash_of(script),
-        "style": css,
-        "style_hash": hash_of(css),
-        "more": "" if above is None else _WITH_MORE,
-        "above": above or "",
-        "below": below or "",
-        "data": data,
-    }
-    taken = sum(len(part.encode("utf-8")) for part in parts.values()) + len(_PAGE) + 2_000
-    sounds, left_out = _sounds(rows, (max_bytes or _MAX_BYTES) - taken)
-    if left_out and max_bytes is None:
-        fits = len(rows) - left_out
-        message = f"the sounds up to row {fits:,} are all that a page can hold; save a part of the table"
+    held = json_text({"state": described, "max_rating": rows.max_rating, **_held(rows)})
+
+    def page(above: Html | None, sounds: object) -> str:
+        return page_of(
+            described["title"],
+            module,
+            _STAND_IN,
+            style,
+            {"data": held, "sounds": json_text(sounds)},
+            noscript="The rows need JavaScript, which this page holds itself.",
+            above=above,
+            below=below,
+        )
+
+    most = _MAX_BYTES if max_bytes is None else max_bytes
+    sounds = _sounds(rows, most - len(page(above, ()).encode("utf-8")) - _MARGIN)
+    rest = range(len(sounds), len(rows))
+    if rest and max_bytes is None:
+        message = (
+            f"the sounds up to row {len(sounds):,} are all that a page can hold; save a part of the table"
+        )
         raise InvalidRequestError(message, parameter="frame")
-    if left_out:
+    if rest:
+        left_out = sum(not rows.sounds.outline(row, _BINS).error for row in rest)
         told = (
             f"The sound of {left_out:,} of {len(rows):,} rows is not in this page: it would be larger than "
-            f"{(max_bytes or 0) / 1e6:,.0f} MB."
+            f"{most / 1e6:,.0f} MB."
         )
-        parts["above"] += element("p", element("strong", told))
-    return _PAGE.format(**parts, sounds=json_text(sounds))
+        above = (above or Html()) + element("p", element("strong", told))
+    return page(above, [*sounds, *[("", _NO_ROOM)] * len(rest)])
 
 
 def _held(rows: Rows) -> dict[str, Any]:
@@ -115,18 +93,16 @@ def _held(rows: Rows) -> dict[str, Any]:
     return {"rows": rows.piece(0, len(rows)), "outlines": outlines, "differences": _differences(rows)}
 
 
-def _sounds(rows: Rows, room: int) -> tuple[list[tuple[str, str]], int]:
-    """Sound and note of each row, and how many have a sound for which there is no room."""
+def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
+    """Sound and note of each row, up to the first whose sound has no room; the others are to say so."""
     found: list[tuple[str, str]] = []
-    left_out = 0
+    room -= (len(_NO_ROOM) + 8) * len(rows)
     for data, note in _encoded(rows):
-        if data and len(data) + 40 > room:
-            found += [("", _NO_ROOM)] * (len(rows) - len(found))
-            left_out = sum(not rows.sounds.outline(row, _BINS).error for row in range(len(rows)))
-            return found, left_out - sum(bool(one) for one, _ in found)
+        room -= len(data) + 3 * len(note)
+        if data and room < 0:
+            break
         found.append((data, note))
-        room -= len(data) + 2 * len(note) + 8
-    return found, left_out
+    return found
 
 
 def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 from speechlab.widgets._table.columns import cell_value, layout_of
 from speechlab.widgets._table.differences import differences
-from speechlab.widgets._table.page import page_of
+from speechlab.widgets._table.page import table_page
 from speechlab.widgets._table.rows import NOTED, Rows
 from speechlab.widgets._table.sounds import reason
 from speechlab.widgets._table.static import static_table
@@ -227,7 +227,7 @@ class AudioTable(LiveWidget):
             OSError: The file cannot be written.
         """
         file = user_path(path)
-        page = page_of(self._rows, self._described(), self._esm, self._css)
+        page = table_page(self._rows, self._described(), self._esm, self._css)
         with whole_file(file) as draft:
             draft.write_text(page, encoding="utf-8")
         return file
@@ -242,7 +242,7 @@ class AudioTable(LiveWidget):
             max_bytes: Size of the page; sounds for which there is no room say so.
         """
         described = {**self._described(), "title": title}
-        return page_of(
+        return table_page(
             self._rows, described, self._esm, self._css, above=above, below=below, max_bytes=max_bytes
         )
 

@@ -73,7 +73,7 @@ addEventListener("beforeunload", (event) => {
   if (!keeps && state.session.answers?.length) event.preventDefault();
 });
 test.render({
-  el: document.getElementById("page"),
+  el: document.getElementById("widget"),
   model: {
     /** @param {string} name */
     get: (name) => state[name],

@@ -59,4 +59,4 @@ const model = {
   off: () => {},
   send: (message) => answers[message.type](message),
 };
-table.render({ model, el: document.getElementById("table") });
+table.render({ model, el: document.getElementById("widget") });
