@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,9 @@ def test_columns_by_other_names(tmp_path):
     path.write_text("text,normalised,part\nA,a,test\nB,b,train\n")
     found = datasets.read(path, columns={"text": "normalised", "split": "part"}, language="en", split="train")
     assert found.to_dict("records") == [{"text": "b", "language": "en", "split": "train", "text_": "B"}]
+    path.write_text("text,text_,normalised\nA,a,b\n")
+    found = datasets.read(path, columns={"text": "normalised"})
+    assert found.to_dict("records") == [{"text": "b", "text__": "A", "text_": "a"}]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +235,22 @@ def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
         datasets.read(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"split": 5}, "split=5 names no split"),
+        ({"split": []}, "names no split"),
+        ({"columns": "text"}, "columns is 'text'; it must be a dict such as"),
+        ({"layout": ["jsut"]}, "is none; give librispeech"),
+        ({"layout": "jsut"}, "leave out layout= for a manifest"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(arguments, words, tmp_path):
+    (tmp_path / "m.csv").write_text("text\na\n")
+    with pytest.raises(InvalidRequestError, match=words):
+        datasets.read(tmp_path / "m.csv", **arguments)
+
+
 def test_what_cannot_be_read(tmp_path):
     with pytest.raises(InvalidRequestError, match="no folder in the layout of librispeech, aishell, jsut"):
         datasets.read(tmp_path)
@@ -249,6 +269,14 @@ def test_what_cannot_be_read(tmp_path):
     broken.write_text("1\tx.wav\n")
     with pytest.raises(InvalidRequestError, match="a line of 2 columns where FLEURS has 7"):
         datasets.read(broken.parent)
+    cut = common_voice(tmp_path / "v") / "test.tsv"
+    cut.write_text(cut.read_text("utf-8").partition("\t0f")[0], "utf-8")
+    with pytest.raises(InvalidRequestError, match="a line of 2 columns where Common Voice has 13"):
+        datasets.read(cut.parent)
+    packed = aishell(tmp_path / "a")
+    shutil.rmtree(packed / "wav")
+    with pytest.raises(InvalidRequestError, match="none of their recordings; unpack"):
+        datasets.read(packed)
 
 
 # Samples

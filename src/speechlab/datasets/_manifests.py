@@ -28,11 +28,6 @@ NAMES: dict[str, tuple[str, ...]] = {
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
-def is_manifest(path: Path) -> bool:
-    """Whether a name is that of a manifest."""
-    return _ending(path) in _ENDINGS
-
-
 def manifest_rows(path: Path) -> pd.DataFrame:
     """Read a manifest with its own columns; cells of CSV and TSV are texts.
 
@@ -86,17 +81,17 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             have = ", ".join(map(str, rows.columns))
             message = f"{path} has no column {own!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
-    taken = set(columns.values())
     new = {own: name for name, own in columns.items()}
     for name, others in NAMES.items():
-        if name not in columns:
-            found_here = [one for one in others if one in rows.columns and one not in taken][:1]
-            new |= dict.fromkeys(found_here, name)
-            taken.update(found_here)
+        known = next((one for one in others if one in rows.columns and one not in new), None)
+        if name not in columns and known is not None:
+            new[known] = name
     # a column that another one replaces keeps its content under its own name with an underscore
-    rows = rows.rename(
-        columns={name: f"{name}_" for name in set(new.values()) - set(new) if name in rows.columns}
-    )
+    for name in set(new.values()) - set(new):
+        if name in rows.columns:
+            new[name] = f"{name}_"
+            while new[name] in rows.columns:
+                new[name] += "_"
     found = rows.rename(columns=new)
     if not {"audio", "text"} & set(found.columns):
         have = ", ".join(map(str, rows.columns)) or "none"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path
 from speechlab._require import require
 from speechlab.datasets._corpora import CORPORA, corpus_rows
-from speechlab.datasets._manifests import is_manifest, manifest_rows, named, whole_paths
+from speechlab.datasets._manifests import manifest_rows, named, whole_paths
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -53,7 +53,7 @@ def read(
 
     where = user_path(path)
     wanted = _splits(split)
-    if layout is not None and layout not in CORPORA:
+    if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is none; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
     if where.is_dir():
@@ -63,10 +63,11 @@ def read(
         found = pd.DataFrame(corpus_rows(where.absolute(), layout, wanted), columns=list(_COLUMNS))
         found["audio"] = [str(one) for one in found["audio"]]
         table = found.astype(dict.fromkeys(_COLUMNS, "string"))
-    elif layout is not None and not is_manifest(where):
-        raise InvalidRequestError(f"there is no folder {where}; check the path", parameter="path")
+    elif layout is not None:
+        message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
+        raise InvalidRequestError(message, parameter="path")
     else:
-        rows = named(manifest_rows(where), dict(columns or {}), where)
+        rows = named(manifest_rows(where), _names(columns), where)
         if "audio" in rows.columns:
             rows["audio"] = whole_paths(rows["audio"].tolist(), where.absolute().parent)
         table = _kept(_tidy(rows, language), wanted, where)
@@ -119,10 +120,8 @@ def from_hugging_face(
     rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
     for name in sounds:
         rows[name] = pd.Series([_sound(cell) for cell in rows[name]], dtype="object")
-    known = dict(columns or {})
-    if sounds and "audio" not in known:
-        known["audio"] = sounds[0]
-    return _tidy(named(rows, known, "the data set"), language)
+    usual = {"audio": sounds[0]} if sounds else {}
+    return _tidy(named(rows, usual | _names(columns), "the data set"), language)
 
 
 def _sound(cell: Any) -> str | bytes | None:
@@ -145,10 +144,16 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     return found[[*first, *(name for name in found.columns if name not in first)]]
 
 
+def _names(columns: object) -> dict[str, str]:
+    if columns is None or isinstance(columns, Mapping):
+        return dict(columns or {})
+    raise refused("columns", columns, "a dict such as {'text': 'normalised'}, or None")
+
+
 def _splits(split: object) -> set[str] | None:
     if split is None:
         return None
-    names = [split] if isinstance(split, str) else list(split)  # type: ignore[call-overload]
+    names = [split] if isinstance(split, str) else list(split) if isinstance(split, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidRequestError(
             f"split={split!r} names no split; give names such as 'test'", parameter="split"

@@ -77,6 +77,6 @@ def _equal(sizes: np.ndarray, n: int) -> list[int]:
     while (left := n - int(shares.sum())) > 0:
         open_strata = np.flatnonzero(shares < sizes)
         each = max(1, left // len(open_strata))
-        for one in open_strata[: left if each == 1 else None]:
+        for one in open_strata:
             shares[one] += min(each, int(sizes[one] - shares[one]), n - int(shares.sum()))
     return [int(share) for share in shares]
