@@ -188,6 +188,8 @@ def test_variance_is_that_of_a_simulated_table():
     [
         ("gate 12 at 10:35 p.m.", "gate 12 at 1035 pm", "number"),
         ("goodbye to all", "good bye to all", "spelling"),
+        ("it costs $10 now", "it costs €10 now", "sound"),
+        ("it is -5 degrees", "it is 5 degrees", "sound"),
         ("three of them", "free of them", "sound"),
         ("at 3 o'clock", "at 4 o'clock", "sound"),
     ],
@@ -198,6 +200,28 @@ def test_what_an_english_error_is_about(said, heard, kind):
     assert found.errors["kind"].astype(str).unique().tolist() == [kind]
     row = found.voices.iloc[0]
     assert row["own_errors" if kind == "sound" else f"{kind}_errors"] == row["errors"] > 0
+
+
+def test_an_ending_that_is_written_otherwise_is_not_lost():
+    heard = ["the train is at 10:35", "wave good bye"], ["the train is at 1035", "wave goodbye"]
+    frame = pd.DataFrame({"voice": "x", "text": heard[0], "hypothesis": heard[1]})
+    found = attribute(frame, language="en")
+    assert found.errors["errors"].tolist() == [2, 2]
+    assert found.voices["endings_lost"].tolist() == [0]
+
+
+def test_texts_of_two_languages_may_have_one_name():
+    said = {"en": ("she really wants", "she wants"), "de": ("er will nach hause", "er will nach haus")}
+    rows = [
+        {"voice": voice, "id": 1, "language": language, "text": text, "hypothesis": heard}
+        for voice in "abc"
+        for language, (text, heard) in said.items()
+    ]
+    found = attribute(score(pd.DataFrame(rows)), utterance="id").findings
+    assert found == [
+        "Whatever the voice, 'really' of '1' becomes nothing: 3 of 3 voices.",
+        "Whatever the voice, 'hause' of '1' becomes 'haus': 3 of 3 voices.",
+    ]
 
 
 def test_english_that_sounds_alike():
@@ -235,11 +259,16 @@ def test_japanese_that_sounds_alike():
 def test_chinese_that_sounds_alike():
     pytest.importorskip("pypinyin")
     frame = pd.DataFrame(
-        {"voice": ["x", "y"], "text": "他的权利很大", "hypothesis": ["她的权力很大", "他的权利很打"]}
+        {
+            "voice": ["x", "y", "z"],
+            "text": "他的权利很大",
+            "hypothesis": ["她的权力很大", "他的权利很打", "他的权力非大"],
+        }
     )
     found = attribute(frame, language="zh").voices.set_index("voice")
     assert found.loc["x", ["own_errors", "homophone_errors"]].tolist() == [0, 2]
     assert found.loc["y", ["own_errors", "homophone_errors"]].tolist() == [1, 0]
+    assert found.loc["z", ["own_errors", "homophone_errors"]].tolist() == [1, 1]
 
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".join)

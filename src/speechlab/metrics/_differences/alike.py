@@ -1,11 +1,12 @@
-"""What a run of errors is about: another sound, or only another way to write what sounds alike.
+"""What an error is about: another sound, or only another way to write what sounds alike.
 
-The kinds, of which the first that holds is taken:
+Runs of errors are judged as wholes, and those of Japanese and Chinese characters also by the difference that each
+error is part of. The kinds, of which the first that holds is taken:
 
-1. *number*: both sides have the same digits, whatever stands between them (10:35/1035), or they sound alike and one
-   of them has digits.
-2. *spelling*: without spaces both sides are the same (good bye/goodbye); or, in Japanese, *notation* of
-   :func:`speechlab.metrics.compare_japanese`.
+1. *number*: both sides are the same figures without spaces, full stops and signs between figures (10:35/1035), or
+   they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are other sums and numbers.
+2. *spelling*: without spaces and full stops both sides are the same (good bye/goodbye); or, in Japanese, *notation*
+   of :func:`speechlab.metrics.compare_japanese`.
 3. *homophone*: they sound alike: by the phonemes of hibari for English, where the extra ``local`` is installed; by
    the readings of Japanese and the syllables and tones of Chinese.
 4. *sound*: all else.
@@ -14,7 +15,6 @@ The kinds, of which the first that holds is taken:
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 _STRESS = re.compile(r"[ˈˌ\s]")
+_LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")  # a point between digits is a decimal one
+_DIGIT = re.compile(r"\d")
 _JAPANESE: dict[str, ErrorKind] = {"notation": "spelling", "homophone": "homophone", "recognition": "sound"}
 _CHINESE: dict[str, ErrorKind] = {"homophone": "homophone"}
 
@@ -48,46 +50,37 @@ class Kinds:
             return
         if language == "ja" and find_spec("pyopenjtalk") is None:
             return
-        found: Sequence[Any] = (compare_japanese if language == "ja" else compare_chinese)(
-            reference, hypothesis
-        ).differences
+        comparison: Any = (compare_japanese if language == "ja" else compare_chinese)(reference, hypothesis)
         kinds = _JAPANESE if language == "ja" else _CHINESE
-        self.homophones = sum(1 for one in found if one.kind == "homophone")
-        if unit == "char":  # the tokens are the characters that the differences are counted in
+        self.homophones = comparison.count("homophone")
+        # Differences are found in normalised texts: their places are those of the tokens if the reference is such.
+        if unit == "char" and comparison.reference == reference:
             self._spans = [
-                (one.start, one.start + len(one.reference), kinds.get(one.kind, "sound")) for one in found
+                (one.start, one.start + len(one.reference), kinds.get(one.kind, "sound"))
+                for one in comparison.differences
             ]
 
-    def of(self, start: int, said: str, heard: str) -> ErrorKind:
-        """The kind of a run of errors.
+    def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
+        """The kinds of the errors of one run.
 
         Args:
-            start: Index of its first token in the reference.
-            said: Its tokens in the reference, with spaces between words.
+            places: Index of the reference token of each error; of an insertion, half a token before the next.
+            said: The tokens of the run in the reference, with spaces between words.
             heard: Its tokens in the hypothesis.
         """
-        plain = written_alike(said, heard)
-        if plain is not None:
-            return plain
-        for first, last, kind in self._spans:
-            if first <= start <= last and kind != "sound":
-                return kind
+        kind = self._of_run(said, heard)
+        return [self._at(place) if kind is None else kind for place in places]
+
+    def _of_run(self, said: str, heard: str) -> ErrorKind | None:
+        one, other = (_LOOSE.sub("", text) for text in (said, heard))
+        if one and one == other:
+            return "number" if _DIGIT.search(one) else "spelling"
         if self._language == "en" and _sound_alike(said, heard):
-            return "number" if _digits(said) or _digits(heard) else "homophone"
-        return "sound"
+            return "number" if _DIGIT.search(said + heard) else "homophone"
+        return None
 
-
-def written_alike(said: str, heard: str) -> ErrorKind | None:
-    """Whether two texts have the same digits, or are the same without spaces; None where neither holds."""
-    one, other = _digits(said), _digits(heard)
-    if one and one == other:
-        return "number"
-    bare = "".join(said.split())
-    return "spelling" if bare and bare == "".join(heard.split()) else None
-
-
-def _digits(text: str) -> str:
-    return "".join(str(unicodedata.digit(one)) for one in text if one.isdigit())
+    def _at(self, place: float) -> ErrorKind:
+        return next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
 
 
 def _sound_alike(said: str, heard: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.tables import as_scored, rows_of
 from speechlab.metrics._signatures import joined_of, parts
 from speechlab.metrics._statistics.variance import components
-from speechlab.metrics._systems.causes import Take, causes
+from speechlab.metrics._systems.causes import Cause, Take, causes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -77,8 +77,8 @@ class Attribution:
         errors: One row for each run of errors: ``voice``, ``engine``, ``language``, ``utterance``, ``take`` (from 0),
             ``start`` (index of its first token in the reference), ``reference`` and ``hypothesis`` (its tokens),
             ``errors`` (how many), ``kind`` (``sound``, or what only looks wrong: ``homophone``, ``number``,
-            ``spelling``), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (of the other voices, which have an
-            error there), ``at_end`` (whether the last token is left out).
+            ``spelling``), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (part of the other voices that have
+            an error there, each engine counting once), ``at_end`` (whether the last token is left out).
         voices: One row for each voice and language, those with the lowest own rate first: ``utterances``, ``takes``
             (rows), ``reference_length`` (tokens of all takes), ``errors``, and their parts ``shared_errors``,
             ``engine_errors``, ``own_errors`` (of the kind ``sound``), ``homophone_errors``, ``number_errors``,
@@ -129,7 +129,7 @@ def attribute(
     """Part the errors of voices from those that a recogniser or normaliser makes whatever the voice.
 
     Each error is held against the other voices at its place in the utterance. It is *shared* if most of them have an
-    error there; the *engine*'s if most voices of its engine do and most other engines do not; else the voice's *own*.
+    error there; else the *engine*'s if most other voices of its engine do; else the voice's *own*.
     Errors that only look wrong are counted apart: homophones, numbers and spellings.
 
     Own errors are at most the voice's: what the recogniser gets wrong by chance, for one voice, is among them.
@@ -216,76 +216,70 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
 
 _Found = dict[_Key, dict[str, list[list["ErrorRun"]]]]
 _Given = dict[_Key, dict[str, list[Take]]]
+_Spoken = tuple[list[Take], list[list["ErrorRun"]]]
+"""The takes of one utterance by one voice, and the runs of errors of each."""
 
 
 def _error_rows(found: _Found, engines: dict[str, str]) -> Iterator[dict[str, Any]]:
     for (language, utterance), voices in found.items():
         for voice, takes in voices.items():
-            for take, faults in enumerate(takes):
+            for take, runs in enumerate(takes):
                 where = {"voice": voice, "engine": engines[voice] or None, "language": language}
-                for fault in faults:
-                    yield where | {"utterance": utterance, "take": take} | fault._asdict()
+                for run in runs:
+                    yield where | {"utterance": utterance, "take": take} | run._asdict()
 
 
-def _counts(faults: list[ErrorRun]) -> dict[str, int]:
+def _counts(runs: Iterable[ErrorRun]) -> dict[str, int]:
     counts = dict.fromkeys(_COUNTS, 0)
-    for one in faults:
+    for one in runs:
         counts[f"{one.cause if one.kind == 'sound' else one.kind}_errors"] += one.errors
     return {"errors": sum(counts.values())} | counts
 
 
 def _voices(given: _Given, found: _Found, engines: dict[str, str]) -> pd.DataFrame:
-    places: dict[tuple[str, str], list[_Key]] = defaultdict(list)
-    for key, voices in given.items():
-        for voice in voices:
-            places[voice, key[0]].append(key)
+    spoken: dict[tuple[str, str], dict[str, _Spoken]] = defaultdict(dict)
+    for (language, utterance), voices in given.items():
+        for voice, takes in voices.items():
+            spoken[voice, language][utterance] = takes, found[language, utterance][voice]
     rows = [
-        _voice(voice, language, keys, given, found, engines) for (voice, language), keys in places.items()
+        {"voice": voice, "engine": engines[voice] or None, "language": language} | _voice(utterances)
+        for (voice, language), utterances in spoken.items()
     ]
     return _table(rows, _VOICES).sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
 
 
-def _voice(
-    voice: str, language: str, keys: list[_Key], given: _Given, found: _Found, engines: dict[str, str]
-) -> dict[str, Any]:
-    takes = [one for key in keys for one in given[key][voice]]
-    counts = _counts([fault for key in keys for faults in found[key][voice] for fault in faults])
+def _voice(utterances: dict[str, _Spoken]) -> dict[str, Any]:
+    takes = [one for several, _ in utterances.values() for one in several]
+    counts = _counts(run for _, found in utterances.values() for runs in found for run in runs)
     own = {
-        key[1]: sum(_counts(faults)["own_errors"] for faults in found[key][voice]) / len(found[key][voice])
-        for key in keys
+        label: sum(_counts(runs)["own_errors"] for runs in found) / len(found)
+        for label, (_, found) in utterances.items()
     }
     worst = max(own, key=lambda label: own[label])
     total = sum(own.values())
     length = sum(one.length for one in takes)
-    rates = {name: counts[f"{name}_errors"] / max(length, 1) for name in ("shared", "engine", "own")}
-    spreads = [
-        np.var([len(one.errors) for one in given[key][voice]], ddof=1)
-        for key in keys
-        if len(given[key][voice]) > 1
-    ]
-    once = sum(given[key][voice][0].length for key in keys if len(given[key][voice]) > 1)
+    repeated = [several for several, _ in utterances.values() if len(several) > 1]
+    spread = sum(float(np.var([len(one.errors) for one in several], ddof=1)) for several in repeated)
+    once = sum(several[0].length for several in repeated)
     return {
-        "voice": voice,
-        "engine": engines[voice] or None,
-        "language": language,
         "unit": takes[0].row.unit,
-        "utterances": len(keys),
+        "utterances": len(utterances),
         "takes": len(takes),
         "reference_length": length,
         **counts,
         "homophones": sum(one.homophones for one in takes),
         "error_rate": counts["errors"] / max(length, 1),
-        **{f"{name}_rate": rate for name, rate in rates.items()},
+        **{f"{name}_rate": counts[f"{name}_errors"] / max(length, 1) for name in get_args(Cause)},
         "utterances_with_own": sum(1 for value in own.values() if value),
-        "endings_lost": sum(1 for key in keys if _loses_its_end(found[key][voice])),
+        "endings_lost": sum(1 for _, found in utterances.values() if _loses_its_end(found)),
         "worst_utterance": worst if total else None,
         "worst_share": own[worst] / total if total else None,
-        "take_sd": float(np.sqrt(sum(spreads))) / max(once, 1) if spreads else None,
+        "take_sd": spread**0.5 / max(once, 1) if repeated else None,
     }
 
 
 def _loses_its_end(takes: list[list[ErrorRun]]) -> bool:
-    lost = sum(any(one.at_end and one.cause == "own" for one in faults) for faults in takes)
+    lost = sum(any(one.at_end and one.cause == "own" for one in runs) for runs in takes)
     return 2 * lost >= len(takes)
 
 
@@ -293,14 +287,14 @@ def _utterances(given: _Given, found: _Found) -> pd.DataFrame:
     rows = []
     for key, voices in given.items():
         takes = [one for several in voices.values() for one in several]
-        counts = _counts([fault for several in found[key].values() for faults in several for fault in faults])
+        counts = _counts(run for several in found[key].values() for runs in several for run in runs)
         length = sum(one.length for one in takes)
         rows.append(
             {"utterance": key[1], "language": key[0], "voices": len(voices), "takes": len(takes)}
             | {"reference_length": length, **counts, "error_rate": counts["errors"] / max(length, 1)}
         )
-    by, up = ["shared_errors", "errors"], False
-    return _table(rows, _UTTERANCES).sort_values(by, ascending=up, kind="stable", ignore_index=True)
+    table = _table(rows, _UTTERANCES)
+    return table.sort_values(["shared_errors", "errors"], ascending=False, kind="stable", ignore_index=True)
 
 
 def _variance(given: _Given) -> pd.DataFrame:
@@ -340,6 +334,7 @@ def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     return {"voice": found.system, "utterance": found.utterance, "both": found.both, "take": found.take}
 
 
+_TEXT = ["language", "utterance"]
 _CLOSE = 2
 """How far the beginnings of two runs at one place may lie apart, in tokens."""
 _FEW, _MANY = 3, 5
@@ -350,30 +345,28 @@ def _findings(one: Attribution) -> Iterator[str]:
     for row in one.voices.to_dict("records"):
         yield from _of_voice(row)
     mine = one.errors[(one.errors["cause"] == "engine") & (one.errors["kind"] == "sound")]
-    for (engine, utterance), part in mine.groupby(["engine", "utterance"], sort=False):
+    for (engine, _, utterance), part in mine.groupby(["engine", *_TEXT], sort=False):
         said = _quoted(part, "reference")
-        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other engines do not."
-    voices = one.utterances.drop_duplicates("utterance").set_index("utterance")["voices"]
+        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other voices do not."
+    voices = one.utterances.set_index(_TEXT)["voices"].to_dict()
     shared = one.errors[one.errors["cause"] == "shared"]
-    places = [
-        part
-        for part in _places(shared)
-        if 2 * part["voice"].nunique() > voices[part["utterance"].iloc[0]]  # few where alignments shift
-    ]
-    for part in sorted(places, key=lambda part: -int(part["errors"].sum()))[:_MANY]:
+    places = [(part, part["voice"].nunique(), voices[key]) for key, part in _places(shared)]
+    # Where alignments shift, an error may be shared at a place that few voices have.
+    told = [place for place in places if 2 * place[1] > place[2]]
+    for part, wrong, of in sorted(told, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
         heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
         what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
-        yield f"Whatever the voice, {what}: {part['voice'].nunique()} of {voices[first['utterance']]} voices."
+        yield f"Whatever the voice, {what}: {wrong} of {of} voices."
 
 
-def _places(shared: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
     """Shared runs of errors of one utterance and one place, whose beginnings lie close to each other."""
-    for _, part in shared.groupby("utterance", sort=False):
+    for key, part in shared.groupby(_TEXT, sort=False):
         ordered = part.sort_values("start", kind="stable")
         place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
-        yield from (one for _, one in ordered.groupby(place, sort=False))
+        yield from ((key, one) for _, one in ordered.groupby(place, sort=False))
 
 
 def _of_voice(row: dict[Hashable, Any]) -> Iterator[str]:

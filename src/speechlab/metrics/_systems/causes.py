@@ -4,20 +4,21 @@ What a recogniser or a normaliser gets wrong whatever the voice, it gets wrong a
 voices. So each error is held against the other voices at its place, by the first rule that holds:
 
 1. Most of the others have an error there, each engine counting once, and most voices of another engine: *shared*.
-2. Most of the other voices of its engine do, and most other engines do not: *engine*.
+2. Most of the other voices of its engine do: *engine*.
 3. It is the voice's *own*.
 
 "Most" is more than half. With one engine its faults cannot be told from the recogniser's, and both are shared; of
-an engine with one voice they are the voice's own. A place is a token of the reference, give or take ``NEAR`` tokens,
-since an alignment may shift an error by that much. A voice that spoke an utterance several times has an error there
-if it has it in at least half of the takes. What only looks wrong (kinds other than *sound*) is held against errors
-that do, too.
+an engine with one voice they are the voice's own. A place is a token of the reference, give or take half a word or
+one and a half characters, kana or syllables, since an alignment may shift an error by that much. A voice that spoke
+an utterance several times has an error there if it has it in at least half of the takes. What only looks wrong (kinds
+other than *sound*) is held against errors that do, too.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from speechlab.metrics._differences.alike import ErrorKind, Kinds
@@ -30,13 +31,10 @@ if TYPE_CHECKING:
     from speechlab.metrics._rates.tables import ScoredRow
 
 Cause: TypeAlias = Literal["shared", "engine", "own"]
-NEAR = {"word": 0.5}
-"""How far two errors may lie apart and be at one place, in tokens; 1.5 for characters, kana and syllables."""
-_NEAR = 1.5
 
 
 class ErrorRun(NamedTuple):
-    """A run of errors of one cause.
+    """A run of errors of one kind and one cause.
 
     Attributes:
         start: Index of its first token in the reference; of an insertion, of the token that follows.
@@ -45,8 +43,9 @@ class ErrorRun(NamedTuple):
         errors: How many.
         kind: What it is about.
         cause: Whose it is.
-        share: Which part of the other voices has an error there, each engine counting once; NaN without others.
-        at_end: Whether the last token of the reference is left out.
+        share: Which part of the other voices has an error there, each engine counting once; at the place where it
+            is smallest; NaN without others.
+        at_end: Whether the last token of the reference is left out, and not only written otherwise.
     """
 
     start: int
@@ -99,8 +98,11 @@ class Take:
                 continue
             if run:
                 said, heard = (self._join(one[side] for one in run) for side in (2, 3))
-                kind = kinds.of(run[0][1], said, heard)
-                self.errors += [_Error(*one, kind, len(self.errors)) for one in run]
+                found_kinds = kinds.of([one[0] for one in run], said, heard)
+                number = len(self.errors)
+                self.errors += [
+                    _Error(*one, kind, number) for one, kind in zip(run, found_kinds, strict=True)
+                ]
             run = []
         if kinds.homophones is None:
             self.homophones = len({one.run for one in self.errors if one.kind == "homophone"})
@@ -110,32 +112,30 @@ class Take:
 
     def near(self) -> set[_Place]:
         """The places where it has an error, each widened to those that are as good as the same."""
-        reach = round(2 * NEAR.get(self.row.unit, _NEAR))
+        reach = 1 if self.row.unit == "word" else 3  # in halves of a token
         steps = [step / 2 for step in range(-reach, reach + 1)]
         return {(one.place + step, one.kind == "sound") for one in self.errors for step in steps}
 
-    def faults(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
-        """Its runs of errors, cut where the cause changes."""
-        found: list[ErrorRun] = []
-        before: tuple[int, Cause] | None = None
-        for error, (cause, share) in zip(self.errors, shares, strict=True):
-            at_end = error.hypothesis is None and error.token == self.length - 1
-            if before == (error.run, cause):
-                last = found.pop()
-                found.append(
-                    last._replace(
-                        reference=self._join(one for one in (last.reference, error.reference) if one),
-                        hypothesis=self._join(one for one in (last.hypothesis, error.hypothesis) if one),
-                        errors=last.errors + 1,
-                        share=min(last.share, share),
-                        at_end=last.at_end or at_end,
-                    )
-                )
-            else:
-                texts = error.reference or "", error.hypothesis or ""
-                found.append(ErrorRun(error.token, *texts, 1, error.kind, cause, share, at_end))
-            before = error.run, cause
-        return found
+    def runs(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
+        """Its runs of errors, cut where the kind or the cause changes."""
+        judged = zip(self.errors, shares, strict=True)
+        parts = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
+        return [self._run(cause, list(part)) for (_, _, cause), part in parts]
+
+    def _run(self, cause: Cause, judged: Sequence[tuple[_Error, tuple[Cause, float]]]) -> ErrorRun:
+        errors = [error for error, _ in judged]
+        kind = errors[0].kind
+        lost = any(one.hypothesis is None and one.token == self.length - 1 for one in errors)
+        return ErrorRun(
+            start=errors[0].token,
+            reference=self._join(one.reference for one in errors),
+            hypothesis=self._join(one.hypothesis for one in errors),
+            errors=len(errors),
+            kind=kind,
+            cause=cause,
+            share=min(share for _, (_, share) in judged),
+            at_end=lost and kind == "sound",
+        )
 
 
 def causes(
@@ -148,7 +148,7 @@ def causes(
         engines: The engine of each voice.
 
     Returns:
-        For each voice the faults of each of its takes.
+        For each voice the runs of errors of each of its takes.
     """
     faulty = {voice: _faulty(given) for voice, given in takes.items()}
 
@@ -158,7 +158,7 @@ def causes(
 
     return {
         voice: [
-            one.faults([cause(voice, (error.place, error.kind == "sound")) for error in one.errors])
+            one.runs([cause(voice, (error.place, error.kind == "sound")) for error in one.errors])
             for one in given
         ]
         for voice, given in takes.items()
