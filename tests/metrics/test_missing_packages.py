@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from speechlab.metrics import alignment_html, error_rate, score
+from speechlab.metrics import alignment_html, attribute, error_rate, score
 from speechlab.text import normalizer
 
 
@@ -32,6 +32,9 @@ def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
     assert scored["cer"].tolist() == [0.5]
     assert not {"reading_cer", "tolerant_cer", "notation_differences"} & set(scored)
     assert "pinyin_error_rate" not in score(frame, language="zh")
+    for language in ("ja", "zh"):
+        found = attribute(frame.assign(voice="x"), language=language).voices
+        assert found[["own_errors", "homophone_errors"]].to_numpy().tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh", "de"])

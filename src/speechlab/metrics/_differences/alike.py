@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import EngineError
-from speechlab.metrics._differences.chinese import compare_chinese
-from speechlab.metrics._differences.japanese import compare_japanese
+from speechlab.metrics._differences.chinese import ChineseComparison, compare_chinese
+from speechlab.metrics._differences.japanese import JapaneseComparison, compare_japanese
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +30,13 @@ ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 _STRESS = re.compile(r"[ˈˌ\s]")
 _LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")  # a point between digits is a decimal one
 _DIGIT = re.compile(r"\d")
-_JAPANESE: dict[str, ErrorKind] = {"notation": "spelling", "homophone": "homophone", "recognition": "sound"}
-_CHINESE: dict[str, ErrorKind] = {"homophone": "homophone"}
+_KINDS: dict[str, ErrorKind] = {"notation": "spelling", "homophone": "homophone"}
+"""Kinds of the classes of differences that only look wrong."""
+_COMPARED: dict[str | None, tuple[str, Callable[[str, str], JapaneseComparison | ChineseComparison]]] = {
+    "ja": ("pyopenjtalk", compare_japanese),
+    "zh": ("pypinyin", compare_chinese),
+}
+"""The package that knows how a language sounds, and what finds differences with it."""
 
 
 class Kinds:
@@ -46,17 +51,15 @@ class Kinds:
         self._spans: list[tuple[int, int, ErrorKind]] = []
         self._language = language
         self.homophones: int | None = None
-        if reference == hypothesis or language not in {"ja", "zh"}:
+        package, compare = _COMPARED.get(language, ("", None))
+        if reference == hypothesis or compare is None or find_spec(package) is None:
             return
-        if language == "ja" and find_spec("pyopenjtalk") is None:
-            return
-        comparison: Any = (compare_japanese if language == "ja" else compare_chinese)(reference, hypothesis)
-        kinds = _JAPANESE if language == "ja" else _CHINESE
+        comparison: Any = compare(reference, hypothesis)
         self.homophones = comparison.count("homophone")
         # Differences are found in normalised texts: their places are those of the tokens if the reference is such.
         if unit == "char" and comparison.reference == reference:
             self._spans = [
-                (one.start, one.start + len(one.reference), kinds.get(one.kind, "sound"))
+                (one.start, one.start + len(one.reference), _KINDS.get(one.kind, "sound"))
                 for one in comparison.differences
             ]
 
