@@ -76,6 +76,15 @@ def test_takes_stay_together_and_what_not_all_have_is_left_out():
     assert found.pairs["blocks"].tolist() == [3]
     some = rank(rows.assign(hypothesis=rows["hypothesis"].mask(rows.index == 0)))
     assert (some.excluded, some.systems["utterances"].tolist()) == (1, [2, 2])
+    more = rank(pd.concat([rows, rows[rows["voice"] == "two"]]))
+    pd.testing.assert_frame_equal(more.systems, rank(rows).systems)
+
+
+def test_names_may_be_anything_and_are_told_as_texts():
+    rows = table({"one": [0, 0, 1], "two": [1, 1, 0], "three": [0, 0, 0]})
+    voices = rows["voice"].map({"one": 1, "two": "2", "three": ["3"]})
+    found = rank(rows.assign(voice=voices, id=rows["text"].str.split()), utterance="id")
+    assert found.systems["system"].tolist() == ["['3']", "1", "2"]
 
 
 @pytest.mark.parametrize(("rate", "worse"), [(0.3, 0.25), (1.0, 0.5), (0.1, 0.2)])

@@ -188,12 +188,14 @@ _Key = tuple[str, str]
 def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
     if engine is None:
         return dict.fromkeys(done[voice].astype(str), "")
-    pairs = done[[voice, engine]].drop_duplicates()
     out: dict[str, str] = {}
-    for name, its in pairs.itertuples(index=False):
-        if is_missing(its) or out.setdefault(str(name), str(its)) != str(its):
+    for name, its in zip(done[voice].astype(str), done[engine], strict=True):
+        if is_missing(its):
+            message = f"the voice {name!r} has a row without an engine; give each voice one"
+            raise InvalidRequestError(message, parameter="engine")
+        if out.setdefault(name, str(its)) != str(its):
             message = (
-                f"the voice {name!r} has the engines {out.get(str(name))!r} and {its!r}; give each voice one"
+                f"the voice {name!r} has the engines {out[name]!r} and {str(its)!r}; give each voice one"
             )
             raise InvalidRequestError(message, parameter="engine")
     return out

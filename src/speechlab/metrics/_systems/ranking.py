@@ -57,11 +57,11 @@ class Ranking:
             ``error_rate`` (fraction), ``group`` (letters: systems that share one cannot be told apart),
             ``first_share`` (in which part of the resampled sets of utterances it came first; ties are shared out),
             ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (utterances in all
-            that would tell it from the best with a chance of 80 %, if the difference is as large as it looks; missing
-            for the best, and where there is no difference).
+            that would tell it from the best with the chance ``power``, if the difference is as large as it looks;
+            missing for the best, and where there is no difference).
         pairs: All pairs, as :func:`compare_all` gives them; without rows for one system.
         level: Confidence level that the groups hold for, all pairs together.
-        excluded: Utterances left out because not all systems have a score.
+        excluded: Utterances left out because not all systems have a score. Takes that not all have are left out too.
         signature: How the rows were scored.
     """
 
@@ -74,39 +74,35 @@ class Ranking:
     @property
     def tied(self) -> list[str]:
         """Systems that cannot be told from the best, the best first."""
-        best = self.systems["group"].iloc[0]
-        return self.systems.loc[
-            [bool(set(best) & set(one)) for one in self.systems["group"]], "system"
-        ].tolist()
+        apart = (self.systems["p_best"] < 1 - self.level).fillna(value=False).astype(bool)
+        return self.systems.loc[~apart, "system"].tolist()
 
     @property
     def sentence(self) -> str:
         """The order in one sentence, which can be quoted."""
-        named = [f"{row['system']} ({percent(row['error_rate'])})" for row in self.systems.to_dict("records")]
-        count, unit = int(self.systems["utterances"].iloc[0]), str(self.systems["unit"].iloc[0])
-        rate, on = _UNITS.get(unit, "error rate"), f"on {count} utterance{'s' * (count != 1)}"
-        if len(named) == 1:
-            return f"{named[0]} has no other to be compared with: its {rate}, {on}."
-        first, tied = named[0], self.tied
-        alike = [name for name, row in zip(named, self.systems["system"], strict=True) if row in tied[1:]]
-        worse = [name for name in named[1:] if name not in alike]
+        best, count = self.systems.iloc[0], int(self.systems["utterances"].iloc[0])
+        rate, on = _UNITS.get(best["unit"], "error rate"), f"on {count} utterance{'s' * (count != 1)}"
+        first = self._told([best["system"]])
+        others = self.systems["system"].tolist()[1:]
+        if not others:
+            return f"{first} has no other to be compared with: its {rate}, {on}."
+        alike = self.tied[1:]
+        worse = [name for name in others if name not in alike]
         test = f"exact paired test by utterance, Holm, {1 - self.level:.2g} level"
         if not worse:
-            none = f"{alike[0]} cannot" if len(alike) == 1 else f"None of {self._told(alike, 'others')} can"
+            none = f"{self._told(alike)} cannot" if len(alike) == 1 else f"None of {self._told(alike)} can"
             return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
-        told = (
-            f"{self._told(worse, 'others')} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
-        )
+        told = f"{self._told(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
         if alike:
-            told = f"{self._told(alike, 'others')} cannot be told from it, {told}"
-        return f"{first} has the lowest {rate} of {len(named)} {on}; {told} ({test})."
+            told = f"{self._told(alike)} cannot be told from it, {told}"
+        return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {told} ({test})."
 
-    def _told(self, named: list[str], what: str) -> str:
-        """Systems by their names, or if there are many, how many they are and between which rates."""
-        if len(named) <= _NAMED:
-            return _listed(named)
-        rates = [name.rpartition(" (")[2].rstrip(")") for name in named]
-        return f"{len(named)} {what} ({rates[0]} to {rates[-1]})"
+    def _told(self, names: list[str]) -> str:
+        """Systems with their rates; of many, how many others they are and between which rates."""
+        rates = self.systems.set_index("system")["error_rate"][names].map(percent)
+        if len(names) > _NAMED:
+            return f"{len(names)} others ({rates.iloc[0]} to {rates.iloc[-1]})"
+        return _listed([f"{name} ({rate})" for name, rate in rates.items()])
 
     def __repr__(self) -> str:
         return f"<Ranking: {self.sentence}>"
@@ -156,18 +152,20 @@ def rank(
         >>> rank(rows, language="en").sentence[:76]
         'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
     """
+    import pandas as pd
+
     bootstrap = Bootstrap(level, draws, seed)
     if not is_number(power) or not 0 < float(power) < 1:
         raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
     scored = as_scored(scored, None, how)
     require_columns(scored, system, utterance, argument="scored")
     done = scored[scored["errors"].notna() & scored[system].notna() & scored[utterance].notna()]
-    common = _common(done, system, utterance)
-    kept = done[done[utterance].isin(common)]
-    kept = kept.assign(**{_TAKE: kept.groupby([system, utterance], observed=True).cumcount()})
-    tables = {str(name): part for name, part in kept.groupby(system, observed=True, sort=False)}
+    done = done.assign(**{name: done[name].astype(str) for name in (system, utterance)})
+    kept = _common(done, system, utterance)
+    common = kept[utterance].unique()
+    tables = {str(name): part for name, part in kept.groupby(system, sort=False)}
     sums = {
-        name: part.groupby(utterance, observed=True)[["errors", "reference_length"]].sum().loc[common]
+        name: part.groupby(utterance)[["errors", "reference_length"]].sum().loc[common]
         for name, part in tables.items()
     }
     errors = np.array([one["errors"].to_numpy(dtype=np.int64) for one in sums.values()])
@@ -195,28 +193,27 @@ def rank(
         }
         for at, (name, place) in enumerate(zip(names, order, strict=True))
     ]
-    import pandas as pd
-
-    table = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-    return Ranking(table, pairs, level, done[utterance].nunique() - len(common), joined_of(kept))
+    systems = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    return Ranking(systems, pairs, level, done[utterance].nunique() - len(common), joined_of(kept))
 
 
-def _common(done: pd.DataFrame, system: str, utterance: str) -> list[Any]:
-    """Utterances that all systems have scores for, in their order."""
+def _common(done: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
+    """Rows of the takes of utterances that all systems have scores for, with the number of the take."""
     if not len(done):
         message = (
             "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
         )
         raise InvalidRequestError(message, parameter="scored")
-    counts = done.groupby(utterance, observed=True, sort=False)[system].nunique()
-    common = counts.index[counts == done[system].nunique()].tolist()
-    if not common:
+    count = done[system].nunique()
+    done = done.assign(**{_TAKE: done.groupby([system, utterance]).cumcount()})
+    kept = done[done.groupby([utterance, _TAKE])[system].transform("nunique") == count]
+    if not len(kept):
         message = (
-            f"no utterance has scores of all {done[system].nunique()} systems; leave out the system that failed, "
+            f"no utterance has scores of all {count} systems; leave out the system that failed, "
             "or rank those that have utterances in common"
         )
         raise InvalidRequestError(message, parameter="scored")
-    return common
+    return kept
 
 
 def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap) -> pd.DataFrame:
