@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -100,6 +101,24 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     assert evaluate.Report.load(moved).table["audio"].tolist() == again.table["audio"].tolist()
 
 
+def test_a_folder_holds_the_report_that_was_saved_last(tmp_path):
+    report = made(tmp_path, rows=2)
+    timed = dataclasses.replace(
+        report, segments=pd.DataFrame({"position": [0], "file": ["x"], "text": ["a"]})
+    )
+    folder = timed.save(tmp_path / "out")
+    assert len(evaluate.Report.load(folder).segments) == 1
+    report.save(folder)
+    assert evaluate.Report.load(folder).segments.empty
+    write_folder(folder, dataclasses.replace(report, table=report.table.head(0)), html="", figures={})
+    assert evaluate.Report.load(folder).table.empty
+
+
+def test_long_names_in_any_script_name_recordings(tmp_path):
+    again = evaluate.Report.load(made(tmp_path, rows=2, id="精度を上げる" * 20).save(tmp_path / "out"))
+    assert [AudioClip.from_file(path).duration_s for path in again.table["audio"]] == [0.5, 0.5]
+
+
 def test_clips_and_bytes_are_kept_as_files(tmp_path):
     clip = AudioClip(np.full(8_000, 0.2, np.float32), 16_000)
     report = made(tmp_path, rows=3, audio=pd.Series([clip, clip.encode("flac"), b"nothing"], dtype=object))
@@ -128,6 +147,14 @@ def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
     for write in (lambda: odd.save(tmp_path / "odd"), lambda: odd.to_parquet(tmp_path / "odd.parquet")):
         with pytest.raises(StoreError, match="holds what Parquet cannot"):
             write()
+    broken = evaluate.SpeechReport("Twice", pd.DataFrame([[1, 2]], columns=["a", "a"]), report.summary)
+    huge = evaluate.SpeechReport("Huge", pd.DataFrame({"a": [2**80]}), report.summary)
+    for odd in (broken, huge):
+        with pytest.raises(StoreError, match="holds what Parquet cannot"):
+            odd.to_parquet(tmp_path / "odd.parquet")
+    for size in (0, "20 MB"):
+        with pytest.raises(InvalidRequestError, match="max_bytes"):
+            report.to_html(max_bytes=size)
     with pytest.raises(InvalidRequestError, match="is no label"):
         report.to_latex(label="a}b")
 
@@ -192,6 +219,7 @@ def test_listening_tests_too(tmp_path):
     text, sources = report.methods()
     assert "Holm" in text
     assert "drawn by chance" in text
+    assert "ABX" not in text
     assert [source[:8] for source in sources] == ["A. B. Ow", "A. C. Ca", "S. Holm,"]
 
 

@@ -8,13 +8,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from speechlab._arguments import is_frame
+from speechlab._arguments import is_frame, is_whole_number, refused
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
-from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._writing.folder import read_folder, write_folder
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._writing.folder import read_folder, unwritten, write_folder, write_parquet
 from speechlab.evaluate._writing.methods import Methods, methods_of
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
@@ -115,11 +113,19 @@ class Report(ABC):
 
         Args:
             max_bytes: Size of the page. Sounds for which there is no room stay out, and the page says how many.
+
+        Raises:
+            InvalidRequestError: The size is none.
         """
+        return self._page(self._vectors(), max_bytes)
+
+    def _page(self, figures: Mapping[str, bytes], max_bytes: int) -> str:
+        if not is_whole_number(max_bytes) or max_bytes < 1:
+            raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         return report_page(
             self.title,
             self.sections(clips=0),
-            self.figures(),
+            figures,
             self.rows(),
             self.methods(),
             self.facts(),
@@ -127,10 +133,18 @@ class Report(ABC):
             max_bytes,
         )
 
+    def _vectors(self) -> dict[str, bytes]:
+        """The figures as SVG, by what they show."""
+        figures: Mapping[str, Any] = self.figures()
+        return {name: figure.to_svg() for name, figure in figures.items()}
+
     def to_markdown(self) -> str:
         """Return the headline as a Markdown table, with the methods below it."""
-        parts = [f"**{markdown_text(self.title)}**", markdown_table(self.headline()).rstrip()]
-        return "\n\n".join([*parts, markdown_text(str(self.methods().text)), *self._sources()]) + "\n"
+        methods = self.methods()
+        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(methods.sources, 1)]
+        table = markdown_table(self.headline()).rstrip()
+        parts = [f"**{markdown_text(self.title)}**", table, markdown_text(methods.text), "\n".join(sources)]
+        return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_latex(self, *, label: str = "tab:speechlab") -> str:
         """Return the headline as a LaTeX table, with the methods and their sources below it.
@@ -160,21 +174,12 @@ class Report(ABC):
         Raises:
             StoreError: It cannot be written, or the table holds what Parquet cannot.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         file = user_path(path)
         kept = {"kind": type(self).__name__, "title": self.title, "record": dict(self.record)}
         try:
-            table = pa.Table.from_pandas(self.table, preserve_index=False)
-            metadata = {**table.schema.metadata, b"speechlab_report": orjson.dumps(kept, default=str)}
-            with whole_file(file) as draft:
-                pq.write_table(table.replace_schema_metadata(metadata), draft)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            message = f"the table holds what Parquet cannot: {error}; drop that column or make it text"
-            raise StoreError(message) from error
+            write_parquet(self.table, file, kept)
         except OSError as error:
-            raise _unwritten(file, error) from error
+            raise unwritten(file, error) from error
         return file
 
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
@@ -189,18 +194,20 @@ class Report(ABC):
             max_bytes: Size of the page; sounds for which there is no room stay out, and the page says how many.
 
         Raises:
+            InvalidRequestError: The size is none.
             StoreError: A file cannot be written, or a table holds what Parquet cannot.
         """
         where = user_path(path)
-        html = self.to_html(max_bytes=max_bytes)
+        figures = self._vectors()
+        html = self._page(figures, max_bytes)
         if where.suffix.lower() in _PAGES and not where.is_dir():
             try:
                 with whole_file(where) as draft:
                     draft.write_text(html, encoding="utf-8")
             except OSError as error:
-                raise _unwritten(where, error) from error
+                raise unwritten(where, error) from error
             return where
-        write_folder(where, self, html=html, figures=self.figures())
+        write_folder(where, self, html=html, figures=figures)
         return where
 
     @staticmethod
@@ -214,11 +221,6 @@ class Report(ABC):
             StoreError: It is no such folder, or a file of it is missing or damaged.
         """
         return read_folder(folder, _kinds(Report))
-
-    def _sources(self) -> list[str]:
-        listed = enumerate(self.methods().sources, 1)
-        lines = [f"{number}. {markdown_text(source)}" for number, source in listed]
-        return ["\n".join(lines)] if lines else []
 
     def _frames(self) -> list[pd.DataFrame]:
         """All tables of the report."""
@@ -259,8 +261,3 @@ def _kinds(kind: type) -> dict[str, type]:
     for below in kind.__subclasses__():
         found |= _kinds(below)
     return found
-
-
-def _unwritten(path: Path, error: OSError) -> StoreError:
-    reason = error.strerror or error
-    return StoreError(f"cannot write the report into {path}: {reason}; free space or name another place")

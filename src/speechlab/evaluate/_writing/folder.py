@@ -21,18 +21,26 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-RECORD_FILE = "record.json"
+_RECORD = "record.json"
 _FORMAT = 1
 _AUDIO = "audio"
 _UNSAFE = re.compile(r"[^\w.-]+")
+_MAX_NAME_BYTES = 120
+"""Of a recording's name without its ending; file systems take 255 in all."""
 _NAMES = {"table": "results"}
 """Names of files that are not those of the field."""
 _FOR_PEOPLE = {"results", "summary"}
-"""Tables that are written as CSV as well."""
+"""Tables that are always written, and as CSV as well."""
 
 
-def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, Any]) -> None:
+def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, bytes]) -> None:
     """Write a report into a folder; its tables then name the recordings beside them.
+
+    Args:
+        path: The folder; what an earlier report wrote into it is replaced.
+        report: The report.
+        html: Its page.
+        figures: Its figures as SVG, by what they show.
 
     Raises:
         StoreError: A file cannot be written, or a table holds what Parquet cannot.
@@ -44,19 +52,14 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, An
         for field in dataclasses.fields(report):
             value = getattr(report, field.name)
             if is_frame(value):
-                if field.name == "summary" or len(value):
-                    name = _NAMES.get(field.name, field.name)
-                    frame = value if field.name == "table" else _pointing(value, moved)
-                    frame = (
-                        frame.assign(audio=moved) if field.name == "table" and moved is not None else frame
-                    )
-                    _write(frame, path / name)
+                frame = _pointing(value, moved, rows=field.name == "table")
+                _write(frame, path / _NAMES.get(field.name, field.name))
             elif field.name != "record":
                 plain[field.name] = value
-        for name, figure in figures.items():
+        for name, vectors in figures.items():
             (path / "figures").mkdir(exist_ok=True)
             label = _UNSAFE.sub("-", name.lower()).strip("-")
-            (path / "figures" / f"{label}.svg").write_bytes(figure.to_svg())
+            (path / "figures" / f"{label}.svg").write_bytes(vectors)
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
         kept = {
@@ -65,11 +68,44 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, An
             "fields": plain,
             "record": dict(report.record),
         }
-        with whole_file(path / RECORD_FILE) as draft:
+        with whole_file(path / _RECORD) as draft:
             draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=str))
     except OSError as error:
-        reason = error.strerror or error
-        message = f"cannot write the report into {path}: {reason}; free space or name another folder"
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> StoreError:
+    """The error of a report that cannot be written, with what to do."""
+    reason = error.strerror or error
+    return StoreError(f"cannot write the report into {path}: {reason}; free space or name another place")
+
+
+def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | None = None) -> None:
+    """Write a table as Parquet, as a whole or not at all.
+
+    Args:
+        frame: The table.
+        file: The file.
+        kept: What stands in its metadata under ``speechlab_report``, as JSON; None for nothing.
+
+    Raises:
+        StoreError: The table holds what Parquet cannot.
+        OSError: The file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        if kept is not None:
+            told = {b"speechlab_report": orjson.dumps(kept, default=str)}
+            table = table.replace_schema_metadata({**table.schema.metadata, **told})
+        with whole_file(file) as draft:
+            pq.write_table(table, draft)
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        message = (
+            f"the table {file.stem!r} holds what Parquet cannot: {error}; drop that column or make it text"
+        )
         raise StoreError(message) from error
 
 
@@ -87,7 +123,7 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
 
     path = user_path(folder)
     try:
-        kept = orjson.loads((path / RECORD_FILE).read_bytes())
+        kept = orjson.loads((path / _RECORD).read_bytes())
         kind, fields = kinds[kept["kind"]], {**kept["fields"], "record": kept["record"]}
         known = {field.name: field for field in dataclasses.fields(kind)}
         given = {name: _value(value) for name, value in fields.items() if name in known}
@@ -97,7 +133,7 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
                 given[name] = _absolute(pd.read_parquet(file), path)
         return kind(**given)
     except FileNotFoundError as error:
-        missing = Path(error.filename or RECORD_FILE).name
+        missing = Path(error.filename or _RECORD).name
         message = f"{path} holds no report: {missing} is missing; name a folder that report.save wrote"
         raise StoreError(message) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -111,17 +147,14 @@ def _value(kept: Any) -> Any:
 
 
 def _write(frame: pd.DataFrame, path: Path) -> None:
-    import pyarrow as pa
-
-    try:
-        frame.to_parquet(path.with_suffix(".parquet"), index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        message = (
-            f"the table {path.name!r} holds what Parquet cannot: {error}; drop that column or make it text"
-        )
-        raise StoreError(message) from error
+    file = path.with_suffix(".parquet")
     if path.name in _FOR_PEOPLE:
+        write_parquet(frame, file)
         frame.to_csv(path.with_suffix(".csv"), index=False)
+    elif len(frame):
+        write_parquet(frame, file)
+    else:
+        file.unlink(missing_ok=True)  # an earlier report's
 
 
 def _sounds(table: pd.DataFrame, folder: Path) -> Any:
@@ -159,7 +192,8 @@ def _copied(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | Non
         "" if is_missing(voice) else str(voice),
     ]
     # the number keeps files apart whose other names are the same
-    label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")[:120]
+    label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")
+    label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
     target = folder / _AUDIO / (label + ending)
     target.parent.mkdir(exist_ok=True)
     if data is not None:
@@ -169,8 +203,10 @@ def _copied(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | Non
     return target.relative_to(folder).as_posix()
 
 
-def _pointing(frame: pd.DataFrame, moved: Any) -> pd.DataFrame:
-    """Let segments name the recordings in the folder."""
+def _pointing(frame: pd.DataFrame, moved: Any, *, rows: bool) -> pd.DataFrame:
+    """Let the rows of a report, or segments of them, name the recordings in the folder."""
+    if moved is not None and rows:
+        return frame.assign(audio=moved)
     if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame
     files = moved.iloc[frame["position"]].to_numpy()

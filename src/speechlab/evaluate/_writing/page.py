@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def report_page(
     title: str,
     sections: Iterable[Html],
-    figures: Mapping[str, Any],
+    figures: Mapping[str, bytes],
     rows: Any,
     methods: Methods,
     facts: Mapping[str, str],
@@ -30,14 +30,14 @@ def report_page(
     Args:
         title: Title, also the first heading.
         sections: What was found.
-        figures: Figures by what they show.
+        figures: Figures as SVG, by what they show.
         rows: The widget with the rows.
         methods: How the figures came about.
         facts: What it takes to read the numbers.
         record: The record of the run.
         max_bytes: Size of the page, of which the sound takes what is left.
     """
-    drawn = [svg_figure(name, figure) for name, figure in figures.items()]
+    drawn = [_figure(name, vectors) for name, vectors in figures.items()]
     above = join(
         "",
         [
@@ -46,7 +46,8 @@ def report_page(
             *([element("h2", "Figures"), *drawn] if drawn else []),
             element("h2", "Rows"),
             element(
-                "p", "A click on the name of a column sorts. What a row sounds like is a preview (Opus)."
+                "p",
+                "A click on the name of a column sorts. Sounds, where there are any, are previews (Opus).",
             ),
         ],
     )
@@ -68,9 +69,9 @@ def report_page(
     return page
 
 
-def svg_figure(name: str, figure: Any) -> Html:
-    """Return a figure as an image of vectors, with words for who does not see it."""
-    data = base64.b64encode(figure.to_svg()).decode("ascii")
+def _figure(name: str, vectors: bytes) -> Html:
+    """Return a figure as an image, with words for who does not see it."""
+    data = base64.b64encode(vectors).decode("ascii")
     shown = f"Figure: {name}. Its numbers stand in the tables above."
     # An image runs no scripts and loads nothing, whatever stands in it.
     image = Html(
