@@ -305,6 +305,7 @@ def test_abx_is_the_exact_binomial_test():
     assert pair["p"] == pytest.approx(0.020695, abs=1e-6)  # 15 or more of 20 tosses
     assert pair["difference"] == pytest.approx(0.25)
     assert report.summary["system"].tolist() == ["one or two"]
+    assert "exact binomial test" in report.methods().text
     assert report.summary["mean"].tolist() == [0.75]
 
 

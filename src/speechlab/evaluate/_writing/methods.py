@@ -87,8 +87,8 @@ _ATTRIBUTED = (
     "one engine alone as the engine's, all others as the voice's own."
 )
 _LISTENED = (
-    "Listeners and items both count as drawn by chance, in intervals of means by a two-way bootstrap and in tests "
-    "by the variance of both; right answers in ABX were tested by the exact binomial test."
+    "Listeners and items both count as drawn by chance, in intervals of means by a two-way bootstrap, and in "
+    "intervals and tests of differences by Student's t with the variance of both."
 )
 _WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low")
 _PIEPHO = (
@@ -146,7 +146,7 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         (_YIN,),
     ),
     (
-        ("dnsmos_overall", "dnsmos_ovrl", "dnsmos"),
+        ("dnsmos_overall",),
         "Quality was estimated by DNSMOS P.835.",
         ("C. K. A. Reddy et al., DNSMOS P.835 (ICASSP 2022)",),
     ),
@@ -212,11 +212,9 @@ def methods_of(title: str, *tables: pd.DataFrame) -> Methods:
     for names, words, sources in _MEASURES:
         if any(_holds(table, name) for table in tables for name in names):
             said.append((_with_versions(words), sources))
-    if any(
-        _holds(table, name)
-        for table in tables
-        for name in ("error_rate_low", "ranking_rate_low", "difference_low")
-    ):
+    if any("abx" in _values(table, "method") for table in tables):
+        said.append(("Right answers in ABX were tested by the exact binomial test instead.", ()))
+    if any(_holds(table, name) for table in tables for name in _WITH_INTERVALS):
         words = "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
         said.append((words, (_BISANI, _HESTERBERG)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))

@@ -10,49 +10,48 @@ from speechlab._arguments import is_missing, is_number, is_whole_number
 if TYPE_CHECKING:
     import pandas as pd
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+    }
+)
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
-_CLOSING = re.compile(r"\s+")
+_SPACE = re.compile(r"\s+")
 
 
 def markdown_table(table: pd.DataFrame) -> str:
     """Write a table as Markdown; signs that Markdown or HTML would read stand behind a backslash."""
-    heads = [_plain(name) for name in table.columns]
+    heads = [markdown_text(name) for name in table.columns]
     right = [_is_figures(table.iloc[:, number]) for number in range(len(heads))]
     lines = [heads, ["---:" if one else "---" for one in right]]
-    lines += [[_plain(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    lines += [[markdown_text(value) for value in row] for row in table.itertuples(index=False, name=None)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
     """Write a table as LaTeX, with the rules of the package booktabs."""
     right = [_is_figures(table.iloc[:, number]) for number in range(len(table.columns))]
-    rows = [
-        " & ".join(_escaped(_written(value)) for value in row) + r" \\"
-        for row in table.itertuples(index=False, name=None)
-    ]
+    rows = [" & ".join(map(latex_text, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{_escaped(caption)}}}",
+            rf"\caption{{{latex_text(caption)}}}",
             rf"\label{{{label}}}",
             rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in right)}}}",
             r"\toprule",
-            " & ".join(_escaped(str(name)) for name in table.columns) + r" \\",
+            " & ".join(map(latex_text, table.columns)) + r" \\",
             r"\midrule",
             *rows,
             r"\bottomrule",
@@ -63,29 +62,21 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
     )
 
 
-def latex_text(text: str) -> str:
-    """Return text as LaTeX shows it."""
-    return _escaped(text)
+def latex_text(value: object) -> str:
+    """Return a text, or what stands in a cell, so that LaTeX shows it as it is, on one line."""
+    return _written(value).translate(_LATEX)
 
 
-def markdown_text(text: str) -> str:
-    """Return text as Markdown shows it."""
-    return _plain(text)
-
-
-def _plain(value: object) -> str:
+def markdown_text(value: object) -> str:
+    """Return a text, or what stands in a cell, so that Markdown shows it as it is, on one line."""
     return _MARKDOWN.sub(r"\\\1", _written(value))
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
 def _written(value: object) -> str:
     if is_missing(value):
         return "–"
     if isinstance(value, bool) or not is_number(value):
-        return _CLOSING.sub(" ", str(value)).strip()
+        return _SPACE.sub(" ", str(value)).strip()
     return str(value) if is_whole_number(value) else f"{float(value):.4g}"
 
 
