@@ -127,9 +127,7 @@ def show_test(shown):
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{test._css}</style>"
             f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
         )
-        names = (
-            "test method title question instructions trials order_seed no_preference exported note session"
-        )
+        names = "test method title question instructions trials order_seed no_preference session"
         page.evaluate(
             """async ([state, answering]) => {
               window.leaked = [];

@@ -96,6 +96,16 @@ def test_each_system_of_each_item_is_asked_and_practice_is_not(frame):
     ] * 4
 
 
+def test_checks_are_of_systems_that_listeners_hear(frame, sent):
+    long = frame["audio"].where(frame["system"] != "secret two", noise(0.05, 0.9))
+    pairs = [("secret one", "original")]
+    test = ListeningTest(frame.assign(audio=long), "ab", pairs=pairs, training=0, checks=20, seed=5)
+    for trial in test.key["trials"]:
+        for token in trial["sounds"]:
+            test._asked(test, {"type": "sound", "token": token}, [])
+    assert {AudioClip.from_bytes(buffers[0]).duration_s for _, buffers in sent} == {0.6}
+
+
 def test_a_seed_makes_the_same_test_again_and_another_table_another(frame):
     one, same = ListeningTest(frame, seed=5), ListeningTest(frame, seed=5)
     assert one.key == same.key
@@ -291,9 +301,13 @@ def test_the_page_names_no_system_and_its_key_stands_beside_it(frame, tmp_path):
         ({"training": ["sentence 9"]}, "an item of the table"),
         ({"training": 4}, "0 questions count"),
         ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
+        ({"method": "ab", "pairs": [5]}, "pairs is 5"),
+        ({"method": "ab", "pairs": 5}, "pairs is 5"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "from 0 to 2\\*\\*63 - 1"),
         ({"question": " "}, "question is"),
         ({"instructions": [5]}, "instructions is 5"),
+        ({"instructions": 5}, "instructions is 5"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(frame, options, words):
@@ -312,3 +326,5 @@ def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
         ListeningTest(frame[1:], "mushra", reference="original")
     with pytest.raises(InvalidRequestError, match="takes 121 s"):
         ListeningTest(frame.assign(audio=AudioClip(np.zeros(121_000, np.float32), 1_000)))
+    with pytest.raises(InvalidRequestError, match=r"takes 60 s, 11\.5 MB at 16 bits"):
+        ListeningTest(frame.assign(audio=AudioClip(np.zeros((60 * 48_000, 2), np.float32), 48_000)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
@@ -11,11 +12,10 @@ from speechlab.widgets._listening.plan import Material
 from speechlab.widgets._listening.sounds import ANCHORS_HZ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
 _MAX_WORDS = 2_000
+_MAX_NAME = 200
 METHODS = {
     "mos": "How natural does it sound?",
     "ab": "Which sounds more natural?",
@@ -42,15 +42,16 @@ def checked_words(name: str, value: object) -> str:
     return value
 
 
-def instructions_of(instructions: Iterable[str] | None, method: str, level: float) -> list[str]:
+def instructions_of(instructions: object, method: str, level: float) -> list[str]:
     """Return the paragraphs of the first page, of which the last says how loud sounds are."""
-    if instructions is not None:
-        given = [instructions] if isinstance(instructions, str) else list(instructions)
-        told = [checked_words("instructions", one) for one in given]
-    else:
+    if instructions is None:
         told = [_INSTRUCTIONS[method], _HEADPHONES]
-    same = "All sounds are played at the same loudness." if not math.isnan(level) else ""
-    return [*told, same or "Sounds are played as loud as they were recorded."]
+    elif isinstance(instructions, Iterable) and not isinstance(instructions, str):
+        told = [checked_words("instructions", one) for one in instructions]
+    else:
+        told = [checked_words("instructions", instructions)]
+    loud = "Sounds are played as loud as they were recorded."
+    return [*told, loud if math.isnan(level) else "All sounds are played at the same loudness."]
 
 
 def training_of(training: object, items: Iterable[str]) -> list[str]:
@@ -58,9 +59,9 @@ def training_of(training: object, items: Iterable[str]) -> list[str]:
     known = list(items)
     if is_whole_number(training) and training >= 0:
         return known[: int(training)]
-    if isinstance(training, str) or not hasattr(training, "__iter__"):
+    if isinstance(training, str) or not isinstance(training, Iterable):
         raise refused("training", training, "a number of items, or a list of them")
-    chosen = [str(one) for one in training]
+    chosen = [_name(one) for one in training]
     if unknown := [one for one in chosen if one not in known]:
         raise refused("training", unknown[0], "an item of the table")
     return chosen
@@ -70,9 +71,11 @@ def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tup
     """Return the pairs that are compared; none for all of them."""
     if pairs is None or method not in {"ab", "abx"}:
         return []
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise refused("pairs", pairs, "a list of pairs of systems, or None for all")
     known, chosen = set(systems), []
-    for pair in pairs:  # type: ignore[attr-defined]
-        both = [str(one) for one in pair]
+    for pair in pairs:
+        both = [_name(one) for one in pair] if isinstance(pair, Iterable) else []
         if len(both) != 2 or set(both) - known or both[0] == both[1]:
             raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(known)))}")
         chosen.append((both[0], both[1]))
@@ -97,7 +100,7 @@ def material_of(
         if is_missing(name) or is_missing(own) or not str(name) or not str(own):
             message = f"row {row} names no item or no system; fill the columns {item!r} and {system!r}"
             raise InvalidRequestError(message, parameter="frame")
-        place = str(name)[:200], str(own)[:200]
+        place = _name(name), _name(own)
         if place in rows:
             message = f"item {place[0]!r} stands twice for {place[1]!r}; leave one recording for each item and system"
             raise InvalidRequestError(message, parameter="frame")
@@ -113,3 +116,8 @@ def material_of(
     if reference is not None and reference not in systems:
         raise refused("reference", reference, f"one of the systems {', '.join(map(repr, systems))}")
     return Material(rows, items, systems, texts, reference)
+
+
+def _name(value: object) -> str:
+    """Return the name of an item or a system, no longer than a key has it."""
+    return str(value)[:_MAX_NAME]

@@ -119,7 +119,7 @@ class Planner:
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
-        # practice stays first and in its order; what is behind a question cannot be told from its place
+        # practice first; what is behind a question cannot be told from its place
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
         self.plan.shown = [self.plan.shown[place] for place in order]
         return self.plan
@@ -167,7 +167,11 @@ class Planner:
         self._add(item, role, sounds, reference=self._sound(item, reference))
 
     def _check(self, items: Sequence[str]) -> None:
-        item, system = self._random.choice([one for one in self._material.rows if one[0] in set(items)])
+        asked = set(items)
+        heard = {system for pair in self._pairs for system in pair} or set(self._material.systems)
+        item, system = self._random.choice(
+            [one for one in self._material.rows if one[0] in asked and one[1] in heard]
+        )
         if self._method == "mos":
             self._add(item, _CHECKED, {self._sound(item, system, "noise"): _CHECKED})
         else:

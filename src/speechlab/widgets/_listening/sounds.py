@@ -21,7 +21,8 @@ _STEP = 2.0**-15
 _NOISE_DB = -5.0
 """Speech to noise in the sound of a check, which nobody who listens takes for good."""
 _MAX_S = 120.0
-_MAX_BYTES = 8_000_000
+_MAX_BYTES = 9_500_000
+"""Most bytes of a sound, which is one message: connections drop without a word above ten million."""
 ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
 """Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1."""
 _STOP_HZ = 500.0
@@ -56,6 +57,9 @@ class Stimuli:
         self.level_lufs = math.nan
         if equal_level:
             self._level(len(cells))
+        else:
+            for row in range(len(cells)):  # what cannot be played is refused before anybody listens
+                self._clip(row)
 
     def _level(self, count: int) -> None:
         """Find gains by which all are as loud, and none clips."""
@@ -69,26 +73,19 @@ class Stimuli:
             self.level_lufs = min(LEVEL_LUFS, float((loudness + room)[known].min()))
             self._gains[known] = 10 ** ((self.level_lufs - loudness[known]) / 20)
 
-    def check(self) -> None:
-        """Refuse recordings that cannot be played, before anybody listens.
-
-        Raises:
-            InvalidRequestError: Names the first of them.
-        """
-        for row in range(len(self._gains)):
-            self._clip(row)
-
     def _clip(self, row: int) -> AudioClip:
         try:
             clip = self._sounds.clip(row)
         except (AudioError, OSError) as error:
             message = f"{self._names[row]}: {reason(error)}; a test needs the sound of every row"
             raise InvalidRequestError(message, parameter="audio") from None
-        if clip.duration_s > _MAX_S:
-            taken = f"{self._names[row]} takes {clip.duration_s:.0f} s"
-            message = f"{taken}; a sound of a test takes {_MAX_S:.0f} s at most"
+        clip = clip if clip.channels <= 2 else clip.to_mono()
+        size = 2 * clip.samples.size
+        if clip.duration_s > _MAX_S or size > _MAX_BYTES:
+            taken = f"{self._names[row]} takes {clip.duration_s:.0f} s, {size / 1e6:.1f} MB at 16 bits"
+            message = f"{taken}; a sound of a test takes {_MAX_S:.0f} s and {_MAX_BYTES / 1e6} MB at most"
             raise InvalidRequestError(message, parameter="audio")
-        return clip if clip.channels <= 2 else clip.to_mono()
+        return clip
 
     def rate(self, row: int) -> int:
         """Return the sample rate of a recording in Hz."""
@@ -107,18 +104,13 @@ class Stimuli:
         random = np.random.default_rng(sound.seed)
         samples = clip.samples * self._gains[sound.row]
         if sound.kind in ANCHORS_HZ:
-            samples = low_passed(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
+            samples = _low_passed(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
         elif sound.kind == "noise":
             samples = _noisy(samples, random)
         shape = samples.shape
         dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
-        made = AudioClip(np.clip(samples + dither, -1.0, 1.0).astype(np.float32), clip.sample_rate).encode(
-            "flac"
-        )
-        if len(made) > _MAX_BYTES:
-            message = f"{self._names[sound.row]} takes {len(made) / 1e6:.0f} MB; a sound of a test takes 8 MB at most"
-            raise InvalidRequestError(message, parameter="audio")
-        return made
+        made = np.clip(samples + dither, -1.0, 1.0).astype(np.float32)
+        return AudioClip(made, clip.sample_rate).encode("flac")
 
 
 def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
@@ -130,7 +122,7 @@ def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray
     return np.asarray(np.clip(mixed * np.float32(0.7 * power / level), -1, 1), dtype=np.float32)
 
 
-def low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
+def _low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
     """Return samples without what lies above a frequency, and without a delay.
 
     The response is even within 0.1 dB up to the frequency, and 60 dB down 500 Hz above it, where ITU-R BS.1534-3
@@ -138,11 +130,9 @@ def low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDA
 
     Args:
         samples: Shape (frames,) or (frames, channels).
-        rate: In Hz.
+        rate: In Hz; more than twice the end of the stop band.
         cutoff_hz: End of the pass band in Hz.
     """
-    if cutoff_hz + _STOP_HZ >= rate / 2:
-        return samples
     width = _STOP_HZ / rate
     half = math.ceil((_STOP_DB - 7.95) / (14.36 * width) / 2)
     places = np.arange(-half, half + 1)

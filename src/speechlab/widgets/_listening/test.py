@@ -13,6 +13,7 @@ import traitlets
 
 from speechlab._arguments import is_whole_number, refused
 from speechlab._files import user_path, whole_file
+from speechlab.display import element
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate import listening_answers
 from speechlab.widgets._listening.material import (
@@ -25,7 +26,6 @@ from speechlab.widgets._listening.material import (
 )
 from speechlab.widgets._listening.plan import Planner
 from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimuli
-from speechlab.widgets._listening.static import static_test
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 from speechlab.widgets._shared.page import base64_text, json_text, page_of
@@ -71,7 +71,7 @@ class ListeningTest(LiveWidget):
         frame: One row for each recording.
         method: ``"mos"`` (one sound, 1 to 5, ITU-T P.800), ``"ab"`` (which of two), ``"abx"`` (which of two is the
             third) or ``"mushra"`` (several against a reference, 0 to 100).
-        audio: Column of the recordings: clips, paths or bytes; 120 s at most.
+        audio: Column of the recordings: clips, paths or bytes; 120 s and 9.5 MB (at 16 bits) at most.
         system: Column of what is compared, such as the voice.
         item: Column of what is the same for all systems, such as the sentence.
         reference: The system that is the reference; MUSHRA needs one.
@@ -109,8 +109,6 @@ class ListeningTest(LiveWidget):
     trials = traitlets.List(traitlets.Dict()).tag(sync=True)
     order_seed = traitlets.Unicode().tag(sync=True)
     no_preference = traitlets.Bool(default_value=True).tag(sync=True)
-    exported = traitlets.Bool(default_value=False).tag(sync=True)
-    note = traitlets.Unicode().tag(sync=True)
     session = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -139,7 +137,7 @@ class ListeningTest(LiveWidget):
         if not is_whole_number(checks) or not 0 <= checks <= _MAX_CHECKS:
             raise refused("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
-            raise refused("seed", seed, "a whole number from 0 on, or None")
+            raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
         asked = checked_words("question", METHODS[method] if question is None else question)
         if method == "mushra" and reference is None:
             raise refused("reference", reference, "the system that MUSHRA compares with")
@@ -147,24 +145,24 @@ class ListeningTest(LiveWidget):
             frame, audio, system, item, text, language, reference if method == "mushra" else None
         )
         chosen = chosen_pairs(pairs, material.systems, method)
+        practised = training_of(training, material.items)
+        named = checked_words("title", title)
         own = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {one!r} of {other!r}" for one, other in material.rows]
         self._stimuli = Stimuli(frame[audio].tolist(), names, equal_level=bool(equal_level))
-        if not equal_level:
-            self._stimuli.check()
         planner = Planner(
             material,
             method,
             own,
             pairs=chosen,
-            training=training_of(training, material.items),
+            training=practised,
             checks=0 if method == "mushra" else int(checks),
         )
         self._plan = planner.make(self._stimuli)
         self._key: dict[str, Any] = {
             "format": "speechlab listening key 1",
             "test": self._plan.test,
-            "title": checked_words("title", title),
+            "title": named,
             "method": method,
             "question": asked,
             "seed": own,
@@ -178,7 +176,7 @@ class ListeningTest(LiveWidget):
         super().__init__(
             test=self._plan.test,
             method=method,
-            title=title,
+            title=named,
             question=asked,
             instructions=instructions_of(instructions, method, self._stimuli.level_lufs),
             trials=self._plan.shown,
@@ -198,8 +196,14 @@ class ListeningTest(LiveWidget):
         return [self.method, f"{count} questions", f"{systems} systems", listeners]
 
     def static_html(self) -> Html:
-        """Return what is asked, and how many have answered."""
-        return static_test(self.title, self.question, self._facts())
+        """Return what is asked, and how many have answered; no system, so that whoever sees it stays blind."""
+        return element(
+            "div",
+            element("strong", self.title, dir="auto"),
+            element("p", self.question, dir="auto", style="margin:4px 0"),
+            element("p", " · ".join(self._facts()), style="margin:4px 0;opacity:.74"),
+            style="font-size:13px;line-height:1.45;max-width:620px",
+        )
 
     @property
     def key(self) -> dict[str, Any]:
@@ -291,7 +295,7 @@ class ListeningTest(LiveWidget):
         with self._lock:
             session = self._sessions.setdefault(listener, {**begun, "finished": None, "answers": []})
         self.session = session
-        self.send({"type": "kept", "answers": len(session["answers"])})
+        self.send({"type": "kept"})
 
     def _keep(self, asked: dict[str, Any]) -> None:
         given = asked.get("session")
@@ -304,7 +308,7 @@ class ListeningTest(LiveWidget):
         with self._lock:
             self._sessions[given["listener"]] = given
         self.session = given
-        self.send({"type": "kept", "answers": len(given["answers"])})
+        self.send({"type": "kept"})
 
     def _next(self, _asked: dict[str, Any]) -> None:
         self.session = {}

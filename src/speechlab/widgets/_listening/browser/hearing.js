@@ -40,9 +40,9 @@ export class Hearing {
     return this.source !== undefined;
   }
 
-  /** Seconds from the beginning of the sound that plays. */
+  /** Seconds from the beginning of the sound that plays; 0 while none does. */
   get position() {
-    return this.context && this.source ? this.offset + this.context.currentTime - this.begun : this.offset;
+    return this.context && this.source ? this.offset + this.context.currentTime - this.begun : 0;
   }
 
   /** @param {string} token */
@@ -121,7 +121,6 @@ export class Hearing {
     source.onended = () => {
       if (this.source !== source) return;
       this.ended.add(token);
-      this.offset = 0;
       this.source = undefined;
       this.changed();
     };
@@ -137,9 +136,7 @@ export class Hearing {
     this.wanted = "";
     if (!this.source) return;
     const { source } = this;
-    const position = this.position;
     this.listened();
-    this.offset = position;
     this.source = undefined;
     source.stop();
     this.changed();

@@ -26,7 +26,7 @@ class TestView {
     this.root = makeRoot(el, "speechlab-listening");
     this.root.setAttribute("aria-label", model.get("title"));
     this.stage = make(this.root, "div", "sl-stage");
-    this.warning = make(this.root, "p", "sl-warning", model.get("note"));
+    this.warning = make(this.root, "p", "sl-warning", this.note);
     this.warning.setAttribute("role", "alert");
     this.live = make(this.root, "div", "sl-live");
     this.live.setAttribute("aria-live", "polite");
@@ -54,6 +54,11 @@ class TestView {
     for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.resume(true);
+  }
+
+  /** What a page of its own tells of its browser. */
+  get note() {
+    return this.model.get("note") ?? "";
   }
 
   /** Goes on with the session that the model has. @param {boolean} first */
@@ -250,7 +255,7 @@ class TestView {
 
   kept() {
     clearTimeout(this.waiting);
-    this.warning.textContent = this.model.get("note");
+    this.warning.textContent = this.note;
   }
 
   // -- sounds and keys
@@ -275,9 +280,7 @@ class TestView {
     const typed = target instanceof HTMLInputElement && target.type === "range";
     const control = target instanceof HTMLButtonElement || target instanceof HTMLInputElement;
     const number = Number(event.key);
-    if (event.key === " " && !control) {
-      this.toggle(hearing.token || question.sounds[0].token);
-    } else if (event.key === "p") {
+    if (event.key === "p" || (event.key === " " && !control)) {
       this.toggle(hearing.token || question.sounds[0].token);
     } else if (event.key >= "0" && event.key <= "9" && !typed) {
       const method = this.model.get("method");

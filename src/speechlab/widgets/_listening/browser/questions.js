@@ -13,7 +13,7 @@ import { make } from "../../_shared/dom.js";
  */
 
 const OPINIONS = [[5, "Excellent"], [4, "Good"], [3, "Fair"], [2, "Poor"], [1, "Bad"]];
-const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const LETTERS = "AB";
 
 /**
  * A button that plays a sound, with how far it is.
