@@ -124,6 +124,8 @@ def test_rows_that_fail_are_a_change_of_their_own():
     assert verdicts(changes)["rows that failed"] == "worse"
     assert changes.summary.set_index("group").loc["rows that failed", "p"] == pytest.approx(2**-7)
     assert verdicts(made(right).compare(made(failing)))["rows that failed"] == "better"
+    told = made(right).compare(made(lambda row, code: RIGHT[code] if code == "en" else None))
+    assert verdicts(told) == {"v, en": "no difference shown", "rows that failed": "better"}
     all_failed = made(lambda row, code: None)
     assert all_failed.compare(made(right)).worse
     assert not all_failed.compare(all_failed).worse
@@ -138,6 +140,21 @@ def test_the_same_row_twice_has_partners_in_order():
     assert repeated["p"].tolist() == pytest.approx([2**-23] * 2)
 
 
+def test_columns_of_other_names_are_those_of_the_study():
+    def named(heard):
+        rows = made(heard).table.rename(columns={"text": "said", "language": "code"})
+        return evaluate.SpeechReport.of(
+            "N", rows.assign(text="other", language="xx", group=1), text="said", language="code"
+        )
+
+    changes = named(wrong).compare(named(right))
+    plain = made(wrong).compare(made(right))
+    pd.testing.assert_frame_equal(changes.summary, plain.summary)
+    assert set(changes.table["text"]) == set(RIGHT.values())
+    assert set(changes.table["group"]) == {1}
+    assert RIGHT["en"] in str(named(wrong).sections()[-1])
+
+
 def test_other_normalisers_are_refused_with_what_differs():
     with pytest.raises(InvalidRequestError, match=r"English: normaliser none-v1\S+ earlier, en-v\S+ now"):
         made(wrong).compare(made(right, normalize="none"))
@@ -150,8 +167,11 @@ def test_other_normalisers_are_refused_with_what_differs():
 def test_reports_without_scores_are_refused():
     rows = pd.DataFrame({"text": ["a"], "translation": ["b"], "status": "ok"})
     translated = evaluate.TranslationReport("T", rows, rows)
-    with pytest.raises(InvalidRequestError, match="no column 'hypothesis', so it holds no scores"):
-        made(right).compare(translated)
+    changes = made(right).compare(made(wrong))
+    bare = evaluate.SpeechReport("S", rows, rows)
+    for other in (translated, changes, bare):
+        with pytest.raises(InvalidRequestError, match="holds no scores of speech that could be compared"):
+            made(right).compare(other)
 
 
 def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):

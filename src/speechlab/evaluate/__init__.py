@@ -8,7 +8,7 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.evaluate._changes import Changes
+from speechlab.evaluate._changes.report import Changes
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.report import ListeningReport

@@ -13,7 +13,7 @@ from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
 from speechlab.evaluate._choice.measured import sounds
 from speechlab.evaluate._speech.html import clip_rows
-from speechlab.evaluate._speech.report import SpeechReport
+from speechlab.evaluate._speech.report import SpeechReport, plain_rows
 from speechlab.evaluate._speech.summary import ranking_units, summarized
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ class VoicesReport(SpeechReport):
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the advice, the voices, how they sound, what stands out, and the rows that can be heard."""
-        rows = self.table.rename(columns={self.text: "text", self.language: "language"})
-        heard = [] if clips == 0 else [clip_rows(rows, max_rows=clips)]
+        heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
         return [
             advice_parts(self.choice, self.findings, self.notes),
             voices_table(self.summary),

@@ -101,10 +101,7 @@ class SpeechReport(Report):
         """Put several reports into one."""
         import pandas as pd
 
-        tables = [
-            report.table.rename(columns={report.text: "text", report.language: "language"})
-            for report in reports
-        ]
+        tables = [plain_rows(report) for report in reports]
         timed, done = [], 0
         for report in reports:
             if "position" in report.segments:
@@ -120,9 +117,8 @@ class SpeechReport(Report):
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the summary and the rows, each of which can be heard."""
-        rows = self.table.rename(columns={self.text: "text", self.language: "language"})
         speed = [speed_table(self.summary)] if len(self.speed) else []
-        heard = [] if clips == 0 else [clip_rows(rows, max_rows=clips)]
+        heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
         return [summary_table(self.summary), *speed, *heard]
 
     def rows(self, **options: Any) -> Any:
@@ -194,3 +190,10 @@ class SpeechReport(Report):
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         return self.table[self.table["status"].isin(["error", "skipped"])]
+
+
+def plain_rows(report: SpeechReport) -> pd.DataFrame:
+    """The rows of a report, with its texts and languages under these names in place of other columns."""
+    names = {report.text: "text", report.language: "language"}
+    others = set(names.values()) - set(names)
+    return report.table.drop(columns=list(others), errors="ignore").rename(columns=names)

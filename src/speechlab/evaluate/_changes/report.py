@@ -1,0 +1,204 @@
+"""What changed since an earlier report, in words, a table and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab._platform import package_version
+from speechlab.display import Html, element, percent, table
+from speechlab.evaluate._changes.tested import BETTER, VERDICTS, WORSE, changes
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.record import service_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Hashable, Mapping, Sequence
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Changes(Report):
+    """What changed between two reports of one study.
+
+    Attributes:
+        title: Title of the page.
+        table: One row for each row that both have, those first that changed most: that of the later report, with
+            ``hypothesis_earlier``, ``errors_earlier``, ``error_difference`` and ``status_earlier``.
+        summary: One row for each voice and language, and one for rows that failed if there are any: ``group``,
+            ``language``, ``unit``, ``utterances`` (pairs), ``error_rate_earlier``, ``error_rate``, ``difference``,
+            ``difference_low`` and ``difference_high`` (95 %, from 20 pairs on), ``p`` (exact, paired), ``p_holm``,
+            ``tested`` (what was swapped), ``significant`` (by ``p_holm``), ``paired``, ``verdict`` (worse, better, no
+            difference shown, not paired), ``only_now`` and ``only_earlier`` (rows), ``a`` and ``b``.
+        record: The records of both.
+    """
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def between(cls, now: Report, earlier: Report | str | os.PathLike[str]) -> Changes:
+        """Compare a report with an earlier one of the same study: see :meth:`Report.compare`."""
+        before = earlier if isinstance(earlier, Report) else Report.load(earlier)
+        table, summary = changes(now, before)
+        record = {"now": dict(now.record), "earlier": dict(before.record)}
+        return cls(f"Changes: {now.title}", table, summary, record)
+
+    @property
+    def worse(self) -> bool:
+        """Whether a voice and language, or the number of rows that failed, is significantly worse."""
+        return bool((self.summary["verdict"] == WORSE).any())
+
+    @property
+    def better(self) -> bool:
+        """Whether one is significantly better."""
+        return bool((self.summary["verdict"] == BETTER).any())
+
+    @property
+    def paired(self) -> bool:
+        """Whether any row is in both reports, so that something could be tested."""
+        return bool(self.summary["paired"].any())
+
+    @property
+    def words(self) -> str:
+        """The changes in sentences that a person can quote."""
+        said = []
+        rows = self.summary.to_dict("records")
+        for verdict in VERDICTS:
+            found = [_words(row) for row in rows if row["verdict"] == verdict]
+            if found:
+                said.append(f"{verdict.capitalize()}: {'; '.join(found)}.")
+        for name, what in (
+            ("only_now", "in this report alone"),
+            ("only_earlier", "in the earlier one alone"),
+        ):
+            if count := int(self.summary[name].sum()):
+                said.append(f"{count:,} {'row is' if count == 1 else 'rows are'} {what} and not compared.")
+        return " ".join(said)
+
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return the words, the table of groups, and the rows that changed most."""
+        lines = []
+        for group, pairs, earlier, now, difference, *others in self.headline().itertuples(index=False):
+            told = [None if is_missing(one) else one for one in others]
+            name, points = element("strong", group), element("strong", difference)
+            lines.append([name, str(pairs), earlier, now, points, *told])
+        heads = ("group", "pairs", "earlier", "now", "difference", "95% interval", "p", "verdict")
+        caption = "Error rates of the rows that both reports have; p is exact and corrected by Holm's method."
+        found = [element("p", self.words), table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6))]
+        shown = self.table if clips is None else self.table.head(clips)
+        if clips != 0:
+            changed = [
+                [
+                    str(row["voice_name"]),
+                    element("span", row["text"], lang=str(row["language"])),
+                    *(
+                        element("span", row[name], lang=str(row["language"]))
+                        if isinstance(row[name], str)
+                        else None
+                        for name in ("hypothesis_earlier", "hypothesis")
+                    ),
+                    None if is_missing(row["error_difference"]) else int(row["error_difference"]),
+                ]
+                for row in shown.to_dict("records")
+            ]
+            names = ("voice", "reference", "earlier", "now", "more errors")
+            found.append(table(names, changed, caption="Rows, those first that changed most"))
+        return found
+
+    def rows(self, **options: Any) -> Any:
+        """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
+        columns = ["text", "hypothesis_earlier", "hypothesis", "error_difference", "language", "voice_name"]
+        usual = {
+            "reference": "text",
+            "hypotheses": ["hypothesis_earlier", "hypothesis"],
+            "language": "language",
+        }
+        return super().rows(**{**usual, "columns": columns, **options})
+
+    def headline(self) -> pd.DataFrame:
+        """Return the groups with their rates, differences and verdicts."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "Group": row["group"],
+                    "Pairs": row["utterances"],
+                    "Earlier": percent(row["error_rate_earlier"]),
+                    "Now": percent(row["error_rate"]),
+                    "Difference": _points(row["difference"]),
+                    "95 % interval": _interval(row),
+                    "p (Holm)": _chance(row),
+                    "Verdict": row["verdict"],
+                }
+                for row in self.summary.to_dict("records")
+            ]
+        )
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the differences with their intervals: :func:`speechlab.plots.differences`.
+
+        Args:
+            **options: As for that function.
+
+        Raises:
+            InvalidRequestError: Nothing is paired.
+        """
+        tested = self.summary[self.summary["paired"]]
+        # By name: figures stand a floor above this room, and load when one is drawn.
+        figure: Figure = import_module("speechlab.plots").differences(tested, **options)
+        return figure
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the figure of the differences, if anything is paired."""
+        return {"Differences, with 95 % intervals": self.plot()} if self.paired else {}
+
+    def facts(self) -> Mapping[str, str]:
+        """Return when both reports were made, and of which services."""
+        found = {"speechlab": package_version()}
+        for name in ("earlier", "now"):
+            record = self.record.get(name, {})
+            told = [
+                str(record.get("made", "")),
+                f"speechlab {record.get('speechlab', '?')}",
+                service_of(record),
+            ]
+            if record:
+                found[name] = ", ".join(part for part in told if part)
+        return found
+
+    def _repr_html_(self) -> str:
+        return "".join(self.sections(clips=0))
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.1f}" if value == value else "–"
+
+
+def _interval(row: Mapping[Hashable, Any]) -> str | None:
+    low, high = row["difference_low"], row["difference_high"]
+    return f"{100 * low:+.1f} to {100 * high:+.1f}" if low == low else None
+
+
+def _chance(row: Mapping[Hashable, Any]) -> str | None:
+    p = row["p_holm"]
+    return None if p != p else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _words(row: Mapping[Hashable, Any]) -> str:
+    rates = f"{percent(row['error_rate_earlier'])} to {percent(row['error_rate'])}"
+    if not row["paired"]:
+        return f"{row['group']} ({rates}, of other rows)"
+    told = [rates, f"{_points(row['difference'])} points"]
+    told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
+    p = _chance(row) or ""
+    told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+    told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
+    return f"{row['group']} ({', '.join(told)})"

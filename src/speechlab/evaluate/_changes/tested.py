@@ -1,0 +1,238 @@
+"""Rows of two reports in pairs, and what was tested by voice and language."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.evaluate._speech.report import SpeechReport, plain_rows
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER
+from speechlab.metrics import compare, holm, score
+from speechlab.text import language_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.evaluate._report import Report
+
+WORSE, BETTER, ALIKE, UNPAIRED = VERDICTS = ("worse", "better", "no difference shown", "not paired")
+_LEVEL = 0.95
+_KEYS = ("id", "file", "voice_name", "language", "text")
+_HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
+_FAILED = "rows that failed"
+_NAMES = ("earlier", "now")
+_SCORED = (
+    *("unit", "reference_normalized", "hypothesis_normalized", "error_rate", "errors", "reference_length"),
+    *("hits", "substitutions", "deletions", "insertions"),
+)
+"""What :func:`speechlab.metrics.compare` needs of a scored table, beside its signature."""
+_NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
+_ADDED = ("_group", "_block", "_key")
+_RATES = ("error_rate_earlier", "error_rate", "difference", "difference_low", "difference_high")
+_FIGURES = (*_RATES, "p", "p_holm")
+_SUMMARY = (
+    *("group", "language", "unit", "utterances", *_FIGURES, "tested", "significant", "paired", "verdict"),
+    *("only_now", "only_earlier", "a", "b"),
+)
+
+
+def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare the rows of two reports.
+
+    Returns:
+        The rows that both have, and the summary, as :class:`speechlab.evaluate.Changes` describes them.
+
+    Raises:
+        InvalidRequestError: They hold no scores of speech, or were scored in different ways.
+    """
+    later, former = (_tidy(report) for report in (now, earlier))
+    _check_alike(later, former)
+    pairs, new, gone = _paired(later, former)
+    summary = [*_groups(pairs, new, gone), *_failed(pairs)]
+    if not summary:
+        message = "the two reports have no scored row; look at report.failed()"
+        raise InvalidRequestError(message, parameter="earlier")
+    return _rows(pairs), _corrected(summary)
+
+
+def _tidy(report: Report) -> pd.DataFrame:
+    """Rows of a report under the names of studies, with the group that each belongs to."""
+    rows = plain_rows(report) if isinstance(report, SpeechReport) else None
+    if rows is None or not set(rows.columns) >= _NEEDED:
+        message = (
+            f"{report!r} holds no scores of speech that could be compared; compare reports of round_trip, "
+            "recognition or voices"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
+    if "voice" not in rows.columns:
+        rows = rows.assign(voice=NO_SPEAKER)
+    if "voice_name" not in rows.columns:
+        rows = rows.assign(voice_name=rows["voice"])
+    speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
+    group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
+    return rows.assign(_group=group).reset_index(drop=True)
+
+
+def _check_alike(later: pd.DataFrame, former: pd.DataFrame) -> None:
+    """Refuse reports whose rows of one language were scored in different ways; versions of tools may differ."""
+    ways = [_ways(rows) for rows in (later, former)]
+    differ = []
+    for code in ways[0].keys() & ways[1].keys():
+        differ += [
+            f"{language_name(code)}: {word} {' and '.join(sorted(before))} earlier, {' and '.join(sorted(here))} now"
+            for part, word in _HOW.items()
+            if (here := ways[0][code][part]) != (before := ways[1][code][part])
+        ]
+    if differ:
+        message = (
+            f"the two reports were scored in different ways ({'; '.join(sorted(differ))}); score both alike: run the "
+            "earlier study again, which takes what was recognised from its store"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
+
+
+def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
+    found: dict[str, dict[str, set[str]]] = {}
+    for signature in rows["signature"].dropna().astype(str).unique():
+        parts = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
+        here = found.setdefault(parts.get("lang", "any"), {name: set() for name in _HOW})
+        for name, values in here.items():
+            values.add(parts.get(name, "none"))
+    return found
+
+
+def _paired(later: pd.DataFrame, former: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Rows of both side by side, and those of each alone."""
+    keys = [name for name in _KEYS if name in later.columns and name in former.columns]
+    here, there = (_keyed(rows, keys) for rows in (later, former))
+    names = ["_key", "hypothesis", "status", "reading_errors", *_SCORED]
+    earlier = there[[name for name in names if name in there.columns]].add_suffix("_earlier")
+    both = here.merge(earlier, left_on="_key", right_on="_key_earlier", sort=False)
+    return both, here[~here["_key"].isin(both["_key"])], there[~there["_key"].isin(both["_key"])]
+
+
+def _keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    texts = rows[keys].astype("string").fillna("")
+    rows = rows.assign(_block=["\x1f".join(cells) for cells in texts.itertuples(index=False, name=None)])
+    which = rows.groupby("_block").cumcount()  # rows that are the same twice have partners in order
+    return rows.assign(_key=rows["_block"] + "\x1f" + which.astype(str))
+
+
+def _groups(pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row of the summary for each group of which something was scored."""
+    both = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
+    found = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
+        parts = [rows[rows["_group"] == name] for rows in (both, new, gone)]
+        if any(part["errors"].notna().any() for part in parts):
+            found.append(_group(str(name), *parts))
+    return found
+
+
+def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> dict[str, Any]:
+    """One row of the summary: tested if rows are paired, else told as what it is."""
+    scored = next(part for part in (both, new, gone) if part["errors"].notna().any()).dropna(subset="errors")
+    facts = {
+        "group": name,
+        "language": str(scored["language"].iloc[0]),
+        "only_now": len(new),
+        "only_earlier": len(gone),
+        "a": _NAMES[0],
+        "b": f"{name}: {_NAMES[1]}",
+    }
+    if both.empty:
+        rates = {"error_rate_earlier": _pooled(gone), "error_rate": _pooled(new)}
+        difference = rates["error_rate"] - rates["error_rate_earlier"]
+        unit = str(scored["unit"].iloc[0])
+        return {**facts, **rates, "unit": unit, "utterances": 0, "difference": difference}
+    # Takes of one sentence are no new sentences: they are swapped and drawn together.
+    groups = None if both["_block"].is_unique else both["_block"].tolist()
+    found = compare(*_sides(both), names=_NAMES, level=_LEVEL, groups=groups)
+    low, high = found.interval if found.blocks >= ENOUGH else (None, None)
+    return {
+        **facts,
+        "unit": found.unit,
+        "utterances": found.utterances,
+        "error_rate_earlier": found.error_rate_a,
+        "error_rate": found.error_rate_b,
+        "difference": found.difference,
+        "difference_low": low,
+        "difference_high": high,
+        "p": found.p,
+        "tested": found.tested,
+    }
+
+
+def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The scores of both, as :func:`speechlab.metrics.compare` takes them; Japanese by how it sounds."""
+    texts = scored[["text", "language"]]
+    sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]
+    read = [name for name in ("reading_errors", "reading_errors_earlier") if name in scored.columns]
+    if len(read) == 2 and scored[read].notna().all(axis=None):
+        try:
+            return score(sides[0], unit="reading"), score(sides[1], unit="reading")
+        except MissingDependencyError:
+            pass
+    now = scored[[*_SCORED, "signature"]]
+    before = scored[[f"{name}_earlier" for name in _SCORED]].set_axis(list(_SCORED), axis="columns")
+    # What matters in the signatures was compared; versions of tools may differ.
+    return before.assign(signature=now["signature"]), now
+
+
+def _pooled(rows: pd.DataFrame) -> float:
+    length = rows["reference_length"].sum()
+    return float(rows["errors"].sum() / length) if length else float("nan")
+
+
+def _failed(pairs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows that failed in one report and not in the other, by the exact test of McNemar (1947)."""
+    now, before = (pairs[name].isin(["error", "skipped"]) for name in ("status", "status_earlier"))
+    if not (now | before).any():
+        return []
+    broken, mended = int((now & ~before).sum()), int((before & ~now).sum())
+    count = broken + mended
+    tail = sum(comb(count, k) for k in range(min(broken, mended) + 1)) / 2**count
+    return [
+        {
+            "group": _FAILED,
+            "language": "",
+            "unit": "row",
+            "utterances": len(pairs),
+            "error_rate_earlier": float(before.mean()),
+            "error_rate": float(now.mean()),
+            "difference": float(now.mean() - before.mean()),
+            "p": min(1.0, 2 * tail),
+            "tested": "row",
+            "only_now": 0,
+            "only_earlier": 0,
+            "a": _NAMES[0],
+            "b": f"{_FAILED}: {_NAMES[1]}",
+        }
+    ]
+
+
+def _corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """The summary, with p-values corrected for their number, and verdicts."""
+    import numpy as np
+    import pandas as pd
+
+    out = pd.DataFrame(rows, columns=list(_SUMMARY)).astype(dict.fromkeys(_FIGURES, "float64"))
+    out["p_holm"] = holm(out["p"].to_numpy(dtype=np.float64))
+    out["significant"] = out["p_holm"] < 1 - _LEVEL
+    out["paired"] = out["p"].notna()
+    out["verdict"] = np.select(
+        [~out["paired"], out["significant"] & (out["difference"] > 0), out["significant"]],
+        [UNPAIRED, WORSE, BETTER],
+        ALIKE,
+    )
+    return out
+
+
+def _rows(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Rows that both reports have, those first that changed most."""
+    old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
+    kept = [name for name in pairs.columns if not name.endswith("_earlier") and name not in _ADDED]
+    found = pairs[[*kept, *old]].assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
+    order = found["error_difference"].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
+    return found.loc[order].reset_index(drop=True)
