@@ -178,7 +178,7 @@ def _cells(row: Sequence[float], *, whole: int, decimals: int) -> str:
 
 
 _ENTRY = re.compile(
-    r"id: \((?P<id>[^()]*)\)\s*\n(?P<about>(?:(?!id: |Speaker sentences |REF:).*\n)*?)"
+    r"id: \((?P<id>[^()]*)\)\s*\n(?:(?!id: |Speaker sentences |REF:).*\n)*?"
     r"Scores: \(#C #S #D #I\) (?P<counts>[\d ]+)\n"
     r"(?:(?:(?!id: |Speaker sentences ).*\n)*?REF:(?P<ref>[^\n]*)\nHYP:(?P<hyp>[^\n]*)(?:\n|$))?"
 )

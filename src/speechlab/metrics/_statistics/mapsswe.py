@@ -11,6 +11,7 @@ Source: L. Gillick, S. J. Cox, Some statistical issues in the comparison of spee
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -78,7 +79,8 @@ def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int
     """
     if reference == first == second:
         return []
-    one, other = _errors_by_place(reference, first), _errors_by_place(reference, second)
+    said = tuple(reference)
+    one, other = _errors_by_place(said, tuple(first)), _errors_by_place(said, tuple(second))
     found: list[tuple[int, int]] = []
     right = _BOUNDARY
     # Places alternate: before word 0 (insertions), word 0, before word 1, word 1, ..., after the last.
@@ -94,7 +96,8 @@ def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int
     return found
 
 
-def _errors_by_place(reference: Tokens, hypothesis: Tokens) -> list[int]:
+@lru_cache(maxsize=8_192)  # each of several systems is compared with all others
+def _errors_by_place(reference: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[int, ...]:
     errors = [0] * (2 * len(reference) + 1)
     for operation, i0, i1, j0, j1 in sclite_blocks(reference, hypothesis):
         if operation == "insert":
@@ -102,4 +105,4 @@ def _errors_by_place(reference: Tokens, hypothesis: Tokens) -> list[int]:
         elif operation != "equal":
             for i in range(i0, i1):
                 errors[2 * i + 1] += 1
-    return errors
+    return tuple(errors)

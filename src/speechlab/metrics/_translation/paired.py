@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
@@ -118,19 +116,11 @@ def compare_translations(
             score = scores[system].scores[metric]
             figures = (score, score - scores[base_name].scores[metric], p, theirs)
             rows.append((system, metric, *figures, len(given.said), len(base), signature))
-    table = pd.DataFrame(rows, columns=[name for name in _TYPES if name not in _VERDICTS])
-    corrected = table.groupby("metric", sort=False)["p"].transform(
-        lambda p: holm(p.to_numpy(dtype=np.float64, na_value=np.nan))
-    )
-    table.insert(list(table.columns).index("p") + 1, "p_holm", corrected)
-    judged = corrected.notna() & (test == "randomization")
-    table.insert(
-        list(table.columns).index("p_holm") + 1, "significant", (corrected < 1 - level).where(judged)
-    )
-    return table.astype(_TYPES)
-
-
-_VERDICTS = ("p_holm", "significant")
+    table = pd.DataFrame(rows, columns=[name for name in _TYPES if name not in {"p_holm", "significant"}])
+    table["p_holm"] = table.groupby("metric", sort=False)["p"].transform(holm)
+    judged = table["p_holm"].notna() & (test == "randomization")
+    table["significant"] = (table["p_holm"] < 1 - level).where(judged)
+    return table[list(_TYPES)].astype(_TYPES)
 
 
 def _seed() -> int | None:
