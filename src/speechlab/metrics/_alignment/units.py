@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Literal, TypeAlias, get_args
 
 from speechlab._platform import installed_version
@@ -223,6 +223,8 @@ def _content(value: object, depth: int = 8) -> object:
 
 
 def _parts(value: object) -> tuple[object, ...]:
+    if isinstance(value, ModuleType):
+        return (value.__name__,)
     if isinstance(value, re.Pattern):
         return value.pattern, value.flags
     if isinstance(value, CodeType):

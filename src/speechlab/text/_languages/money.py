@@ -82,7 +82,7 @@ def _money(names: dict[str, str], large: str, minus: str) -> Step:
     """A step that writes the name of a currency behind its number, and in place of a sign without one."""
     sign = "|".join(_pattern(name) for name in names)
     before = re.compile(
-        rf"(?:(?<![0-9A-Za-z.,)])([-−]))?({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
+        rf"(?:(?<![0-9A-Za-z.,)])([-−]))?(?<![0-9])({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
     )
     # A backslash is a yen sign only before a number: the two share a code in old Japanese character sets.
     alone = re.compile(
@@ -114,8 +114,9 @@ def _behind(found: re.Match[str]) -> str:
 
 
 _SIGN = r"(?:(?<![^\W\d_])[A-Za-z]{1,2})?[$€£¥₩₹₽฿₫₱₺¢]"
-_SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?({_SIGN})\s?([-−]?)({_NUMBER})")
-_SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?({_SIGN}|[%‰])")
+_TO = rf"(?:[-−–](?={_SIGN}?[0-9]))?"  # of a range, which is no minus sign: $5-$10
+_SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?(?<![0-9])({_SIGN})\s?([-−]?)({_NUMBER}){_TO}")
+_SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency becomes a word of its own behind the number, as does a percent sign."""
 
@@ -133,15 +134,16 @@ _EN_LARGE = r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?"
 _EN_COUNTRY = re.compile(r"(?<![^\W_])(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?=\s?[0-9])")
 # All signs of currencies but those that Whisper's rules know.
 _EN_SIGN = "[¤¥฿\u20a0-\u20ab\u20ad-\u20c0]"
-_EN_BEFORE = re.compile(rf"({_EN_SIGN})\s?([-−]?)({_NUMBER}{_EN_LARGE})")
-_EN_NAMED = re.compile(rf"(?<=[0-9])\s?({_EN_SIGN})")
-_EN_APART = re.compile(r"([$€£¢])\s?([-−]?)\s?(?=[0-9])")
+_EN_TO = rf"(?:[-−–](?={_EN_SIGN}?[0-9]))?"
+_EN_BEFORE = re.compile(rf"(?<![0-9])({_EN_SIGN})\s?([-−]?)({_NUMBER}{_EN_LARGE}){_EN_TO}")
+_EN_NAMED = re.compile(rf"(?<=[0-9])\s?({_EN_SIGN}){_EN_TO}")
+_EN_APART = re.compile(r"(?:(?<![0-9])(?<![0-9]\s)([$€£¢])\s?([-−])|([$€£¢]))\s?(?=[0-9])")
 _EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])({_NUMBER})\s?([$€£¢])(?![\w$€£¢])")
 
 
 def _english_money(text: str) -> str:
     text = _EN_COUNTRY.sub(r"\1 $", text)
-    text = _EN_BEHIND.sub(r"\2\1", _EN_APART.sub(r"\2\1", text))
+    text = _EN_BEHIND.sub(r"\2\1", _EN_APART.sub(r"\2\1\3", text))
     if text.isascii():
         return text
     text = _EN_BEFORE.sub(lambda found: f"{found[2]}{found[3]} {_named(found[1])} ", text)

@@ -89,14 +89,15 @@ def minus(after: str) -> str:
     """A pattern of hyphens and minus signs that are spoken, before figures.
 
     Where a word begins; behind some characters; and behind a character of a word, where degrees or percents follow:
-    気温-5度, but not 長征-5号, 3-5 or 10度-15度.
+    気温-5度, but not 長征-5号, 3-5, 10度-15度 or 10%-20%.
 
     Args:
         after: Pattern that looks back at the characters behind which a number is below zero.
     """
     unit = r"(?=[0-9][0-9,.]*\s?(?:[度%‰]|摄氏度))"
-    word = r"(?<=[㐀-\u9fff])(?<![〇零一二三四五六七八九十百千万億兆亿])(?<![0-9].)"
-    return rf"(?<![\w.,)-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
+    # 10摄氏度-15摄氏度 is a range, too.
+    word = r"(?<=[㐀-\u9fff])(?<![〇零一二三四五六七八九十百千万億兆亿])(?<![0-9].)(?<!氏度)"
+    return rf"(?<![\w.,)%‰-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
 
 
 def several(text: str) -> str:
