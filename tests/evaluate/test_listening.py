@@ -389,7 +389,7 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
         (HOSTILE if listener == 0 else f"l{listener}", item, system): int(rng.integers(1, 6))
         for listener in range(7)
         for item in range(6)
-        for system in ("one", HOSTILE)
+        for system in ("_one", HOSTILE)
     }
     report = evaluate.listening(rows_of(scores), draws=200, title="Voices")
     page = report.to_html()
@@ -401,6 +401,8 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert list(report.figures()) == ["Systems and listeners"]
     folder = report.save(tmp_path / "out")
     assert pd.read_csv(folder / "results.csv")["score"].tolist() == report.table["score"].tolist()
-    (axes,) = report.plot().axes
+    figure = report.plot()
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"_one", HOSTILE}
     assert axes.get_yticklabels()[0].get_text() == "all listeners"
     assert len(axes.get_yticklabels()) == 8

@@ -73,7 +73,7 @@ def listeners(
     means = _means(asked, method)
     excluded = _excluded(answers)
     order = sorted(means.index, key=lambda name: (name in excluded, -means.loc[name].mean()))
-    order = [name for name in order if name not in excluded] + [name for name in order if name in excluded]
+    counts = np.array([name not in excluded for name in order])
     systems = list(means.columns) if summary is None else _ordered(means, summary)
     top = summary is not None
     rows = len(order) + top
@@ -82,14 +82,16 @@ def listeners(
     for number, system in enumerate(systems):
         style = STYLES[number % len(STYLES)]
         beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
-        for place, name in enumerate(order):
-            color = SHADE if name in excluded else style.color
-            edge = style.color if name in excluded else INK
-            axes.plot(
-                means.loc[name, system], place + top + beside, style.marker, color=color, markeredgecolor=edge,
-                markeredgewidth=0.5, markersize=5,
-            )  # fmt: skip
-        axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(system))
+        values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
+        for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
+            drawn = chosen & np.isfinite(values)
+            if drawn.any():  # a line of no points has no place, which the layout would look for
+                axes.plot(
+                    values[drawn], places[drawn], style.marker, color=color, markeredgecolor=edge,
+                    markeredgewidth=0.5, markersize=5,
+                )  # fmt: skip
+        # its name is written below, since matplotlib leaves out a label that begins with an underscore
+        axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(number))
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
     names = [*(["all listeners"] if top else []), *map(str, order)]
@@ -104,10 +106,11 @@ def listeners(
         axes.set_xlim(*limits)
     draw_scale(axes, label)
     legend = figure.legend(
-        loc="outside upper center", ncols=min(len(systems), 4), frameon=False, fontsize=SMALL_PT,
+        loc="outside upper center", ncols=min(len(systems), 4), frameon=False,
         prop={"family": families, "size": SMALL_PT},
     )  # fmt: skip
-    for text in legend.get_texts():
+    for text, system in zip(legend.get_texts(), systems, strict=True):
+        text.set_text(str(system))
         text.set_parse_math(False)
     return figure
 

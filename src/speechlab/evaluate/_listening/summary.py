@@ -183,22 +183,24 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     good = table.loc[counts, "listener"].unique()
     # of listeners who count, what counts; of the others all
     table = table[counts | ~table["listener"].isin(good)]
-    matrix = _matrix(table[table["role"] != "check"])
+    matrix = _matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
+    counting = matrix[matrix.index.isin(good)]
+    sums, answers = counting.sum(), counting.notna().sum()
     for listener, part in table.groupby("listener", sort=False):
+        why, own = part["excluded"].iloc[0], matrix.loc[listener]
+        others = sums / answers if why else (sums - own.fillna(0)) / (answers - own.notna())
         attention = part["attention"].dropna().astype(bool)
         asked = part[part["role"] != "check"]
-        others = matrix.loc[[one for one in good if one != listener and one in matrix.index]]
-        own = matrix.loc[listener] if listener in matrix.index else pd.Series(dtype="float64")
         rows.append(
             {
                 "listener": listener,
-                "excluded": part["excluded"].iloc[0],
+                "excluded": why,
                 "answers": len(asked),
                 "finished": bool(part["finished"].any()),
                 "checks": len(attention),
                 "checks_failed": int((~attention).sum()),
                 "mean": asked["score"].mean(),
-                "agreement": _correlation(own, others.mean()) if len(others) else math.nan,
+                "agreement": _correlation(own, others),
                 "same_answer": asked["score"].value_counts(normalize=True).max() if len(asked) else math.nan,
                 "minutes": part.drop_duplicates("trial")["time_s"].sum() / 60,
             }

@@ -37,7 +37,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
     """Write a report into a folder; its tables then name the recordings beside them.
 
     Args:
-        path: The folder; what an earlier report wrote into it is replaced.
+        path: The folder; tables that an earlier report wrote into it are replaced or deleted.
         report: The report.
         html: Its page.
         figures: Its figures as SVG, by what they show.
