@@ -193,6 +193,13 @@ def test_the_verdict_without_groups_is_that_of_the_utterances():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("deviation", [0.3, 0.6])
+def test_verdicts_by_utterance_are_false_as_seldom_as_they_should_be(deviation):
+    wrong = [in_utterances(deviation, seed)[1].astype(np.int64) for seed in range(600)]
+    assert 0.02 < np.mean([sign_flip(one - other) < 0.05 for one, other in wrong]) <= 0.06
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 20])
 def test_verdicts_without_groups_are_false_as_seldom_as_they_should_be(n):
     corpora = [systems((0.15, 0.15), n=n, seed=seed) for seed in range(200)]

@@ -8,7 +8,7 @@ of the differences between two systems in each utterance; but at least as many a
 systems differ for the exact test to show anything, since *m* of them have no p-value below 2 ** (1 - m).
 
 Source: J. M. Lachin, Introduction to sample size determination and power analysis for clinical trials, Controlled
-Clinical Trials 2 (1981), equation 9. The tests try it on the exact test.
+Clinical Trials 2 (1981). The tests try it on the exact test.
 """
 
 from __future__ import annotations
