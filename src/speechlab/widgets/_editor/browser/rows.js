@@ -1,10 +1,15 @@
 // Changes of segments, as pure functions: what they make of rows, and the lanes that overlapping ones are drawn in.
 
+import { clock } from "../../_shared/dom.js";
+
 export const SHORTEST_SEGMENT_S = 0.001;
 const MOST_LANES = 4;
 const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
 
 /** @typedef {{id: number, start: number, end: number, text: string, speaker: string, like: number, lane?: number}} EditedRow */
+
+/** When a row is, in words. @param {{start: number, end: number}} row */
+export const spanText = ({ start, end }) => `${clock(start)} – ${clock(end)}`;
 
 /** Times are equal if they are to the microsecond. @param {number} seconds */
 export const toMicroseconds = (seconds) => Math.round(seconds * 1e6) / 1e6;

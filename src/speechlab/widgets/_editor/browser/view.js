@@ -1,21 +1,19 @@
 // The editor: a player whose first tier can be edited, by pointer, by keys, and by fields and buttons.
 
-import { clock, make } from "../../_shared/dom.js";
+import { clock } from "../../_shared/dom.js";
 import { PlayerView } from "../../_player/browser/view.js";
 import { fillSegments } from "../../_player/browser/controls.js";
 import { bookOf } from "./book.js";
 import { EditGestures } from "./gestures.js";
+import { RowList } from "./list.js";
 import { Panel } from "./panel.js";
-import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, toMicroseconds } from "./rows.js";
+import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, spanText, toMicroseconds } from "./rows.js";
 
 const AROUND_S = 0.5;
 const NUDGE_S = 0.01;
 const NEW_S = 1;
 
 /** @typedef {import("./rows.js").EditedRow} EditedRow */
-
-/** @param {EditedRow} row */
-const named = (row) => `${clock(row.start)} – ${clock(row.end)}`;
 
 export class EditorView extends PlayerView {
   kind = "Segment editor";
@@ -25,10 +23,7 @@ export class EditorView extends PlayerView {
     super(model, ui);
     this.book = bookOf(model);
     this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
-    /** Items of the list by the ids of their rows. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
-    this.items = new Map();
-    /** The item of the list that Tab leads to. @type {HTMLElement | null} */
-    this.stop = null;
+    this.rowList = new RowList(ui.list, this.lang, (id) => this.playSegment(this.book.rows.findIndex((row) => row.id === id)));
     /** @param {string} said @param {boolean} failed */
     this.booked = (said, failed) => this.changed(said, failed);
   }
@@ -117,12 +112,6 @@ export class EditorView extends PlayerView {
     this.choose(-1);
   }
 
-  /** @param {string} said @param {boolean} [failed] */
-  say(said, failed = false) {
-    this.ui.live.textContent = said;
-    this.ui.live.classList.toggle("sl-failed", failed);
-  }
-
   // -- edits
 
   /** Edits the chosen row, unless that leaves it as it is. @param {Partial<EditedRow>} values @param {string} said @param {string} [key] */
@@ -153,17 +142,17 @@ export class EditorView extends PlayerView {
     const { row } = this.book;
     const hold = { edges: [], reach: -1, grid: this.grid };
     const made = row && movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
-    this.rewrite(made ?? {}, made ? `moved to ${named(made)}` : "", "nudge");
+    this.rewrite(made ?? {}, made ? `moved to ${spanText(made)}` : "", "nudge");
     if (made) this.show(made.start, made.end);
   }
 
   /** @param {EditedRow} row @param {string} side What of it was dragged. */
   dragged(row, side) {
     if (side !== "new") {
-      const moved = side === "both" ? `moved to ${named(row)}` : `${side} at ${clock(row[/** @type {"start"} */ (side)])}`;
+      const moved = side === "both" ? `moved to ${spanText(row)}` : `${side} at ${clock(row[/** @type {"start"} */ (side)])}`;
       this.rewrite(row, moved);
     } else if (row.end - row.start >= SHORTEST_SEGMENT_S) {
-      this.book.edit(`added ${named(row)}`, [row]);
+      this.book.edit(`added ${spanText(row)}`, [row]);
       this.choose(row.id);
     }
   }
@@ -192,7 +181,7 @@ export class EditorView extends PlayerView {
       return;
     }
     const made = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
-    this.book.edit(`merged to ${named(made)}`, [made], [next.id]);
+    this.book.edit(`merged to ${spanText(made)}`, [made], [next.id]);
   }
 
   remove() {
@@ -203,7 +192,7 @@ export class EditorView extends PlayerView {
     }
     const next = this.book.rows[index + 1] ?? this.book.rows[index - 1];
     this.book.chosen = next?.id ?? -1;
-    this.book.edit(`deleted ${named(row)}`, [], [row.id]);
+    this.book.edit(`deleted ${spanText(row)}`, [], [row.id]);
   }
 
   /** Adds the selection, or a second at the position as far as there is room. */
@@ -226,7 +215,7 @@ export class EditorView extends PlayerView {
       return;
     }
     const row = { id: this.book.newId(), start, end, text: "", speaker: "", like: -1 };
-    this.book.edit(`added ${named(row)}`, [row]);
+    this.book.edit(`added ${spanText(row)}`, [row]);
     this.choose(row.id);
   }
 
@@ -276,17 +265,7 @@ export class EditorView extends PlayerView {
     add.disabled = book.revision < 0;
     undo.disabled = !book.past.length;
     redo.disabled = !book.future.length;
-    this.rove();
-  }
-
-  /** One item of the list is in the order of Tab, and the arrows lead to the others: thousands would be no way out. */
-  rove() {
-    const { book, items } = this;
-    const before = this.stop?.querySelector("button");
-    if (before) before.tabIndex = -1;
-    this.stop = items.get(book.chosen)?.item ?? items.get(book.rows[0]?.id)?.item ?? null;
-    const button = this.stop?.querySelector("button");
-    if (button) button.tabIndex = 0;
+    this.rowList.rove(row ?? book.rows[0]);
   }
 
   /** Chooses another segment from within the list, and does not play it. @param {number} index */
@@ -295,7 +274,7 @@ export class EditorView extends PlayerView {
     if (!row) return;
     this.choose(row.id);
     this.show(row.start, row.end);
-    this.items.get(row.id)?.item.querySelector("button")?.focus({ preventScroll: true });
+    this.rowList.button(row.id)?.focus({ preventScroll: true });
   }
 
   // -- what is seen
@@ -313,64 +292,27 @@ export class EditorView extends PlayerView {
 
   /** The focus stays in the widget where what had it is gone: keys would go to the notebook. @param {() => void} act */
   keepFocus(act) {
-    const { ui, items, book } = this;
+    const { ui, book } = this;
     const focused = ui.root.contains(document.activeElement) ? document.activeElement : null;
     const listed = focused !== null && ui.list.contains(focused);
     act();
     if (!focused || (focused.isConnected && !focused.matches(":disabled"))) return;
-    const button = listed ? items.get(book.chosen)?.item.querySelector("button") : null;
+    const button = listed ? this.rowList.button(book.chosen) : null;
     (button ?? ui.slider).focus({ preventScroll: true });
   }
 
   /** The list of the tier that is edited is kept, and what changed is changed in it. */
   listSegments() {
-    const { ui, book, items } = this;
+    const { ui, book, rowList } = this;
     if (this.model.get("tier") > 0) {
-      items.clear();
+      rowList.items.clear();
       super.listSegments();
       return;
     }
-    if (!items.size) fillSegments(ui, [{ ...this.layers[0], segments: [] }, ...this.layers.slice(1)], 0, () => {});
-    const kept = new Set(book.rows.map((row) => row.id));
-    for (const [id, { item }] of [...items]) {
-      if (kept.has(id)) continue;
-      item.remove();
-      items.delete(id);
-    }
-    let at = ui.list.firstElementChild;
-    for (const row of book.rows) {
-      const there = items.get(row.id);
-      const item = there?.item ?? document.createElement("li");
-      if (there?.row !== row) {
-        this.listItem(item, row);
-        items.set(row.id, { row, item });
-      }
-      if (item === at) at = at.nextElementSibling;
-      // the one before it comes later: it is moved then, and not all the others now
-      else if (at?.nextElementSibling === item) at = item.nextElementSibling;
-      else ui.list.insertBefore(item, at);
-    }
-    ui.list.hidden = !book.rows.length;
+    if (!rowList.items.size) fillSegments(ui, [{ ...this.layers[0], segments: [] }, ...this.layers.slice(1)], 0, () => {});
+    rowList.fill(book.rows);
     ui.canvas.lang = this.lang;
     this.paint();
-  }
-
-  /** @param {HTMLElement} item @param {EditedRow} row */
-  listItem(item, row) {
-    let button = item.querySelector("button");
-    if (!button) {
-      button = make(item, "button", "sl-segment");
-      button.tabIndex = -1;
-      make(button, "span", "sl-span");
-      make(button, "bdi", "sl-who");
-      make(button, "span", "sl-text").dir = "auto";
-      button.addEventListener("click", () => this.playSegment(this.book.rows.findIndex((one) => one.id === row.id)));
-    }
-    const [span, speaker, text] = button.children;
-    span.textContent = named(row);
-    speaker.textContent = row.speaker;
-    text.textContent = row.text;
-    if (this.lang) text.setAttribute("lang", this.lang);
   }
 
   listen() {

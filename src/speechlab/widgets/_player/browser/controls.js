@@ -76,7 +76,7 @@ export function buildPlayer(el, className, keyList) {
   }
   return {
     root, title, facts, choice, slider, canvas, scroll, toggle, part, loop, speed, zoomIn, zoomOut, all, spectrogram,
-    bar, time, live, tiers, tier, list,
+    time, live, tiers, tier, list,
   };
 }
 

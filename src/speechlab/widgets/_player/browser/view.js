@@ -29,7 +29,7 @@ export class PlayerView {
     this.reported = model.get("current_time");
     this.reportedAt = 0;
     this.wasPlaying = false;
-    this.transport = new Transport(model, () => this.moved(), (error) => this.fail(error));
+    this.transport = new Transport(model, () => this.moved(), (error) => this.say(error, true));
     this.detail = new Detail(model, () => this.paint());
     this.off = new AbortController();
   }
@@ -84,10 +84,10 @@ export class PlayerView {
     return Math.min(Math.max(seconds, 0), this.duration);
   }
 
-  /** @param {string} error */
-  fail(error) {
-    this.ui.live.textContent = error;
-    this.ui.live.classList.add("sl-failed");
+  /** @param {string} said @param {boolean} [failed] */
+  say(said, failed = false) {
+    this.ui.live.textContent = said;
+    this.ui.live.classList.toggle("sl-failed", failed);
   }
 
   // -- playing
@@ -96,8 +96,7 @@ export class PlayerView {
     const playing = this.transport.active;
     if (playing !== this.wasPlaying) {
       this.wasPlaying = playing;
-      this.ui.live.classList.remove("sl-failed");
-      this.ui.live.textContent = playing ? "Playing" : `Paused at ${spoken(this.transport.now())}`;
+      this.say(playing ? "Playing" : `Paused at ${spoken(this.transport.now())}`);
       this.put({ playing });
     }
     this.report(true);

@@ -1,0 +1,75 @@
+// The list of an editor's segments: items stay while their rows are edited, so that focus and place stay too.
+
+import { make } from "../../_shared/dom.js";
+import { spanText } from "./rows.js";
+
+/** @typedef {import("./rows.js").EditedRow} EditedRow */
+
+export class RowList {
+  /** @param {HTMLElement} list @param {string} lang @param {(id: number) => void} play */
+  constructor(list, lang, play) {
+    this.list = list;
+    this.lang = lang;
+    this.play = play;
+    /** By the ids of their rows. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
+    this.items = new Map();
+    /** The button that Tab leads to. @type {HTMLElement | null} */
+    this.stop = null;
+  }
+
+  /** @param {EditedRow[]} rows In order. */
+  fill(rows) {
+    const { list, items } = this;
+    const kept = new Set(rows.map((row) => row.id));
+    for (const [id, { item }] of [...items]) {
+      if (kept.has(id)) continue;
+      item.remove();
+      items.delete(id);
+    }
+    let at = list.firstElementChild;
+    for (const row of rows) {
+      const there = items.get(row.id);
+      const item = there?.item ?? document.createElement("li");
+      if (there?.row !== row) {
+        this.show(item, row);
+        items.set(row.id, { row, item });
+      }
+      if (item === at) at = at.nextElementSibling;
+      // the one before it comes later: it is moved then, and not all the others now
+      else if (at?.nextElementSibling === item) at = item.nextElementSibling;
+      else list.insertBefore(item, at);
+    }
+    list.hidden = !rows.length;
+  }
+
+  /** @param {HTMLElement} item @param {EditedRow} row */
+  show(item, row) {
+    let button = item.querySelector("button");
+    if (!button) {
+      button = make(item, "button", "sl-segment");
+      button.tabIndex = -1;
+      make(button, "span", "sl-span");
+      make(button, "bdi", "sl-who");
+      const text = make(button, "span", "sl-text");
+      text.dir = "auto";
+      if (this.lang) text.lang = this.lang;
+      button.addEventListener("click", () => this.play(row.id));
+    }
+    const [span, speaker, text] = button.children;
+    span.textContent = spanText(row);
+    speaker.textContent = row.speaker;
+    text.textContent = row.text;
+  }
+
+  /** @param {number | undefined} id */
+  button(id) {
+    return this.items.get(id ?? -1)?.item.querySelector("button") ?? null;
+  }
+
+  /** One item is in the order of Tab, and the arrows lead to the others: thousands would be no way out. @param {EditedRow | null} row */
+  rove(row) {
+    if (this.stop) this.stop.tabIndex = -1;
+    this.stop = this.button(row?.id);
+    if (this.stop) this.stop.tabIndex = 0;
+  }
+}
