@@ -114,6 +114,40 @@ def test_a_drag_over_an_empty_place_adds_and_a_drag_on_the_waveform_selects(show
     assert page.evaluate("model.get('selection')") == []
 
 
+def test_a_drag_right_after_typing_keeps_the_text_and_moves_the_edge(show_editor, editor):
+    page = show_editor(editor)
+    choose(page, 0)
+    page.get_by_label("Text").fill("typed")
+    drag(page, 1.0, 1.2)
+    assert editor.frame.loc[0, ["end", "text"]].tolist() == [1.2, "typed"]
+
+
+def test_a_drag_that_the_browser_ends_changes_nothing(show_editor, editor):
+    page = show_editor(editor)
+    page.mouse.move(*at(page, 1.75, TIER_PX))
+    page.mouse.down()
+    page.mouse.move(*at(page, 2.1, TIER_PX), steps=3)
+    picture = page.locator("canvas").screenshot()
+    canvas(page).dispatch_event("pointercancel")  # as a finger that begins to scroll the page
+    assert page.locator("canvas").screenshot() != picture
+    page.mouse.move(*at(page, 2.3, TIER_PX), steps=3)
+    page.mouse.up()
+    assert editor.edits == 0
+
+
+def test_the_view_stands_still_while_a_segment_is_dragged(show_editor, editor):
+    page = show_editor(editor)
+    page.evaluate("model.set('view', [0, 1])")
+    page.mouse.move(*at(page, 0.75, TIER_PX))
+    page.mouse.down()
+    page.mouse.move(*at(page, 0.8, TIER_PX), steps=3)
+    page.evaluate("model.emit('msg:custom', { type: 'play', start: 0.9, end: 3 }, [])")
+    page.wait_for_function("model.get('current_time') > 1.1")
+    assert page.evaluate("model.get('view')") == [0, 1]
+    page.mouse.up()
+    page.wait_for_function("model.get('view')[0] > 0")
+
+
 def test_all_of_it_by_keys_alone(show_editor, editor):
     page = show_editor(editor)
     canvas(page).focus()

@@ -52,23 +52,23 @@ export class EditGestures extends Gestures {
 
   /** @param {PointerEvent} event @param {EditedRow} row @param {Pull["side"]} side @param {number} seconds @returns {Pull} */
   pullOf(event, row, side, seconds) {
-    return { row, side, seconds, x: event.clientX, moved: false, edges: this.editor.edges(row.id) };
+    return { row, side, seconds, x: event.clientX, moved: false, edges: [] };
   }
 
   /** @param {PointerEvent} event */
   press(event) {
     if (event.button !== 0) return;
-    this.pulled = this.grip(event);
-    if (!this.pulled) {
+    const { editor } = this;
+    editor.settleFields(); // an edit lets go of what is dragged, and may move what is below the pointer
+    const pulled = this.grip(event);
+    this.pulled = pulled;
+    if (!pulled) {
       super.press(event);
       return;
     }
-    const { editor, pulled } = this;
+    pulled.edges = editor.edges(pulled.row.id);
     editor.ui.slider.setPointerCapture(event.pointerId);
-    editor.settleFields();
-    if (pulled.side === "new") return;
-    editor.choose(pulled.row.id);
-    pulled.row = editor.book.row ?? pulled.row;
+    if (pulled.side !== "new") editor.choose(pulled.row.id);
   }
 
   /** @param {PointerEvent} event */
@@ -111,9 +111,16 @@ export class EditGestures extends Gestures {
     editor.paint();
   }
 
+  get dragging() {
+    return super.dragging || this.pulled !== null;
+  }
+
   drop() {
-    this.drag = null;
+    super.drop();
+    if (!this.pulled) return;
     this.pulled = null;
+    this.editor.book.draft = null;
+    this.editor.paint();
   }
 
   /** The pointer says what it would take hold of. @param {PointerEvent} event */

@@ -281,7 +281,7 @@ export class EditorView extends PlayerView {
 
   /** The rows are others. @param {string} said @param {boolean} failed */
   changed(said, failed) {
-    if (!this.book.draft) /** @type {EditGestures} */ (this.gestures).drop();
+    if (!this.book.draft) this.gestures.drop();
     if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
     this.keepFocus(() => {
       this.listSegments();

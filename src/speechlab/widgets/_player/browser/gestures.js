@@ -22,7 +22,7 @@ export class Gestures {
     on(slider, "pointerdown", (event) => this.press(event));
     on(slider, "pointermove", (event) => this.pull(event));
     on(slider, "pointerup", () => this.release());
-    on(slider, "pointercancel", () => (this.drag = null));
+    on(slider, "pointercancel", () => this.drop());
     on(slider, "wheel", (event) => this.wheel(event));
     on(root, "keydown", (event) => this.key(event));
   }
@@ -82,6 +82,15 @@ export class Gestures {
       if (drag.segment[0] !== this.model.get("tier")) player.put({ tier: drag.segment[0], selected: -1 });
       player.playSegment(drag.segment[1]);
     } else player.seek(drag.seconds);
+  }
+
+  get dragging() {
+    return this.drag !== null;
+  }
+
+  /** Lets go of what is dragged, and leaves it at that. */
+  drop() {
+    this.drag = null;
   }
 
   /** @param {WheelEvent} event */

@@ -220,7 +220,7 @@ export class PlayerView {
     const { ui, model, transport, duration } = this;
     const position = transport.now();
     const [start, end] = this.view;
-    if (transport.playing && !this.gestures.drag && end - start < duration && (position > end || position < start)) this.show(position, position);
+    if (transport.playing && !this.gestures.dragging && end - start < duration && (position > end || position < start)) this.show(position, position);
     drawScene(ui.canvas, {
       view: this.view, position, selection: this.selection, detail: this.detail,
       clips: model.get("clips"), heard: model.get("heard"), layers: this.layers, tier: model.get("tier"),
@@ -334,7 +334,7 @@ export class PlayerView {
       "change:tier": () => this.listSegments(),
       "change:selected": () => this.paint(),
       "change:selection": () => {
-        if (model.get("loop") && !this.gestures.drag) this.replay();
+        if (model.get("loop") && !this.gestures.dragging) this.replay();
         states();
       },
       "change:view": states,
