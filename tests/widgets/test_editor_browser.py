@@ -227,6 +227,20 @@ def test_fields_change_times_text_and_speaker_and_escape_drops_what_was_typed(sh
     assert page.evaluate("leaked") == []
 
 
+def test_fields_that_nobody_typed_in_change_nothing(show_player):
+    texts = ["one\r\ntwo", "  with spaces "]
+    editor = SegmentEditor(tone(4), [(0.5, 1.0, texts[0]), (1.5, 2.0, texts[1])])
+    page = show_player(editor)
+    page.locator(".sl-segments li").first.wait_for()
+    choose(page, 0)
+    choose(page, 1)
+    assert editor.edits == 0
+    page.get_by_label("Start (s)").fill("1.4")
+    page.get_by_label("Start (s)").press("Enter")
+    assert editor.frame["start"].tolist() == [0.5, 1.4]
+    assert editor.frame["text"].tolist() == texts
+
+
 def test_the_segment_and_what_is_around_its_edges_plays_to_the_sample(show_editor, editor):
     page = show_editor(editor)
     choose(page, 2)
@@ -293,6 +307,7 @@ def test_what_python_sets_shows_and_wins_over_a_drag_and_a_text(show_editor, edi
     page.get_by_label("Text").fill("half a te")
     editor.frame = [(0, 2, "again")]
     told(page)
+    assert status(page) == "Python has set other segments; what was under way here is dropped"
     assert page.get_by_label("Text").input_value() == ""
     page.keyboard.press("x")
     assert editor.frame["text"].tolist() == ["again"]
@@ -319,6 +334,24 @@ def test_an_edit_of_another_window_and_one_that_python_refuses_show(show_editor,
     assert page.locator(".sl-segments li").count() == 2
 
 
+def test_two_views_of_one_editor_choose_the_same_segment_and_type_into_it(show_editor, editor):
+    page = show_editor(editor)
+    page.evaluate(
+        """async () => {
+          const { render } = (await import("/player.js")).default;
+          render({ model, el: document.body.appendChild(document.createElement("section")) });
+        }"""
+    )
+    first, second = page.locator("main"), page.locator("section")
+    second.locator(".sl-segments .sl-segment").nth(0).click()
+    second.get_by_label("Text").fill("typed for the first")
+    first.locator(".sl-segments .sl-segment").nth(1).press("ArrowDown")
+    assert editor.frame["text"].tolist() == ["typed for the first", "聞き", HOSTILE]
+    for view in (first, second):
+        assert view.get_by_text("Segment 3 of 3").count() == 1
+        assert view.get_by_label("Text").input_value() == HOSTILE
+
+
 def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, editor):
     page = show_editor(editor)
     choose(page, 0)
@@ -331,15 +364,19 @@ def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, ed
 def test_a_kernel_that_is_late_is_told_of_and_so_is_its_answer(show_editor, editor):
     page = show_editor(editor)
     page.evaluate(
-        "void (model.later = model.send, model.send = async (content) => { model.held = content; })"
+        """void (model.later = model.send, model.send = async (content) => {
+          if (content.type === "edit") model.held = content;
+        })"""
     )
     page.evaluate("void (window.setTimeout = (act) => act())")  # its patience is over at once
     choose(page, 0)
     page.get_by_role("button", name="Delete").click()
     assert "are not in Python yet" in status(page)
+    page.get_by_label("Text").fill("half a te")
     page.evaluate("model.later(model.held)")
     page.get_by_text("Python has all edits now").wait_for()
     assert len(editor.frame) == 2
+    assert page.get_by_label("Text").input_value() == "half a te"
 
 
 def test_segments_dragged_past_others_are_listed_in_order(show_editor, editor):

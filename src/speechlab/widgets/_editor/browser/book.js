@@ -13,6 +13,7 @@ const MOST_STEPS = 500;
  * @typedef {import("./rows.js").EditedRow} EditedRow
  * @typedef {{put: EditedRow[], removed: number[]}} RowChange
  * @typedef {{forth: RowChange, back: RowChange, said: string, key: string, at: number}} Step
+ * @typedef {{changed: (said: string, failed: boolean) => void, typing: boolean, settleFields: () => void}} BookView
  */
 
 /** @type {WeakMap<object, Book>} */
@@ -50,11 +51,11 @@ class Book {
     this.open = new Set();
     /** Whether it was said that the kernel is late. */
     this.late = false;
-    /** @type {Set<(said: string, failed: boolean) => void>} */
+    /** @type {Set<BookView>} */
     this.views = new Set();
   }
 
-  /** @param {(said: string, failed: boolean) => void} view */
+  /** @param {BookView} view */
   enter(view) {
     this.views.add(view);
     if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed("No answer: the kernel is gone", true);
@@ -62,7 +63,7 @@ class Book {
 
   /** @param {string} [said] @param {boolean} [failed] */
   changed(said = "", failed = false) {
-    for (const view of this.views) view(said, failed);
+    for (const view of this.views) view.changed(said, failed);
   }
 
   get index() {
@@ -71,6 +72,12 @@ class Book {
 
   get row() {
     return this.rows[this.index] ?? null;
+  }
+
+  /** Chooses a row; what was typed in any view is of the one before. @param {number} id */
+  choose(id) {
+    for (const view of this.views) view.settleFields();
+    this.chosen = id;
   }
 
   /** An id that no other page gives. */
@@ -84,10 +91,12 @@ class Book {
     else if (message.type === "kept" && message.revision === this.revision) {
       if (message.by === this.by) {
         this.open.delete(message.number);
-        if (this.late && !this.open.size) this.changed("Python has all edits now");
-        this.late &&= this.open.size > 0;
+        if (!this.late || this.open.size) return;
+        this.late = false;
+        this.changed("Python has all edits now");
       } else {
-        this.past = this.future = [];
+        this.past = [];
+        this.future = [];
         this.replace({ put: message.put.map(rowOf), removed: message.removed });
         this.changed("Edited in another window");
       }
@@ -98,13 +107,14 @@ class Book {
   load(message, data) {
     if (message.revision === this.revision) return;
     const first = this.revision < 0;
-    const lost = this.open.size > 0 || this.draft !== null;
+    const lost = this.open.size > 0 || this.draft !== null || [...this.views].some((view) => view.typing);
     this.revision = message.revision;
     this.rows = JSON.parse(new TextDecoder().decode(data)).map(rowOf);
     this.lanes = layLanes(this.rows);
     this.past = [];
     this.future = [];
     this.open.clear();
+    this.late = false;
     this.draft = null;
     this.chosen = -1;
     const set = lost ? "Python has set other segments; what was under way here is dropped" : "Python has set other segments";

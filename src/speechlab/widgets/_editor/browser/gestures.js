@@ -195,7 +195,7 @@ export class EditGestures extends Gestures {
   typing(event, target) {
     const { editor } = this;
     if (event.isComposing || !editor.panel.root.contains(target)) return;
-    if (event.key === "Escape") editor.fill();
+    if (event.key === "Escape") editor.panel.fill(editor.book.row);
     else if (event.key !== "Enter") return;
     editor.settleFields();
     editor.ui.slider.focus();

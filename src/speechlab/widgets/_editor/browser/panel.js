@@ -16,7 +16,6 @@ const EDIT_BUTTONS = [
   ["redo", "Redo", "Redo (Ctrl+Shift+Z)"],
 ];
 const FIELD_NAMES = /** @type {const} */ (["start", "end", "speaker", "text"]);
-let panels = 0;
 
 /** @param {number} seconds */
 const inField = (seconds) => String(Math.round(seconds * 1000) / 1000);
@@ -27,6 +26,9 @@ function fieldsOf(row) {
 }
 
 export class Panel {
+  /** The row in the fields. @type {EditedRow | null} */ row;
+  /** What they had before somebody typed. @type {ReturnType<typeof fieldsOf>} */ filled;
+
   /**
    * @param {import("../../_player/browser/controls.js").Parts} ui
    * @param {number} step Seconds by which the arrows in the fields go.
@@ -59,12 +61,11 @@ export class Panel {
       input.step = String(step);
     }
     this.names = make(form, "datalist");
-    this.names.id = `speechlab-speakers-${(panels += 1)}-${Math.random().toString(36).slice(2)}`;
+    this.names.id = `speechlab-speakers-${Math.random().toString(36).slice(2)}`;
     this.fields.speaker.setAttribute("list", this.names.id);
     this.fields.speaker.dir = "auto";
     this.fields.text.dir = "auto";
     if (lang) this.fields.text.lang = lang;
-    /** @type {HTMLTextAreaElement} */ (this.fields.text).rows = 2;
     const bar = make(this.root, "div", "sl-bar");
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
@@ -74,17 +75,24 @@ export class Panel {
       button.setAttribute("aria-label", label.replace(/ \(.*/, ""));
       this.buttons[name] = button;
     }
-    this.filled = fieldsOf(null);
+    this.fill(null);
   }
 
-  /** Shows a row, or that none is chosen. @param {EditedRow | null} row @param {number} number @param {number} count */
-  fill(row, number, count) {
+  /** Puts a row into the fields; what was typed there is gone. @param {EditedRow | null} row */
+  fill(row) {
+    this.row = row;
     this.filled = fieldsOf(row);
     for (const name of FIELD_NAMES) {
       const field = this.fields[name];
       if (field.value !== this.filled[name]) field.value = this.filled[name];
+      this.filled[name] = field.value; // a field has line breaks of its own kind, or none
       field.disabled = !row;
     }
+  }
+
+  /** Shows a row, or that none is chosen; what was typed stays while the row does. @param {EditedRow | null} row @param {number} number @param {number} count */
+  show(row, number, count) {
+    if (row !== this.row) this.fill(row);
     const none = count ? "No segment is chosen" : "There are no segments";
     const long = row ? (row.end - row.start).toFixed(2) : "";
     this.title.textContent = row ? `Segment ${number + 1} of ${count}, ${long} s from ${clock(row.start)}` : none;

@@ -24,14 +24,12 @@ export class EditorView extends PlayerView {
     this.book = bookOf(model);
     this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
     this.rowList = new RowList(ui.list, this.lang, (id) => this.playSegment(this.book.rows.findIndex((row) => row.id === id)));
-    /** @param {string} said @param {boolean} failed */
-    this.booked = (said, failed) => this.changed(said, failed);
   }
 
   begin() {
     super.begin();
-    this.book.enter(this.booked);
-    this.fill();
+    this.book.enter(this);
+    this.showChoice();
     return this;
   }
 
@@ -67,10 +65,8 @@ export class EditorView extends PlayerView {
 
   /** @param {number} id */
   choose(id) {
-    this.settleFields();
-    this.book.chosen = id;
+    this.book.choose(id);
     this.put({ tier: 0, selected: this.book.index, ...(id >= 0 ? { selection: [] } : {}) });
-    this.keepFocus(() => this.fill());
     this.paint();
   }
 
@@ -237,26 +233,29 @@ export class EditorView extends PlayerView {
     else this.panel.fields.text.focus();
   }
 
-  /** Takes over what was typed. */
-  settleFields() {
-    const typed = this.panel.typed();
-    const { row } = this.book;
-    if (!row || !Object.keys(typed).length) return;
-    this.panel.filled = { ...this.panel.filled, ...typed };
-    for (const side of /** @type {const} */ (["start", "end"])) {
-      const seconds = Number(typed[side] || NaN);
-      if (typed[side] !== undefined && Number.isFinite(seconds)) this.moveEdge(side, seconds, `field ${side}`);
-    }
-    const { text = row.text, speaker = row.speaker } = typed;
-    this.rewrite({ text: text.trim(), speaker: speaker.trim() }, "text or speaker changed");
-    this.fill();
+  /** Whether the fields hold what is in no row yet. */
+  get typing() {
+    return Object.keys(this.panel.typed()).length > 0;
   }
 
-  /** Shows the chosen row in the fields; what was typed there and not taken over is gone. */
-  fill() {
+  /** Takes over what was typed, into the row that it was typed for. */
+  settleFields() {
+    const { panel, book } = this;
+    if (!this.typing || book.row?.id !== panel.row?.id) return;
+    const { start, end, ...words } = panel.typed();
+    panel.fill(book.row);
+    for (const [side, typed] of /** @type {const} */ ([["start", start], ["end", end]])) {
+      const seconds = Number(typed || NaN);
+      if (Number.isFinite(seconds)) this.moveEdge(side, seconds, `field ${side}`);
+    }
+    for (const [name, text] of Object.entries(words)) this.rewrite({ [name]: text.trim() }, `${name} changed`);
+  }
+
+  /** Shows the chosen row in the fields, and what can be done to it. */
+  showChoice() {
     const { panel, book } = this;
     const { row, index } = book;
-    panel.fill(row, index, book.rows.length);
+    panel.show(row, index, book.rows.length);
     panel.suggest(new Set(book.rows.map((one) => one.speaker).filter(Boolean)));
     const { play, head, tail, split, merge, remove, add, undo, redo } = panel.buttons;
     for (const button of [play, head, tail, remove]) button.disabled = !row;
@@ -283,11 +282,15 @@ export class EditorView extends PlayerView {
   changed(said, failed) {
     if (!this.book.draft) this.gestures.drop();
     if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
+    this.showRows();
+    if (said || failed) this.say(said, failed);
+  }
+
+  showRows() {
     this.keepFocus(() => {
       this.listSegments();
-      this.fill();
+      this.showChoice();
     });
-    if (said || failed) this.say(said, failed);
   }
 
   /** The focus stays in the widget where what had it is gone: keys would go to the notebook. @param {() => void} act */
@@ -336,17 +339,16 @@ export class EditorView extends PlayerView {
     return {
       ...heard,
       "change:selected": () => {
-        const { model, book } = this;
+        const { model, book, panel } = this;
         const row = book.rows[model.get("selected")];
-        if (model.get("tier") === 0 && (row?.id ?? -1) !== book.chosen) {
-          this.settleFields();
-          book.chosen = row?.id ?? -1;
-          this.fill();
+        if (model.get("tier") === 0 && row?.id !== panel.row?.id) {
+          book.choose(row?.id ?? -1);
+          this.keepFocus(() => this.showChoice());
         }
         this.paint();
       },
       "change:tier": () => {
-        this.listSegments();
+        this.showRows();
         if (this.model.get("tier") === 0) this.put({ selected: this.book.index });
       },
       "msg:custom": (message, buffers) => {
@@ -358,7 +360,7 @@ export class EditorView extends PlayerView {
 
   dispose() {
     this.settleFields();
-    this.book.views.delete(this.booked);
+    this.book.views.delete(this);
     super.dispose();
   }
 }
