@@ -134,6 +134,7 @@ def test_segments_come_in_every_form(clip, tmp_path):
     transcript = SimpleNamespace(audio=clip, segments=segments.frame([(0, 1, "一")]), language="zh")
     editor = SegmentEditor(transcript)
     assert (editor.lang, editor.frame["text"].tolist()) == ("zh", ["一"])
+    assert list(editor.tiers) == ["segments"]
     assert SegmentEditor(clip, [(0, 1), (2, 3)]).frame["end"].tolist() == [1, 3]
     empty = SegmentEditor(clip)
     assert empty.frame.columns.tolist() == ["file", "start", "end", "text"]

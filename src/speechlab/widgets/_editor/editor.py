@@ -109,7 +109,8 @@ class SegmentEditor(RefreshedWidget, Player):
         lang = lang or getattr(segments, "language", None)
         self._rows = EditedRows(_frame_of([]), self._file, 0.0)
         given = _frame_of(segments)
-        super().__init__(audio, reference, lang=lang, title=title, format=format, spectrogram=spectrogram)
+        tiers = {} if reference is None else reference  # none at all: a player would take the transcript's own
+        super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
         self.snap_s, self.lang = float(snap_s), self._lang
         self._file = self._file or self.title
         self._rows = EditedRows(given, self._file, self.duration)

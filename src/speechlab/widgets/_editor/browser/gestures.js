@@ -91,7 +91,7 @@ export class EditGestures extends Gestures {
     else if (side === "new") {
       const ends = [holdOn(pulled.seconds, hold), holdOn(seconds, hold)].sort((one, other) => one - other);
       editor.book.draft = { ...row, start: ends[0], end: ends[1] };
-    } else editor.book.draft = resizedRow(row, side, holdOn(seconds, hold), limit);
+    } else editor.book.draft = resizedRow(row, side, holdOn(seconds, hold), limit, hold.grid);
     editor.paint();
   }
 

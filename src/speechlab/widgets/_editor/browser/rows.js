@@ -55,11 +55,15 @@ export function movedRow(row, start, limit, hold) {
   return { ...row, start: first, end: toMicroseconds(first + span) };
 }
 
-/** A row with another start or end, never of no length. @param {EditedRow} row @param {"start" | "end"} side @param {number} seconds @param {number} limit */
-export function resizedRow(row, side, seconds, limit) {
-  if (side === "start") return { ...row, start: Math.max(Math.min(seconds, toMicroseconds(row.end - SHORTEST_SEGMENT_S)), 0) };
+/**
+ * A row with another start or end, never of no length.
+ * @param {EditedRow} row @param {"start" | "end"} side @param {number} seconds @param {number} limit @param {number} grid
+ */
+export function resizedRow(row, side, seconds, limit, grid) {
+  const least = grid || SHORTEST_SEGMENT_S;
+  if (side === "start") return { ...row, start: Math.max(Math.min(seconds, onGrid(row.end - least, grid)), 0) };
   const latest = Math.max(limit, row.end);
-  return { ...row, end: Math.min(Math.max(seconds, toMicroseconds(row.start + SHORTEST_SEGMENT_S)), latest) };
+  return { ...row, end: Math.min(Math.max(seconds, onGrid(row.start + least, grid)), latest) };
 }
 
 /** Two texts in one: with a space between them where the language has spaces. @param {string} one @param {string} other */

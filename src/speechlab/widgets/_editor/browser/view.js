@@ -125,7 +125,7 @@ export class EditorView extends PlayerView {
   /** @param {"start" | "end"} side @param {number} seconds @param {string} [key] */
   moveEdge(side, seconds, key) {
     const { row } = this.book;
-    const made = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration);
+    const made = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
     if (row && (side === "start" ? seconds >= row.end : seconds <= row.start)) {
       this.say("A segment starts before it ends");
       return;
@@ -196,16 +196,15 @@ export class EditorView extends PlayerView {
     this.settleFields();
     const { rows } = this.book;
     const at = this.transport.now();
-    let [start, end] = this.selection ?? [at, at + NEW_S];
+    let [start, end] = (this.selection ?? [at, at + NEW_S]).map((seconds) => onGrid(seconds, this.grid));
     if (!this.selection) {
       if (rows.some((row) => row.start <= at && at < row.end)) {
         this.say("The position is in a segment; select a stretch to add one over it");
         return;
       }
-      end = Math.min(end, this.duration, ...rows.filter((row) => row.start > at).map((row) => row.start));
+      end = Math.min(end, ...rows.filter((row) => row.start > at).map((row) => row.start));
     }
-    start = onGrid(start, this.grid);
-    end = Math.min(onGrid(end, this.grid), toMicroseconds(this.duration));
+    end = Math.min(end, toMicroseconds(this.duration));
     if (end - start < SHORTEST_SEGMENT_S) {
       this.say("There is no room for a segment here");
       return;
