@@ -355,6 +355,19 @@ def test_two_views_of_one_editor_choose_the_same_segment_and_type_into_it(show_e
         assert view.get_by_label("Text").input_value() == HOSTILE
 
 
+def test_segments_that_have_not_come_are_not_said_to_be_none(show_editor, editor):
+    page = show_editor(editor)
+    page.evaluate(
+        """async () => {
+          const { render } = (await import("/player.js")).default;
+          const busy = new FakeModel({ ...model.state });
+          busy.send = () => {};
+          render({ model: busy, el: document.body.appendChild(document.createElement("section")) });
+        }"""
+    )
+    assert page.locator("section .sl-chosen").text_content() == "The segments have not come yet"
+
+
 def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, editor):
     page = show_editor(editor)
     choose(page, 0)

@@ -105,14 +105,13 @@ class SegmentEditor(RefreshedWidget, Player):
         self._lock = threading.RLock()
         self._revision = 0
         self._later: threading.Timer | None = None
-        self._file = str(audio) if isinstance(audio, str | os.PathLike) else ""
         lang = lang or getattr(segments, "language", None)
-        self._rows = EditedRows(_frame_of([]), self._file, 0.0)
         given = _frame_of(segments)
-        tiers = {} if reference is None else reference  # none at all: a player would take the transcript's own
+        # none at all where there is none: a player would take the transcript's own
+        tiers = {} if reference is None else reference
         super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
         self.snap_s, self.lang = float(snap_s), self._lang
-        self._file = self._file or self.title
+        self._file = str(audio) if isinstance(audio, str | os.PathLike) else self.title
         self._rows = EditedRows(given, self._file, self.duration)
 
     # -- segments

@@ -74,9 +74,6 @@ class EditedRows:
         }
         self._first = dict(self._rows)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def in_order(self) -> list[tuple[int, EditedRow]]:
         """Return ids and rows by start and end."""
         return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))

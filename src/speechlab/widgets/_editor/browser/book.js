@@ -29,7 +29,7 @@ export function bookOf(model) {
   return book;
 }
 
-class Book {
+export class Book {
   /** @param {any} model */
   constructor(model) {
     this.model = model;

@@ -90,12 +90,12 @@ export class Panel {
     }
   }
 
-  /** Shows a row, or that none is chosen; what was typed stays while the row does. @param {EditedRow | null} row @param {number} number @param {number} count */
-  show(row, number, count) {
+  /** Shows a row, or that none is chosen; what was typed stays while the row does. @param {import("./book.js").Book} book */
+  show({ row, index, rows, revision }) {
     if (row !== this.row) this.fill(row);
-    const none = count ? "No segment is chosen" : "There are no segments";
+    const none = rows.length ? "No segment is chosen" : revision < 0 ? "The segments have not come yet" : "There are no segments";
     const long = row ? (row.end - row.start).toFixed(2) : "";
-    this.title.textContent = row ? `Segment ${number + 1} of ${count}, ${long} s from ${clock(row.start)}` : none;
+    this.title.textContent = row ? `Segment ${index + 1} of ${rows.length}, ${long} s from ${clock(row.start)}` : none;
   }
 
   /** @param {Set<string>} speakers */

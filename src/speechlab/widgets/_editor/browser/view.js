@@ -254,7 +254,7 @@ export class EditorView extends PlayerView {
   showChoice() {
     const { panel, book } = this;
     const { row, index } = book;
-    panel.show(row, index, book.rows.length);
+    panel.show(book);
     panel.suggest(new Set(book.rows.map((one) => one.speaker).filter(Boolean)));
     const { play, head, tail, split, merge, remove, add, undo, redo } = panel.buttons;
     for (const button of [play, head, tail, remove]) button.disabled = !row;
