@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,8 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 ORIGIN = "http://page.test"
+AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
+needs_axe = pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
 
 
 def chromium_path():
@@ -42,7 +46,26 @@ window.FakeModel = class {
   off(name, listener) { this.listeners = this.listeners.filter(([n, l]) => n !== name || l !== listener); }
   emit(name, ...values) { for (const [n, l] of [...this.listeners]) if (n === name) l(...values); }
 };
+window.AskingModel = class extends FakeModel {
+  async send(content, callbacks, buffers = []) {
+    (window.sent ??= []).push(content);
+    const textOf = (data) => btoa(Array.from(new Uint8Array(data), (byte) => String.fromCharCode(byte)).join(""));
+    const viewOf = (text) => new DataView(Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0)).buffer);
+    const [traits, answers] = await window.ask(content, buffers.map(textOf));
+    for (const [name, value] of Object.entries(traits)) {
+      if (JSON.stringify(value) !== JSON.stringify(this.get(name))) this.set(name, value);
+    }
+    for (const [message, data] of answers) this.emit("msg:custom", message, data.map(viewOf));
+  }
+};
 """
+
+
+def violations(page, selector="html"):
+    """The rules of axe that a part of a page breaks, each with the first element that does."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("part => axe.run(part, { resultTypes: ['violations'] })", selector)["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in found]
 
 
 class Page:
@@ -55,6 +78,7 @@ class Page:
         self.headers = {}
         self.refused = []
         self.errors = []
+        self.widget = None
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.route("**/*", self._serve)
 
@@ -72,3 +96,24 @@ class Page:
         self.files["/favicon.ico"] = ("image/x-icon", b"")
         self.page.goto(f"{self.origin}/")
         return self.page
+
+    def answer(self, widget, *traits):
+        """Let an ``AskingModel`` of the page ask a widget as its model would.
+
+        Args:
+            widget: The widget.
+            *traits: Names of its traits that change by what it is asked, and that the page has to learn.
+        """
+        if self.widget is None:
+            self.page.expose_function("ask", self.ask)
+        self.widget, self.traits = widget, traits
+        self.answers = []
+        widget.send = lambda content, buffers=(): self.answers.append(
+            (content, [base64.b64encode(data).decode() for data in buffers])
+        )
+
+    def ask(self, content, texts):
+        """Ask it; give the traits and the answers, whose data are base64."""
+        self.widget._asked(self.widget, content, [memoryview(base64.b64decode(text)) for text in texts])
+        answers, self.answers[:] = list(self.answers), []
+        return {name: getattr(self.widget, name) for name in self.traits}, answers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from support.browser import FAKE_MODEL, Page
 
 LOCAL = "http://localhost"
@@ -17,12 +15,8 @@ class ShownRecorder(Page):
         self.headers = headers or {}
         self.recorder = recorder
         self.page.set_default_timeout(10_000)
-        self.answers = []
         self.lost = 0  # so many messages of the browser do not arrive
-        recorder.send = lambda content, buffers=(): self.answers.append(
-            (content, [base64.b64encode(data).decode() for data in buffers])
-        )
-        self.page.expose_function("ask", self.ask)
+        self.answer(recorder, "takes")
         self.files["/recorder.js"] = ("text/javascript", recorder._esm)
         self.show(
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{recorder._css}</style>"
@@ -32,18 +26,7 @@ class ShownRecorder(Page):
             """async (state) => {
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.model = new (class extends FakeModel {
-                async send(content, callbacks, buffers = []) {
-                  const text = (one) => Array.from(new Uint8Array(one), (c) => String.fromCharCode(c)).join("");
-                  const texts = buffers.map((one) => btoa(text(one)));
-                  const [takes, answers] = await window.ask(content, texts);
-                  if (JSON.stringify(takes) !== JSON.stringify(this.get("takes"))) this.set("takes", takes);
-                  for (const [message, data] of answers) {
-                    const views = data.map((text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
-                    this.emit("msg:custom", message, views.map((view) => new DataView(view.buffer)));
-                  }
-                }
-              })(state);
+              window.model = new AskingModel(state);
               const widget = (await import("/recorder.js")).default;
               window.cleanup = widget.render({ model, el: document.getElementById("cell") });
             }""",
@@ -54,12 +37,10 @@ class ShownRecorder(Page):
         )
 
     def ask(self, content, texts):
-        if self.lost:
-            self.lost -= 1
-            return [self.recorder.takes, []]
-        self.recorder._asked(self.recorder, content, [memoryview(base64.b64decode(text)) for text in texts])
-        given, self.answers[:] = list(self.answers), []
-        return [self.recorder.takes, given]
+        if not self.lost:
+            return super().ask(content, texts)
+        self.lost -= 1
+        return {}, []
 
     def press(self, name):
         self.page.get_by_role("button", name=name, exact=True).click()

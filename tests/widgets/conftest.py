@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
 from support.browser import FAKE_MODEL, FLAGS, Page, chromium_path
@@ -34,41 +32,12 @@ def shown(request, chromium):
     assert page.errors == []
 
 
-ANSWERING = """
-window.model = new (class extends FakeModel {
-  async send(content) {
-    (window.sent ??= []).push(content);
-    for (const [message, buffers] of await window.ask(content)) {
-      const views = buffers.map((text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer));
-      this.emit("msg:custom", message, views);
-    }
-  }
-})(state);
-"""
-
-
-def _answer(shown, widget):
-    """Let the page ask a widget as its model would."""
-    answers = []
-
-    def send(content, buffers=()):
-        answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
-
-    def ask(content):
-        widget._asked(widget, content, [])
-        given, answers[:] = list(answers), []
-        return given
-
-    widget.send = send
-    shown.page.expose_function("ask", ask)
-
-
 @pytest.fixture
 def show_player(shown):
     """Show a Player by its real module, in a page whose model asks the real player."""
 
     def show(player, body_style=""):
-        _answer(shown, player)
+        shown.answer(player)
         shown.files["/player.js"] = ("text/javascript", player._esm)
         page = shown.show(
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{player._css}</style>"
@@ -82,21 +51,21 @@ def show_player(shown):
         state = {name: getattr(player, name) for name in names.split()}
         state.update(peaks=list(player.peaks), selection=list(player.selection), view=list(player.view))
         page.evaluate(
-            f"""async (state) => {{
+            """async (state) => {
               state.peaks = new DataView(new Uint8Array(state.peaks).buffer);
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
               window.starts = [];
               const start = AudioBufferSourceNode.prototype.start;
-              AudioBufferSourceNode.prototype.start = function (when, offset, duration) {{
-                starts.push({{ when, offset, duration, rate: this.buffer.sampleRate, length: this.buffer.length,
-                  sound: this.buffer }});
+              AudioBufferSourceNode.prototype.start = function (when, offset, duration) {
+                starts.push({ when, offset, duration, rate: this.buffer.sampleRate, length: this.buffer.length,
+                  sound: this.buffer });
                 return start.call(this, when, offset, duration);
-              }};
-              {ANSWERING}
+              };
+              window.model = new AskingModel(state);
               const widget = (await import("/player.js")).default;
-              window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
-            }}""",
+              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
+            }""",
             state,
         )
         return page
@@ -109,19 +78,7 @@ def show_test(shown):
     """Show a ListeningTest by its real module, in a page whose model asks the real test and has its session."""
 
     def show(test, body_style="", answering=True):
-        answers = []
-
-        def send(content, buffers=()):
-            answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
-
-        def ask(content):
-            test._asked(test, content, [])
-            given, answers[:] = list(answers), []
-            return [given, test.session]
-
-        test.send = send
-        if not shown.files:
-            shown.page.expose_function("ask", ask)
+        shown.answer(test, "session")
         shown.files["/test.js"] = ("text/javascript", test._esm)
         page = shown.show(
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{test._css}</style>"
@@ -132,18 +89,8 @@ def show_test(shown):
             """async ([state, answering]) => {
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.model = new (class extends FakeModel {
-                async send(content) {
-                  (window.sent ??= []).push(content);
-                  if (!answering) return;
-                  const [answers, session] = await window.ask(content);
-                  if (JSON.stringify(session) !== JSON.stringify(this.get("session"))) this.set("session", session);
-                  for (const [message, buffers] of answers) {
-                    const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
-                    this.emit("msg:custom", message, buffers.map((text) => new DataView(bytes(text))));
-                  }
-                }
-              })(state);
+              window.model = new AskingModel(state);
+              if (!answering) model.send = () => {};
               const widget = (await import("/test.js")).default;
               window.cleanup = widget.render({ model, el: document.getElementById("cell") });
             }""",
@@ -243,16 +190,6 @@ def show_table(shown):
     """Show an AudioTable by its real module, in a page whose model asks the real table."""
 
     def show(table, body_style=""):
-        answers = []
-
-        def send(content, buffers=()):
-            answers.append((content, [base64.b64encode(data).decode() for data in buffers]))
-
-        def ask(content):
-            table._asked(table, content, [])
-            given, answers[:] = list(answers), []
-            return given
-
         def keep(changes):
             for name, value in changes.items():
                 setattr(table, name, value)
@@ -269,8 +206,7 @@ def show_table(shown):
                 **{name: getattr(widget, name, "") for name in names.split()},
             }
 
-        table.send = send
-        shown.page.expose_function("ask", ask)
+        shown.answer(table)
         if table._controls:
             shown.page.expose_function("keep", keep)
             shown.page.expose_function("control", control)
@@ -285,7 +221,7 @@ def show_table(shown):
             f"""async (state) => {{
               window.leaked = [];
               document.addEventListener("keydown", (event) => leaked.push(event.key));
-              {ANSWERING}
+              window.model = new AskingModel(state);
               {'(await import("/controls.js")).stand(model);' if table._controls else ""}
               const widget = (await import("/table.js")).default;
               window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import ErrorBrowser
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp </script>"
 SAID = ["good morning", "this is a test", "明日の精度", "a long day"]
 SMALL = ["good mourning", "this was test", "明日の制度", HOSTILE]
@@ -145,7 +143,7 @@ def test_the_saved_page_filters_lists(shown, tmp_path):
     assert page.title() == "Errors"
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize(
     ("shown", "width"), [("light", 1300), ("dark", 1300), ("dark", 380)], indirect=["shown"]
 )
@@ -162,7 +160,4 @@ def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_table, shown, wid
         width,
     )
     assert wide == 0
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+    assert violations(page, "#cell") == []

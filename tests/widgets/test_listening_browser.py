@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,10 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.widgets import ListeningTest
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 RATE = 24_000
 HOSTILE = "<img src=x onerror='window.fired=1'></script> costs $5 in Tokyo and $6 in Osaka \u202e"
 
@@ -68,12 +67,6 @@ def answer(page, choice=0):
 
 def heading(page):
     return page.get_by_role("heading").inner_text()
-
-
-def violations(page):
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run(document.querySelector('.speechlab-listening'))")
-    return [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]]
 
 
 # -- in a notebook
@@ -194,6 +187,7 @@ def test_switching_between_sounds_goes_on_where_the_other_stood(show_test, frame
     assert 1.0 <= second < 3.0
 
 
+@needs_axe
 @pytest.mark.parametrize(
     ("shown", "method"),
     [("dark", "mos"), ("light", "ab"), ("dark", "abx"), ("light", "mushra")],
@@ -204,16 +198,16 @@ def test_axe_finds_nothing_and_nothing_is_cut_off_at_380_pixels(shown, show_test
     test = ListeningTest(frame, method, reference="original", pairs=pairs, text="text", seed=1, title=HOSTILE)
     shown.page.set_viewport_size({"width": 380, "height": 800})
     page = show_test(test, "margin:0;background:canvas")
-    pages = [violations(page)]
+    pages = [violations(page, ".speechlab-listening")]
     begin(page)
-    pages.append(violations(page))
+    pages.append(violations(page, ".speechlab-listening"))
     assert page.locator(".sl-said").inner_text() == HOSTILE
     while page.get_by_text("This answer does not count.").count():
         answer(page)
-    pages.append(violations(page))
+    pages.append(violations(page, ".speechlab-listening"))
     page.get_by_role("button", name="Start the test").click()
     page.locator(".sl-hear").last.click()
-    pages.append(violations(page))
+    pages.append(violations(page, ".speechlab-listening"))
     assert pages == [[]] * 4
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     assert page.locator("img, mjx-container").count() == 0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import Player
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 RATE = 24_000
 SEGMENTS = [
     (0.25, 0.75, "聞き取れてますか"),
@@ -321,7 +320,7 @@ def test_removing_it_ends_the_sound_and_the_listening(show_player, player):
     assert page.evaluate("model.listeners.length") == 0
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 380)], indirect=["shown"])
 def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_player, shown, width):
     shown.page.set_viewport_size({"width": width, "height": 800})
@@ -329,9 +328,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_player, shown, wi
     page = show_player(Player(clips, {"reference": SEGMENTS, "VAD": SEGMENTS}, lang="ja", spectrogram=True))
     page.evaluate("model.set('selection', [1, 2]); model.set('view', [0, 3])")
     page.locator("summary").click()
-    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert violations(page, "#cell") == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

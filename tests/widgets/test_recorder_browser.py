@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import soundfile
 
 from speechlab.widgets import Recorder
-from support.browser import FLAGS, chromium_path
+from support.browser import FLAGS, chromium_path, needs_axe, violations
 from support.recorders import LOCAL, ShownRecorder
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 RATE = 44_100
 """The rate of Chromium's own fake microphone."""
 HOSTILE = "<img src=x onerror='window.fired=1'> costs $5 and $6"
@@ -282,7 +279,7 @@ def test_a_kernel_that_is_gone_is_words_and_the_microphone_closes_with_the_widge
     page.wait_for_function("ended > 0 && model.listeners.length === 0")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize(("scheme", "width"), [("light", 820), ("dark", 380)])
 def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_recorder, scheme, width):
     shown = show_recorder(
@@ -293,9 +290,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_recorder, scheme,
     shown.taken(1)
     shown.press("Record again")
     shown.heard(0.1)
-    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert violations(page, "#cell") == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Stop", exact=True).focus()
     page.keyboard.press("Space")

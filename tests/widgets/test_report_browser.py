@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,10 +9,10 @@ import pytest
 from speechlab.audio import AudioClip
 from speechlab.evaluate import SpeechReport, TranslationReport
 from speechlab.metrics import score
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "</script><img src=x onerror='window.fired=1'>"
 
 
@@ -76,7 +74,7 @@ def test_a_report_fits_a_narrow_screen(shown, html):
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(chromium, html, tmp_path, scheme):
     (tmp_path / "report.html").write_text(html, "utf-8")
@@ -84,9 +82,7 @@ def test_axe_finds_nothing(chromium, html, tmp_path, scheme):
     page = context.new_page()
     page.goto((tmp_path / "report.html").as_uri())
     page.locator(".sl-row").first.wait_for()
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert violations(page) == []
     context.close()
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp"
 TEXTS = ["this is a test", "明日の精度", HOSTILE, "会議は三時です"]
 HEARD = ["this was test", "あすの制度", "<script>window.fired=1</script>", "会議は四時です"]
@@ -249,7 +247,7 @@ def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_ta
     page.locator(".sl-heard.sl-failed", has_text="the kernel is gone").wait_for()
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
 @pytest.mark.parametrize("width", [1300, 780, 380])
 def test_axe_finds_nothing_serious(show_table, shown, width):
@@ -260,10 +258,7 @@ def test_axe_finds_nothing_serious(show_table, shown, width):
     for name in ("Filter", "Columns"):
         page.get_by_role("button", name=name).click()
     page.get_by_text("Keys").click()
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+    assert violations(page, "#cell") == []
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)

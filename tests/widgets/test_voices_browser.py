@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from speechlab.widgets import VoiceExplorer
+from support.browser import needs_axe, violations
 from support.staged_voices import HOSTILE
 
 pytestmark = pytest.mark.browser
-
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture
@@ -116,7 +114,7 @@ def test_the_page_for_others_plays_what_was_heard(shown, explorer, tmp_path):
     assert page.locator(".sl-controls").count() == 0
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize(
     ("shown", "width"), [("light", 1020), ("dark", 1020), ("dark", 380)], indirect=["shown"]
 )
@@ -134,7 +132,4 @@ def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_table, shown, exp
         width,
     )
     assert wide == 0
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+    assert violations(page, "#cell") == []
