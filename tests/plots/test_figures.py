@@ -198,6 +198,16 @@ def test_nothing_of_pyplot_is_loaded():
     assert done.stdout.strip() == "False"
 
 
+RATED = pd.DataFrame(
+    {
+        "listener": ["ann", "bob"],
+        "system": "one",
+        "other": None,
+        "score": ["4", "good"],
+        "method": "mos",
+        "role": "test",
+    }
+)
 CALLS = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.0, 1.0], "text": ["x", "y"]})
 
 
@@ -225,6 +235,9 @@ CALLS = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.0, 1.0], "text": ["x"
         (plots.distributions, CALLS.assign(latency_s=np.nan), {}, "no row has a value"),
         (plots.distributions, CALLS, {"width": 0}, "width is 0"),
         (plots.distributions, CALLS, {"by": "speaker"}, "no column 'speaker'"),
+        (plots.listeners, RATED, {}, "must hold numbers"),
+        (plots.listeners, RATED.head(0), {}, "has no rows"),
+        (plots.listeners, RATED.drop(columns="role"), {}, "no column 'role'"),
     ],
 )
 def test_what_is_refused(draw, table, given, words):

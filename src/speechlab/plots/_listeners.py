@@ -62,13 +62,14 @@ def listeners(
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing, or there are no rows.
+        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
     """
     check_width(width)
     needed = ("listener", "system", "other", "score", "method", "role")
     tidy(answers, *needed, argument="answers", hint=_GIVEN)
     asked = answers[answers["role"] != "check"]
     tidy(asked, "score", argument="answers", hint="There are checks of attention only")
+    asked = asked.assign(score=numbers(asked, "score"))
     method = str(asked["method"].iloc[0])
     means = _means(asked, method)
     excluded = _excluded(answers)
