@@ -114,6 +114,19 @@ def test_a_folder_holds_the_report_that_was_saved_last(tmp_path):
     assert evaluate.Report.load(folder).table.empty
 
 
+def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
+    clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000, 3_000)]
+    columns = {"id": "same", "voice_name": "a", "audio": pd.Series(clips, dtype=object)}
+    again = evaluate.Report.load(made(tmp_path, rows=3, **columns).save(tmp_path / "out"))
+    turned = dataclasses.replace(again, table=again.table[::-1].reset_index(drop=True))
+    turned.table.loc[2, "audio"] = str(clips[2].save(tmp_path / "other.wav"))
+    third = evaluate.Report.load(turned.save(tmp_path / "out"))
+    heard = [AudioClip.from_file(path).frames for path in third.table["audio"]]
+    assert heard == [3_000, 2_000, 3_000]
+    third.save(tmp_path / "out")
+    assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
+
+
 def test_long_names_in_any_script_name_recordings(tmp_path):
     again = evaluate.Report.load(made(tmp_path, rows=2, id="精度を上げる" * 20).save(tmp_path / "out"))
     assert [AudioClip.from_file(path).duration_s for path in again.table["audio"]] == [0.5, 0.5]

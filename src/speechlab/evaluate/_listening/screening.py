@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from speechlab.evaluate._listening.tidy import HIDDEN_REFERENCE_LEAST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
 
 _MAX_MISSED = 0.15
@@ -104,7 +106,7 @@ def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
         told.append(f"{_names([str(listener)])} is excluded: {why}")
 
 
-def _names(listeners: object) -> str:
-    names = list(dict.fromkeys(str(one)[:60] for one in listeners))  # type: ignore[attr-defined]
+def _names(listeners: Iterable[object]) -> str:
+    names = list(dict.fromkeys(str(one)[:60] for one in listeners))
     more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
     return ", ".join(map(repr, names[:_TOLD])) + more

@@ -17,7 +17,7 @@ from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     import pandas as pd
 
@@ -100,8 +100,8 @@ def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | Non
         if kept is not None:
             told = {b"speechlab_report": orjson.dumps(kept, default=str)}
             table = table.replace_schema_metadata({**table.schema.metadata, **told})
-        with whole_file(file) as draft:
-            pq.write_table(table, draft)
+        with whole_file(file) as draft, draft.open("wb") as sink:
+            pq.write_table(table, sink)
     except (pa.ArrowException, OverflowError, ValueError) as error:
         message = (
             f"the table {file.stem!r} holds what Parquet cannot: {error}; drop that column or make it text"
@@ -158,17 +158,37 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _sounds(table: pd.DataFrame, folder: Path) -> Any:
-    """Copy the recordings of a table; return their places in the folder, or None for a table without sound."""
+    """Copy the recordings of a table; return their places in the folder, or None for a table without sound.
+
+    Those that are in the folder already stay as they are, and no other takes their names.
+    """
     import pandas as pd
 
     if _AUDIO not in table.columns:
         return None
-    rows = table.to_dict("records")
-    places = [_copied(number, row, folder) for number, row in enumerate(rows)]
+    home = folder / _AUDIO
+    there = [_name_in(home, cell) for cell in table[_AUDIO]]
+    taken = set(there)
+    names = [
+        name or _copied(number, row, home, taken)
+        for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True))
+    ]
+    places = [name and f"{_AUDIO}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")
 
 
-def _copied(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | None:
+def _name_in(home: Path, cell: object) -> str | None:
+    """Name of a recording that is in the folder already."""
+    if not isinstance(cell, str | PathLike):
+        return None
+    source = user_path(cell)
+    return source.name if source.is_file() and source.parent.resolve() == home.resolve() else None
+
+
+def _copied(
+    number: int, row: Mapping[Hashable, Any], home: Path, taken: Collection[str | None]
+) -> str | None:
+    """Write the recording of a row under a name of its own; return the name, or None if there is no recording."""
     cell = row[_AUDIO]
     if isinstance(cell, str | PathLike):
         source = user_path(cell)
@@ -194,13 +214,15 @@ def _copied(number: int, row: Mapping[Hashable, Any], folder: Path) -> str | Non
     # the number keeps files apart whose other names are the same
     label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")
     label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
-    target = folder / _AUDIO / (label + ending)
-    target.parent.mkdir(exist_ok=True)
-    if data is not None:
-        target.write_bytes(data)
-    elif source.resolve() != target.resolve():
+    while label + ending in taken:
+        label += "-"
+    home.mkdir(exist_ok=True)
+    target = home / (label + ending)
+    if data is None:
         shutil.copyfile(source, target)
-    return target.relative_to(folder).as_posix()
+    else:
+        target.write_bytes(data)
+    return target.name
 
 
 def _pointing(frame: pd.DataFrame, moved: Any, *, rows: bool) -> pd.DataFrame:
