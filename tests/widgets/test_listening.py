@@ -117,6 +117,13 @@ def test_a_seed_makes_the_same_test_again_and_another_table_another(frame):
     assert len({test.key["test"] for test in [one, *others, ListeningTest(frame)]}) == 5
 
 
+def test_the_volume_is_never_set_by_a_check(frame):
+    for seed in range(5):
+        test = ListeningTest(frame, training=0, checks=20, seed=seed)
+        roles = {trial["id"]: trial["role"] for trial in test.key["trials"]}
+        assert roles[test.trials[0]["id"]] == "test"
+
+
 def test_the_place_of_a_sound_in_the_page_says_nothing(frame):
     test = ListeningTest(frame, "ab", pairs=[("secret one", "secret two")], training=0, checks=0, seed=1)
     keys = {trial["id"]: trial["sounds"] for trial in test.key["trials"]}

@@ -82,7 +82,7 @@ class Planner:
         self._material = material
         self._method = method
         self._pairs, self._training, self._checks = pairs, training, checks
-        # with all that the test is made of, so that another test never has the same names
+        # so that a test of other items, systems or settings has other names, even with the same seed
         drawn_from = repr((seed, method, pairs, list(material.rows), material.reference, training, checks))
         self._random = random.Random(drawn_from)  # noqa: S311 - kept, so that the same test can be made again
         self.plan = Questions(self._token(), self._token())
@@ -121,6 +121,10 @@ class Planner:
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
         # practice first; what is behind a question cannot be told from its place
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
+        # by a sound of the first one listeners set the volume: no check, which may be noise
+        first = next(place for place in order if self.plan.key[place]["role"] != _CHECKED)
+        order.remove(first)
+        order.insert(0, first)
         self.plan.shown = [self.plan.shown[place] for place in order]
         return self.plan
 

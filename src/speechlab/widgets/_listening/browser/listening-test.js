@@ -16,7 +16,6 @@ const UNKEPT = "The kernel does not answer: what you answer now is not kept. Run
 
 class TestView {
   /** @type {HTMLElement} */ stage;
-  /** @type {HTMLElement} */ live;
   /** @type {HTMLElement} */ warning;
   /** @type {Session | null} */ session;
 
@@ -28,8 +27,6 @@ class TestView {
     this.stage = make(this.root, "div", "sl-stage");
     this.warning = make(this.root, "p", "sl-warning", this.note);
     this.warning.setAttribute("role", "alert");
-    this.live = make(this.root, "div", "sl-live");
-    this.live.setAttribute("aria-live", "polite");
     this.hearing = new Hearing(model, () => this.paint());
     /** @type {import("./questions.js").Question | null} */
     this.question = null;
@@ -239,7 +236,6 @@ class TestView {
     if (session.answers.length === this.questions.length) session.finished = new Date().toISOString();
     this.expect();
     if (!tell(this.model, { type: "keep", session: { ...session, answers: [...session.answers] } })) this.lost();
-    this.live.textContent = "Kept.";
     this.go(true);
   }
 
