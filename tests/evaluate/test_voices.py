@@ -215,6 +215,7 @@ def test_the_page_the_figure_and_the_files(report, tmp_path):
 def test_takes_tell_how_voices_vary(lab, store):
     found = study(lab, store, FRAME.head(4), ["varies", "clear", "plain"], takes=4)
     assert found.table["take"].value_counts().to_dict() == {0: 12, 1: 12, 2: 12, 3: 12}
+    assert [run["operation"] for run in found.record["runs"]] == ["synthesize"] * 4 + ["transcribe"]
     spread = found.summary.set_index("voice_name")["take_sd"]
     assert spread["one: varies"] > 0.05
     assert spread["one: clear"] == spread["other: plain"] == 0
@@ -246,6 +247,7 @@ def test_voices_that_fail(lab, store):
     assert found.choice["advice"].tolist() == ["Take one: clear: all others are significantly worse."]
     assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
     assert pd.isna(found.summary.set_index("voice_name").loc["one: broken", "group"])
+    assert found.headline()["Counted in"].tolist() == ["word"] * 3
     with pytest.warns(UserWarning, match="rows failed"):
         nothing = study(lab, store, voices=["broken"])
     assert nothing.choice["certainty"].tolist() == ["none"]

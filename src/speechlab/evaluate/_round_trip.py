@@ -11,7 +11,7 @@ from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
 from speechlab.evaluate._speech.speed import check_speed, timed_or_why
 from speechlab.evaluate._voices import cross
 from speechlab.evaluate._writing.record import record_of
@@ -82,24 +82,17 @@ def round_trip(
     turns = check_speed(speed)
     pairs = cross(frame, replaying_from(lab, store).voices(), voices, language)
     mute = pairs["voice"].isna()
-    with batch.failures_told_elsewhere():
-        spoken = batch.synthesize(
-            pairs[~mute],
-            lab,
-            text=text,
-            prefix="tts_",
-            store=store,
-            concurrency=concurrency,
-            progress=stage_of(progress, "synthesize"),
-        )
-    spoken = spoken.assign(
-        audio=spoken["tts_audio"],
-        duration_s=spoken["tts_duration_s"],
-        sample_rate=spoken["tts_sample_rate"],
+    sound = spoken(
+        lab,
+        pairs[~mute],
+        text,
+        store=store,
+        concurrency=concurrency,
+        progress=stage_of(progress, "synthesize"),
     )
     heard = recognised(
         lab,
-        spoken,
+        sound,
         language,
         identify=identify,
         store=store,
@@ -119,7 +112,7 @@ def round_trip(
         language,
         store=store,
         speed=timed,
-        record=record_of("round_trip", store, spoken, heard, identify=identify, speed=turns, **options),
+        record=record_of("round_trip", store, sound, heard, identify=identify, speed=turns, **options),
     )
     tell_failed(errors_of(report), len(report.table), SEE)
     return report

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_number
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def _choice(code: str, ranking: Ranking, speed: pd.DataFrame) -> dict[str, Any]:
     if len(tied) == 1:
         return facts | {"certainty": "settled", "advice": f"Take {best}: all others are significantly worse."}
     if not is_number(share) or count < 2:
-        told = "One sentence tells no voice from another; take 20 or more."
-        return facts | {"certainty": "none", "more_sentences": 20 - count, "advice": told}
+        told = f"One sentence tells no voice from another; take {ENOUGH} or more."
+        return facts | {"certainty": "none", "more_sentences": ENOUGH - count, "advice": told}
     more = {
         row["system"]: max(int(row["needed"]) - count, 1)
         for row in systems.to_dict("records")
@@ -128,7 +129,7 @@ def _fastest(tied: list[str], code: str, speed: pd.DataFrame) -> list[str]:
 
 def _about(count: int) -> str:
     """A number of which only the size is known, to two figures."""
-    return f"{count}" if count < 100 else f"{round(count, 1 - len(str(count)) + 1):,}"
+    return f"{count}" if count < 100 else f"{round(count, 2 - len(str(count))):,}"
 
 
 def _several(names: list[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from speechlab._arguments import is_number
 from speechlab.display import Html, element, join, notebook_output, percent, table
+from speechlab.evaluate._speech.html import interval_cell, unbroken
 from speechlab.evaluate._speech.summary import ENOUGH
 
 if TYPE_CHECKING:
@@ -35,14 +36,10 @@ def voices_table(summary: pd.DataFrame) -> Html:
     """Return how well voices are understood, and how sure their order is."""
     rows = []
     for row in summary.to_dict("records"):
-        low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
-        interval = f"{low} to {high}" if low != "–" else "–"
-        if is_number(row["interval_needs"]) and row["interval_needs"] > 0:
-            interval = f"takes {row['interval_needs']} more sentences"
         rate, share = element("strong", percent(row["ranking_rate"])), _share(row["first_share"])
         forgiven = percent(row.get("tolerant_cer"))
-        small = element("small", _unbroken(interval))
-        rows.append([_name(row), row["language"], rate, small, forgiven, _text(row["group"]), share])
+        interval = interval_cell(row, "sentences")
+        rows.append([_name(row), row["language"], rate, interval, forgiven, _text(row["group"]), share])
     caption = (
         "How well voices are understood, the best of each language first. Japanese is counted in readings, as it "
         f"sounds. An interval is given from {ENOUGH} sentences on. Voices that share a letter cannot be told apart; "
@@ -131,7 +128,7 @@ def _filled_table(
 
 
 def _name(row: dict[Any, Any]) -> Html:
-    return element("strong", _unbroken(_text(row["voice_name"])))
+    return element("strong", unbroken(_text(row["voice_name"])))
 
 
 def _pace(row: dict[Any, Any]) -> str:
@@ -141,7 +138,7 @@ def _pace(row: dict[Any, Any]) -> str:
         ("characters_per_s", "characters/s"),
     ):
         if _known(row.get(name)):
-            return _unbroken(f"{row[name]:.1f} {unit}")
+            return unbroken(f"{row[name]:.1f} {unit}")
     return "–"
 
 
@@ -155,14 +152,14 @@ def _flags(row: dict[Any, Any]) -> str:
 
 
 def _pair(row: dict[Any, Any], one: str, other: str) -> str:
-    return _unbroken(f"{_number(row.get(one), 2)}, {_number(row.get(other), 2)}")
+    return unbroken(f"{_number(row.get(one), 2)}, {_number(row.get(other), 2)}")
 
 
 def _ranged(row: dict[Any, Any], name: str) -> Html | str:
     """A median, with the lowest and the highest below it."""
     if not _known(row.get(name)):
         return "–"
-    span = _unbroken(f"{_number(row.get(f'{name}_low'), 2)} to {_number(row.get(f'{name}_high'), 2)}")
+    span = unbroken(f"{_number(row.get(f'{name}_low'), 2)} to {_number(row.get(f'{name}_high'), 2)}")
     return join(Html("<br>"), [element("strong", _number(row[name], 2)), element("small", span)])
 
 
@@ -171,20 +168,16 @@ def _number(value: object, places: int) -> str:
 
 
 def _points(value: object) -> str:
-    return f"±{100 * value:.1f}" if _known(value) else "–"  # type: ignore[operator]
+    return f"±{100 * value:.1f}" if _known(value) else "–"
 
 
 def _share(value: object) -> str:
     return f"{value:.0%}" if _known(value) else "–"
 
 
-def _known(value: object) -> bool:
+def _known(value: object) -> TypeGuard[float]:
     return is_number(value) and value == value
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else "–"
-
-
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "\N{NO-BREAK SPACE}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.errors import InvalidRequestError
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.metrics import Attribution, Ranking
-
-_CODES = "speechlab: language codes"
 
 
 class Order(NamedTuple):
@@ -78,8 +75,8 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
 
 
 def _scored(part: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Scored by what the voices of a language are ranked by."""
-    code = code_or_none(part[language].iloc[0])
-    unit = "reading" if code == "ja" and find_spec("pyopenjtalk") is not None else "auto"
-    kept = part[["voice", "voice_name", "engine", text, "hypothesis"]].assign(**{_CODES: code})
-    return score(kept, reference=text, hypothesis="hypothesis", language=_CODES, unit=unit)
+    """Scored by what the voices of a language are ranked by: Japanese by readings, others as they are."""
+    if code_or_none(part[language].iloc[0]) != "ja" or "reading_errors" not in part.columns:
+        return part
+    kept = part[["voice", "voice_name", "engine", text, "hypothesis"]]
+    return score(kept, reference=text, hypothesis="hypothesis", language="ja", unit="reading")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
 from speechlab.evaluate._choice.measured import sounds
 from speechlab.evaluate._speech.html import clip_rows
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
-from speechlab.evaluate._speech.summary import ranking_units, summarized
+from speechlab.evaluate._speech.summary import summarized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,12 +109,11 @@ class VoicesReport(SpeechReport):
 
     def headline(self) -> pd.DataFrame:
         """Return who was understood how well, in which group, and whose the errors are."""
-        shown = self.summary[["group", "first_share", "own_rate"]].set_axis(
-            ["Group", "First in", "Its own"], axis=1
-        )
-        for name in ("First in", "Its own"):
-            shown[name] = shown[name].map("{:.1%}".format, na_action="ignore").astype("string")
-        return pd.concat([super().headline(), shown], axis=1)
+        shown = super().headline()
+        shown["Group"] = self.summary["group"]
+        shown["First in"] = self.summary["first_share"].map(percent)
+        shown["Its own"] = self.summary["own_rate"].map(percent)
+        return shown
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the voices are ranked by, and the part of each that is the voice's own.
@@ -122,11 +121,7 @@ class VoicesReport(SpeechReport):
         Args:
             **options: As for :func:`speechlab.plots.error_rates`.
         """
-        # By name: figures stand a floor above this room, and load when one is drawn.
-        summary = self.summary.assign(unit=ranking_units(self.summary))
-        given = {"by": ["voice_name", "language"], "rates": ["ranking_rate", "own_rate"], **options}
-        figure: Figure = import_module("speechlab.plots").error_rates(summary, **given)
-        return figure
+        return super().plot(**{"rates": ["ranking_rate", "own_rate"], **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers, counts, and how the voices were compared and timed."""

@@ -14,7 +14,7 @@ from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._round_trip import StageProgress, stage_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
 from speechlab.evaluate._speech.speed import check_speed, timed_or_why
 from speechlab.evaluate._voices import cross, engines_of
 from speechlab.evaluate._writing.record import record_of
@@ -83,6 +83,8 @@ def voices(
             sentences.
         AuthenticationError: The service refuses the API key.
     """
+    import pandas as pd
+
     need_columns(frame, text, language)
     keep_free(frame, RESULTS | _OWN)
     turns, rated = check_speed(speed), rated_clips(dnsmos)
@@ -93,9 +95,9 @@ def voices(
     pairs = _named(cross(once, catalogue, voices, language)).assign(take=0)
     mute = pairs["voice"].isna()
     running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
-    spoken = _spoken(lab, pairs[~mute], text, takes, temperature, progress, running)
+    sound = _takes(lab, pairs[~mute], text, takes, progress, {**running, "temperature": temperature})
     how = {**running, **options, "progress": stage_of(progress, "transcribe")}
-    heard = recognised(lab, spoken, language, identify=identify, **how)
+    heard = recognised(lab, pd.concat(sound, ignore_index=True), language, identify=identify, **how)
     timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
@@ -107,7 +109,7 @@ def voices(
         language,
         store=store,
         speed=timed,
-        record=record_of("voices", store, spoken, heard, **told, **options),
+        record=record_of("voices", store, *sound, heard, **told, **options),
     )
     found = engines_of(catalogue, scored.table["voice"], engines)
     table = measured(scored.table.assign(engine=found), text, language, rated)
@@ -131,36 +133,14 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(voice_name=pairs["voice_name"].mask(pairs["voice"].isin(twice), full))
 
 
-def _spoken(
-    lab: Client,
-    pairs: pd.DataFrame,
-    text: str,
-    takes: int,
-    temperature: float | None,
-    progress: StageProgress,
-    running: dict[str, Any],
-) -> pd.DataFrame:
+def _takes(
+    lab: Client, pairs: pd.DataFrame, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
+) -> list[pd.DataFrame]:
     """Each sentence by each voice, as often as was asked for."""
-    import pandas as pd
-
-    parts = []
-    for take in range(takes):
-        stage = "synthesize" if takes == 1 else f"synthesize, take {take + 1} of {takes}"
-        with batch.failures_told_elsewhere():
-            part = batch.synthesize(
-                pairs.assign(take=take),
-                lab,
-                text=text,
-                prefix="tts_",
-                temperature=temperature,
-                repeat=take,
-                progress=stage_of(progress, stage),
-                **running,
-            )
-        parts.append(part)
-    spoken = pd.concat(parts, ignore_index=True)
-    return spoken.assign(
-        audio=spoken["tts_audio"],
-        duration_s=spoken["tts_duration_s"],
-        sample_rate=spoken["tts_sample_rate"],
+    stages = (
+        ["synthesize"] if takes == 1 else [f"synthesize, take {take + 1} of {takes}" for take in range(takes)]
     )
+    return [
+        spoken(lab, pairs.assign(take=take), text, repeat=take, progress=stage_of(progress, stage), **how)
+        for take, stage in enumerate(stages)
+    ]

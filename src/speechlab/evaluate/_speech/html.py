@@ -25,19 +25,15 @@ def summary_table(summary: pd.DataFrame) -> Html:
     """Return the error rates by voice."""
     rows = []
     for row in summary.assign(ranking_unit=ranking_units(summary)).to_dict("records"):
-        low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
-        interval = f"{low} to {high}" if low != "–" else "–"
-        if is_number(row["interval_needs"]) and row["interval_needs"] > 0:
-            interval = f"takes {row['interval_needs']} more clips"
-        unit = str(row["ranking_unit"])
+        unit = row["ranking_unit"]
         rows.append(
             [
-                element("strong", _unbroken(str(row["voice_name"]))),
+                element("strong", unbroken(str(row["voice_name"]))),
                 row["language"],
                 str(row["utterances"]),
                 element("strong", percent(row["ranking_rate"])),
-                element("small", _unbroken(interval)),
-                _UNITS.get(unit, unit),
+                interval_cell(row, "clips"),
+                _UNITS.get(unit, unit) if isinstance(unit, str) else "–",
                 percent(row["cer"]) if row["unit"] == "char" else "–",
                 percent(row.get("tolerant_cer")),
                 str(row["loops"]) if row["loops"] else "–",
@@ -65,12 +61,12 @@ def speed_table(summary: pd.DataFrame) -> Html:
     """Return how fast the voices speak."""
     rows = [
         [
-            element("strong", _unbroken(str(row["voice_name"]))),
+            element("strong", unbroken(str(row["voice_name"]))),
             row["language"],
             str(row["timed_calls"]),
             _factor(row["first_sound_s"]),
             element("strong", _factor(row["rtf"])),
-            element("small", _unbroken(f"{_factor(row['rtf_low'])} to {_factor(row['rtf_high'])}")),
+            element("small", unbroken(f"{_factor(row['rtf_low'])} to {_factor(row['rtf_high'])}")),
         ]
         for row in summary[summary["timed_calls"].fillna(0) > 0].to_dict("records")
     ]
@@ -147,7 +143,17 @@ def _player(path: str) -> Html:
     )
 
 
-def _unbroken(text: str) -> str:
+def interval_cell(row: Mapping[Hashable, Any], what: str) -> Html:
+    """The 95 % interval of a line of the summary, or how many more clips or sentences one takes."""
+    low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
+    interval = f"{low} to {high}" if low != "–" else "–"
+    if is_number(row["interval_needs"]) and row["interval_needs"] > 0:
+        interval = f"takes {row['interval_needs']} more {what}"
+    return element("small", unbroken(interval))
+
+
+def unbroken(text: str) -> str:
+    """A text that is one line in a table."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 

@@ -6,7 +6,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._speech.loops import loops
 from speechlab.evaluate._speech.mixed import is_mixed, languages_of, mixed_normalizer
@@ -40,21 +39,26 @@ SEE = "report.failed() has them"
 """Where the rows are that failed."""
 
 
-def recognised(
-    lab: Client, spoken: pd.DataFrame, language: str, *, identify: bool, **how: Any
-) -> pd.DataFrame:
+def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
+    """Speak each row's text with its voice."""
+    with batch.failures_told_elsewhere():
+        out = batch.synthesize(pairs, lab, text=text, prefix="tts_", **how)
+    return out.assign(**{name: out[f"tts_{name}"] for name in ("audio", "duration_s", "sample_rate")})
+
+
+def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool, **how: Any) -> pd.DataFrame:
     """Recognise rows; the recogniser identifies the language of rows of several."""
-    codes = spoken[language].map(code_or_none)
+    codes = rows[language].map(code_or_none)
     with batch.failures_told_elsewhere():
         heard = batch.transcribe(
-            spoken.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
+            rows.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
             lab,
             audio="audio",
             language=None if identify else "language",
             prefix="asr_",
             **how,
         )
-    return heard.assign(**{language: spoken[language]})
+    return heard.assign(**{language: rows[language]})
 
 
 def reported(
@@ -102,10 +106,7 @@ def errors_of(report: SpeechReport) -> pd.Series[str]:
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
-        try:
-            return batch.segments(heard, store, prefix="asr_", audio="audio")
-        except InvalidRequestError:  # they were not asked for
-            return batch.segments(heard.iloc[:0], store, prefix="asr_", audio="audio")
+        return batch.segments(heard, store, prefix="asr_", audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:

@@ -62,8 +62,8 @@ def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
 
 
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
-    """What the rate that voices are ranked by counts."""
-    units = summary["unit"].mask(summary["ranked_by"] == _READING, "reading")
+    """What the rate that voices are ranked by counts; missing for rows of no language, which have no rate."""
+    units = summary["unit"].mask((summary["ranked_by"] == _READING).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
 
 
