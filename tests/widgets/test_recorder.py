@@ -34,7 +34,7 @@ def test_chunks_come_in_any_order_and_twice():
     recorder = Recorder(title="take")
     assert (recorder.clip, recorder.clips, repr(recorder)) == (None, [], "Recorder('take', 0 takes, 0.00 s)")
     assert chunk(recorder, 1, [3, 4]) == [({"type": "got", "take": "a", "number": 1},)]
-    assert end(recorder, 2) == [({"type": "missing", "take": "a", "numbers": [0]},)]
+    assert end(recorder, 2) == [({"type": "missing", "take": "a"},)]
     chunk(recorder, 0, [1, 2])
     chunk(recorder, 1, [9, 9])
     assert end(recorder, 2) == end(recorder, 2) == [({"type": "taken", "take": "a"},)]
@@ -60,6 +60,37 @@ def test_a_take_is_told_of_and_becomes_a_wav_of_the_rate_that_was_asked_for(tmp_
     assert (answer["type"], data[:4]) == ("sound", b"fLaC")
 
 
+def test_what_fails_at_a_take_is_seen_and_the_take_is_kept():
+    recorder = Recorder()
+    recorder.observe(lambda change: change["no such thing"], "takes")
+    chunk(recorder, 0, [1, 2])
+    sent = []
+    recorder.send = lambda content, buffers=(): sent.append(content["type"])
+    with pytest.raises(KeyError, match="no such thing"):
+        recorder._asked(recorder, {"type": "end", "take": "a", "count": 1, "rate": RATE}, [])
+    assert (sent, recorder.clip.frames) == (["taken"], 2)
+
+
+def test_of_a_long_take_a_preview_is_played_and_called_one():
+    recorder = Recorder(max_s=300)
+    noise = np.random.default_rng(1).integers(-20_000, 20_000, 900_000)
+    for number in range(7):
+        chunk(recorder, number, noise)
+    end(recorder, 7)
+    assert recorder.clip.duration_s > 130
+    [(answer, data)] = told(recorder, {"type": "sound", "take": "a"})
+    assert answer["note"] == "A lossy preview, which plays the first 120 s only"
+    assert len(data) < 1_000_000
+
+
+def test_a_take_at_a_rate_that_cannot_be_sent_says_so():
+    recorder = Recorder(sample_rate=65_536)
+    chunk(recorder, 0, [1, 2])
+    end(recorder, 1)
+    [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
+    assert "FLAC cannot be written at 65536 Hz" in answer["error"]
+
+
 def test_silence_and_a_single_sample_are_takes_too():
     recorder = Recorder()
     chunk(recorder, 0, [0], take="one")
@@ -79,6 +110,7 @@ def test_silence_and_a_single_sample_are_takes_too():
         {"type": "chunk", "take": "a", "number": 0},
         {"type": "chunk", "take": 5, "number": 0, "rate": RATE},
         {"type": "end", "take": "a", "count": 1, "rate": "x"},
+        {"type": "end", "take": "a", "rate": RATE},
         {"type": "other", "take": "a"},
         [],
     ],
@@ -99,7 +131,7 @@ def test_a_take_that_was_begun_and_left_is_forgotten():
     recorder = Recorder()
     for take in "abcdef":
         chunk(recorder, 0, [1], take=take)
-    assert end(recorder, 1, take="a") == [({"type": "missing", "take": "a", "numbers": [0]},)]
+    assert end(recorder, 1, take="a") == [({"type": "missing", "take": "a"},)]
     assert end(recorder, 1, take="c") == [({"type": "taken", "take": "c"},)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import soundfile
@@ -98,10 +100,16 @@ def test_takes_play_are_recorded_again_and_deleted(show_recorder):
     page.evaluate(
         """() => {
           window.starts = [];
-          const start = AudioBufferSourceNode.prototype.start;
+          window.sounding = new Set();
+          const { start, stop } = AudioBufferSourceNode.prototype;
           AudioBufferSourceNode.prototype.start = function () {
             starts.push(this.buffer.duration);
+            sounding.add(this);
             return start.call(this);
+          };
+          AudioBufferSourceNode.prototype.stop = function () {
+            sounding.delete(this);
+            return stop.call(this);
           };
         }"""
     )
@@ -125,15 +133,27 @@ def test_takes_play_are_recorded_again_and_deleted(show_recorder):
     page.wait_for_function("starts.length === 2")
     page.keyboard.press("d")
     assert page.evaluate("leaked") == []
+    page.evaluate("model.set('takes', [])")  # Python forgets them: there is nothing left to stop it with
+    assert page.evaluate("sounding.size") == 0
 
 
 def test_a_take_ends_by_itself_and_a_busy_kernel_loses_nothing(show_recorder):
     recorder = Recorder(max_s=1.2)
     shown = show_recorder(recorder)
+    shown.page.evaluate(
+        """() => {
+          window.said = [];
+          const live = document.querySelector("[role=status]");
+          new MutationObserver(() => said.push(live.textContent)).observe(live, { childList: true });
+        }"""
+    )
     shown.lost = 2
     shown.press("Record")
     shown.page.get_by_text("Stopped: a take has 1.2 seconds at most").wait_for()
     shown.taken(1)
+    said = shown.page.evaluate("said")
+    assert "Recording" in said
+    assert all(one != after for one, after in pairwise(said))  # nothing is read aloud at each chunk
     assert recorder.clip.frames == round(1.2 * RATE)
     assert place_of(recorder.clip.samples[RATE // 4 :], played())[2] < 0.02
 

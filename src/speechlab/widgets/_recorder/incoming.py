@@ -39,9 +39,9 @@ class IncomingTake:
         self._chunks[int(number)] = data
         self._bytes += len(data)
 
-    def missing(self, count: int) -> list[int]:
-        """Return the numbers below ``count`` that have not come."""
-        return [number for number in range(count) if number not in self._chunks]
+    def has(self, count: int) -> bool:
+        """Whether the first ``count`` chunks have come, and there are any."""
+        return count > 0 and all(number in self._chunks for number in range(count))
 
     def samples(self, count: int) -> bytes:
         """Return the first ``count`` chunks as one."""

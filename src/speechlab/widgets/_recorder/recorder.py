@@ -12,7 +12,7 @@ import numpy as np
 import traitlets
 
 from speechlab._arguments import check_text, is_bool, is_number, refused
-from speechlab.audio import AudioClip, clip_figure, resample, sound_preview
+from speechlab.audio import AudioClip, clip_figure, sound_preview
 from speechlab.display import Html, element
 from speechlab.errors import AudioError
 from speechlab.widgets._recorder.incoming import IncomingTake, checked_rate
@@ -28,7 +28,7 @@ _MAX_UNDER_WAY = 4
 _MAX_SENT_BYTES = 8_000_000
 _MAX_STATIC = 10
 _OUTLINE = 240
-_FULL_SCALE = 32_767
+_FULL_SCALE = 32_767 / 32_768
 
 
 class Recorder(RefreshedWidget):
@@ -135,7 +135,7 @@ class Recorder(RefreshedWidget):
             more = len(self._clips) - len(shown)
             figures = [self._figures[name] for name, _ in shown]
         head = element("p", element("strong", self.title, dir="auto"), "" if shown else " · no take yet")
-        return element("div", head, f"{more} earlier takes are not shown" if more else None, *figures)
+        return element("div", head, f"Earlier takes that are not shown: {more}" if more else None, *figures)
 
     # -- from the browser
 
@@ -149,56 +149,58 @@ class Recorder(RefreshedWidget):
         }
         answer = answers.get(content.get("type")) if isinstance(content, dict) else None
         if answer is not None and isinstance(content.get("take"), str):
-            with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
-                answer(content, buffers)
+            answer(content, buffers)
 
     def _keep_chunk(self, told: dict[str, Any], buffers: Any) -> None:
-        take, number = told["take"], told["number"]
-        with self._lock:
+        take = told["take"]
+        with self._lock, contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
             if take not in self._clips:
                 if take not in self._under_way:
                     for old in list(self._under_way)[: 1 - _MAX_UNDER_WAY]:
                         del self._under_way[old]
                     self._under_way[take] = IncomingTake(self.max_s)
-                self._under_way[take].add(number, told["rate"], bytes(buffers[0]))
-        self.send({"type": "got", "take": take, "number": number})
+                self._under_way[take].add(told["number"], told["rate"], bytes(buffers[0]))
+            self.send({"type": "got", "take": take, "number": told["number"]})
 
     def _finish(self, told: dict[str, Any], _buffers: Any) -> None:
-        take, count, rate = told["take"], int(told["count"]), checked_rate(told["rate"])
+        take = told["take"]
+        try:
+            count, rate = int(told["count"]), checked_rate(told["rate"])
+        except (KeyError, TypeError, ValueError):
+            return
         with self._lock:
-            if take not in self._clips:
+            new = take not in self._clips
+            if new:
                 incoming = self._under_way.get(take)
-                missing = incoming.missing(min(count, 1_000_000)) if incoming else list(range(count))
-                if incoming is None or missing or not count:
-                    self.send({"type": "missing", "take": take, "numbers": missing[:100]})
+                if incoming is None or not incoming.has(count):
+                    self.send({"type": "missing", "take": take})
                     return
-                self._add(take, incoming.samples(count), rate, str(told.get("device", ""))[:200])
+                facts = self._keep(take, incoming.samples(count), rate, str(told.get("device", ""))[:200])
                 del self._under_way[take]
-        self.send({"type": "taken", "take": take})
-        self._show_again()
+            self.send({"type": "taken", "take": take})
+            if new:
+                self.takes = [*self.takes, facts]
+        if new:
+            self._show_again()
 
-    def _add(self, take: str, data: bytes, rate: int, device: str) -> None:
+    def _keep(self, take: str, data: bytes, rate: int, device: str) -> dict[str, Any]:
+        """Make a clip of a take; return what is told of it."""
         self._count += 1
         name = f"{self.title} {self._count}".strip()
-        raw = np.frombuffer(data, "<i2")
-        clip = AudioClip.from_pcm(data, rate)
-        outline = np.rint(clip.peaks(min(_OUTLINE, clip.frames)) * 100).astype(int).tolist()
-        level, peak = clip.rms_dbfs, _dbfs(float(np.abs(clip.samples).max(initial=0.0)))
-        if self._sample_rate is not None and self._sample_rate != rate:
-            clip = AudioClip(resample(clip.samples, rate, self._sample_rate), self._sample_rate)
-        self._clips[take] = clip.named(name)
-        facts = {
+        heard = AudioClip.from_pcm(data, rate)
+        clip = heard.resample(self._sample_rate or rate).named(name)
+        self._clips[take] = clip
+        return {
             "take": take,
             "name": name,
-            "seconds": len(raw) / rate,
+            "seconds": heard.duration_s,
             "rate": clip.sample_rate,
             "device": device,
-            "clipped": int(np.count_nonzero(np.abs(raw.astype(np.int32)) >= _FULL_SCALE)),
-            "level_dbfs": level if math.isfinite(level) else None,
-            "peak_dbfs": peak,
-            "outline": outline,
+            "clipped": int(np.count_nonzero(np.abs(heard.samples) >= _FULL_SCALE)),
+            "level_dbfs": heard.rms_dbfs if heard.peak else None,
+            "peak_dbfs": 20 * math.log10(heard.peak) if heard.peak else None,
+            "outline": np.rint(heard.peaks(min(_OUTLINE, heard.frames)) * 100).astype(int).tolist(),
         }
-        self.takes = [*self.takes, facts]
 
     def _drop(self, told: dict[str, Any], _buffers: Any) -> None:
         with self._lock:
@@ -215,12 +217,10 @@ class Recorder(RefreshedWidget):
             return
         try:
             data = clip.encode("flac")
-            data = data if len(data) <= _MAX_SENT_BYTES else sound_preview(clip).data
         except AudioError as error:
             self.send({**answer, "error": str(error)})
             return
+        if len(data) > _MAX_SENT_BYTES:
+            data, seconds = sound_preview(clip)
+            answer["note"] = f"A lossy preview, which plays the first {seconds:.0f} s only"
         self.send(answer, [data])
-
-
-def _dbfs(value: float) -> float | None:
-    return 20 * math.log10(value) if value > 0 else None

@@ -66,7 +66,8 @@ class RecorderView {
 
   /** @param {string} said @param {boolean} [failed] */
   say(said, failed = false) {
-    this.ui.live.textContent = said;
+    // the same text once more would be read aloud once more, at each chunk
+    if (this.ui.live.textContent !== said) this.ui.live.textContent = said;
     this.ui.live.classList.toggle("sl-failed", failed);
   }
 

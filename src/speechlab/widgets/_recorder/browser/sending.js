@@ -23,7 +23,6 @@ export class Sending {
     /** When each of those was sent last. @type {Map<number, number>} */
     this.sent = new Map();
     this.ended = false;
-    this.taken = false;
     this.device = "";
     this.heardAt = performance.now();
     this.left = false;
@@ -62,7 +61,6 @@ export class Sending {
 
   /** Sends what has room, and again what was not answered. */
   pump() {
-    if (this.taken) return;
     const now = performance.now();
     let there = true;
     for (const [number, chunk] of [...this.open].slice(0, AT_ONCE)) {
@@ -92,7 +90,6 @@ export class Sending {
       this.changed("");
       this.pump();
     } else if (message.type === "taken") {
-      this.taken = true;
       this.dispose();
       this.changed("");
     } else if (message.type === "missing") {

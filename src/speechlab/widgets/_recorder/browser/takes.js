@@ -57,7 +57,8 @@ export class Takes {
       drop.addEventListener("click", () => this.drop(take.take));
     }
     this.draw();
-    this.states();
+    if (this.all.some((take) => take.take === this.playing)) this.states();
+    else this.stop();
     if (!had) return;
     // the focus stays in the widget: keys would go to the notebook
     const item = [...list.children].find((one) => one instanceof HTMLElement && one.dataset.take === place[0]) ?? list.lastElementChild;
@@ -102,12 +103,10 @@ export class Takes {
       this.say("No answer: the kernel is gone", true);
       return;
     }
-    const { context } = this;
     setTimeout(() => {
-      if (this.playing === take && !this.node && this.context === context) {
-        this.stop();
-        this.say("No answer: the kernel is busy, or gone", true);
-      }
+      if (this.playing !== take || this.node) return;
+      this.stop();
+      this.say("No answer: the kernel is busy, or gone", true);
     }, PATIENCE_MS);
   }
 
@@ -129,6 +128,7 @@ export class Takes {
       this.node.connect(this.context.destination);
       this.node.onended = () => this.stop();
       this.node.start();
+      if (message.note) this.say(message.note);
     } catch (error) {
       this.stop();
       this.say(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`, true);
