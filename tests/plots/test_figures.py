@@ -245,6 +245,12 @@ def test_what_is_refused(draw, table, given, words):
         draw(table, **given)
 
 
+def test_a_group_without_a_unit_has_a_row():
+    table = pd.DataFrame({"voice": ["a", "b"], "unit": ["word", None], "utterances_scored": [3, 0]})
+    figure = plots.error_rates(table.assign(error_rate=[0.1, None]))
+    assert [list(rows_of(axes)) for axes in figure.axes] == [["a"], ["b"]]
+
+
 def test_units_that_are_not_chosen_are_refused_with_the_remedy(rows):
     with pytest.raises(InvalidRequestError, match=r"choose one, as in unit="):
         plots.confusions(metrics.confusions(rows))

@@ -93,8 +93,9 @@ def error_rates(
         list(summary.columns[: list(summary.columns).index("unit")]) if by is None else column_names(by, "by")
     )
     tidy(summary, *keys, argument="summary", hint=_SUMMARIZED)
-    units = list(dict.fromkeys(summary["unit"].astype(str)))
-    parts = [summary[summary["unit"].astype(str) == unit] for unit in units]
+    counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
+    units = list(dict.fromkeys(counted_in))
+    parts = [summary[counted_in == unit] for unit in units]
     figure, panels = _panels(width, [len(part) for part in parts], legend=len(named) > 1)
     for axes, unit, part in zip(panels, units, parts, strict=True):
         names = names_of(part, keys) if keys else [unit] * len(part)
