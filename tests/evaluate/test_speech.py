@@ -252,6 +252,8 @@ def test_a_report_of_translations_draws_itself(lab, store):
     (axes,) = report.plot().axes
     assert axes.get_xlabel() == "chrF"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["en, ja", "en, zh"]
+    first = str(report.sections(clips=1)[-1])
+    assert ("eins" in first, "zwei" in first, "the first 1 of 2 rows" in first) == (True, False, True)
 
 
 def test_guide(staged, lab, monkeypatch, tmp_path):

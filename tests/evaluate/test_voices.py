@@ -18,20 +18,9 @@ from speechlab.errors import EngineError, InvalidRequestError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, running
 from speechlab.store import Store
 from support.clients import KEY
+from support.samples import SAID
 from support.staged import NO_ENGINES, StagedRecogniser, StagedVoice
 
-SAID = [
-    "the quick brown fox jumps over the lazy dog",
-    "she really wants to leave before the storm",
-    "we met at the corner of the old market",
-    "nobody knew what had happened to the letter",
-    "take the second street on the left please",
-    "the museum opens every day except on monday",
-    "his brother plays the violin in an orchestra",
-    "a small boat was waiting under the bridge",
-    "they painted all of the windows bright green",
-    "the train to the north was late again",
-]
 NAMES = ("clear", "even", "swallows", "varies", "broken")
 OTHER = ("plain", "steady")
 """Voices of another engine."""

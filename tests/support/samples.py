@@ -11,3 +11,16 @@ VOICE = {
     "streaming": True,
 }
 VOICE_ID = VOICE["id"]
+SAID = [
+    "the quick brown fox jumps over the lazy dog",
+    "she really wants to leave before the storm",
+    "we met at the corner of the old market",
+    "nobody knew what had happened to the letter",
+    "take the second street on the left please",
+    "the museum opens every day except on monday",
+    "his brother plays the violin in an orchestra",
+    "a small boat was waiting under the bridge",
+    "they painted all of the windows bright green",
+    "the train to the north was late again",
+]
+"""Ten English sentences, for voices whose faults a test makes."""

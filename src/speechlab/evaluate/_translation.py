@@ -56,6 +56,7 @@ class TranslationReport(Report):
             ]
             for row in self.summary.to_dict("records")
         ]
+        shown = self.table if clips is None else self.table.head(clips)
         lines = [
             [
                 element("span", row[source], lang=row[source_lang]),
@@ -65,12 +66,15 @@ class TranslationReport(Report):
                 element("span", row[reference], lang=row[target_lang]),
                 row["chrf"] if isinstance(row["chrf"], float) and row["chrf"] == row["chrf"] else None,
             ]
-            for row in self.table.to_dict("records")
+            for row in shown.to_dict("records")
         ]
         caption = "Closeness to the references: chrF, 0 to 100"
         found = [table(("direction", "texts", "chrF"), scores, caption=caption)]
         if clips != 0:
-            found.append(table(("source", "translation", "reference", "chrF"), lines, caption="Translations"))
+            caption = "Translations"
+            if len(shown) < len(self.table):
+                caption += f": the first {len(shown)} of {len(self.table)} rows"
+            found.append(table(("source", "translation", "reference", "chrF"), lines, caption=caption))
         return found
 
     def rows(self, **options: Any) -> Any:

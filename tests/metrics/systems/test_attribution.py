@@ -10,19 +10,8 @@ from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import attribute, score
+from support.samples import SAID
 
-SAID = [
-    "the quick brown fox jumps over the lazy dog",
-    "she really wants to leave before the storm",
-    "we met at the corner of the old market",
-    "nobody knew what had happened to the letter",
-    "take the second street on the left please",
-    "the museum opens every day except on monday",
-    "his brother plays the violin in an orchestra",
-    "a small boat was waiting under the bridge",
-    "they painted all of the windows bright green",
-    "the train to the north was late again",
-]
 ENGINES = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B"}
 WRONG = SAID[3].replace("happened", "hopped").replace("letter", "ladder")
 
