@@ -97,6 +97,38 @@ class Page:
         self.page.goto(f"{self.origin}/")
         return self.page
 
+    def show_widget(self, name, widget, traits, *, before="", after="", body_style=""):
+        """Show a widget by its real module, with an ``AskingModel`` of its state.
+
+        Args:
+            name: Name of the module in the page.
+            widget: The widget.
+            traits: Names of its traits, with spaces between, or a dict of the model's state.
+            before: What the page does first, with the state as ``state``.
+            after: What it does when there is a ``model``.
+            body_style: Style of the body.
+        """
+        if isinstance(traits, str):
+            traits = {trait: getattr(widget, trait) for trait in traits.split()}
+        self.files[f"/{name}.js"] = ("text/javascript", widget._esm)
+        page = self.show(
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{widget._css}</style>"
+            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
+        )
+        page.evaluate(
+            f"""async (state) => {{
+              {before}
+              window.leaked = [];
+              document.addEventListener("keydown", (event) => leaked.push(event.key));
+              window.model = new AskingModel(state);
+              {after}
+              const widget = (await import("/{name}.js")).default;
+              window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
+            }}""",
+            traits,
+        )
+        return page
+
     def answer(self, widget, *traits):
         """Let an ``AskingModel`` of the page ask a widget as its model would.
 

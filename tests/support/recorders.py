@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.browser import FAKE_MODEL, Page
+from support.browser import Page
 
 LOCAL = "http://localhost"
 
@@ -17,23 +17,8 @@ class ShownRecorder(Page):
         self.page.set_default_timeout(10_000)
         self.lost = 0  # so many messages of the browser do not arrive
         self.answer(recorder, "takes")
-        self.files["/recorder.js"] = ("text/javascript", recorder._esm)
-        self.show(
-            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{recorder._css}</style>"
-            f'<script>{FAKE_MODEL}</script><body style="margin:0"><main id="cell"></main>'
-        )
-        self.page.evaluate(
-            """async (state) => {
-              window.leaked = [];
-              document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.model = new AskingModel(state);
-              const widget = (await import("/recorder.js")).default;
-              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
-            }""",
-            {
-                name: getattr(recorder, name)
-                for name in ["title", "max_s", "processing", "takes", "recording"]
-            },
+        self.show_widget(
+            "recorder", recorder, "title max_s processing takes recording", body_style="margin:0"
         )
 
     def ask(self, content, texts):

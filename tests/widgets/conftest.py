@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.browser import FAKE_MODEL, FLAGS, Page, chromium_path
+from support.browser import FLAGS, Page, chromium_path
 from support.staged_voices import voices_service
 
 
@@ -32,17 +32,24 @@ def shown(request, chromium):
     assert page.errors == []
 
 
+WATCH_STARTS = """
+state.peaks = new DataView(new Uint8Array(state.peaks).buffer);
+window.starts = [];
+const start = AudioBufferSourceNode.prototype.start;
+AudioBufferSourceNode.prototype.start = function (when, offset, duration) {
+  const sound = this.buffer;
+  starts.push({ when, offset, duration, rate: sound.sampleRate, length: sound.length, sound });
+  return start.call(this, when, offset, duration);
+};
+"""
+
+
 @pytest.fixture
 def show_player(shown):
     """Show a Player by its real module, in a page whose model asks the real player."""
 
     def show(player, body_style=""):
         shown.answer(player)
-        shown.files["/player.js"] = ("text/javascript", player._esm)
-        page = shown.show(
-            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{player._css}</style>"
-            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
-        )
         names = (
             "clips piece_s duration title layers tier current_time playing selected selection view loop speed"
         )
@@ -50,25 +57,7 @@ def show_player(shown):
         names += " snap_s lang" if hasattr(player, "snap_s") else ""
         state = {name: getattr(player, name) for name in names.split()}
         state.update(peaks=list(player.peaks), selection=list(player.selection), view=list(player.view))
-        page.evaluate(
-            """async (state) => {
-              state.peaks = new DataView(new Uint8Array(state.peaks).buffer);
-              window.leaked = [];
-              document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.starts = [];
-              const start = AudioBufferSourceNode.prototype.start;
-              AudioBufferSourceNode.prototype.start = function (when, offset, duration) {
-                starts.push({ when, offset, duration, rate: this.buffer.sampleRate, length: this.buffer.length,
-                  sound: this.buffer });
-                return start.call(this, when, offset, duration);
-              };
-              window.model = new AskingModel(state);
-              const widget = (await import("/player.js")).default;
-              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
-            }""",
-            state,
-        )
-        return page
+        return shown.show_widget("player", player, state, before=WATCH_STARTS, body_style=body_style)
 
     return show
 
@@ -79,24 +68,9 @@ def show_test(shown):
 
     def show(test, body_style="", answering=True):
         shown.answer(test, "session")
-        shown.files["/test.js"] = ("text/javascript", test._esm)
-        page = shown.show(
-            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{test._css}</style>"
-            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
-        )
         names = "test method title question instructions trials order_seed no_preference session"
-        page.evaluate(
-            """async ([state, answering]) => {
-              window.leaked = [];
-              document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.model = new AskingModel(state);
-              if (!answering) model.send = () => {};
-              const widget = (await import("/test.js")).default;
-              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
-            }""",
-            [{name: getattr(test, name) for name in names.split()}, answering],
-        )
-        return page
+        silent = "" if answering else "model.send = () => {};"
+        return shown.show_widget("test", test, names, after=silent, body_style=body_style)
 
     return show
 
@@ -106,22 +80,8 @@ def show_preview(shown):
     """Show a BatchPreview's state by its real module, in a page with a stand-in for the model."""
 
     def show(preview, body_style=""):
-        css = preview._css
-        shown.files["/preview.js"] = ("text/javascript", preview._esm)
-        page = shown.show(
-            f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{css}</style><script>{FAKE_MODEL}</script>"
-            f'<body style="{body_style}"><div id="cell"></div>'
-        )
         names = "title summary running done total recent earlier"
-        page.evaluate(
-            """async (state) => {
-              window.model = new FakeModel(state);
-              const widget = (await import("/preview.js")).default;
-              window.cleanup = widget.render({ model, el: document.getElementById("cell") });
-            }""",
-            {name: getattr(preview, name) for name in names.split()},
-        )
-        return page
+        return shown.show_widget("preview", preview, names, body_style=body_style)
 
     return show
 
@@ -211,26 +171,11 @@ def show_table(shown):
             shown.page.expose_function("keep", keep)
             shown.page.expose_function("control", control)
             shown.files["/controls.js"] = ("text/javascript", CONTROLS)
-        shown.files["/table.js"] = ("text/javascript", table._esm)
-        page = shown.show(
-            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>t</title><style>{table._css}</style>"
-            f'<script>{FAKE_MODEL}</script><body style="{body_style}"><main id="cell"></main>'
-        )
         names = "columns count revision reference max_rating editable chosen sound title"
-        page.evaluate(
-            f"""async (state) => {{
-              window.leaked = [];
-              document.addEventListener("keydown", (event) => leaked.push(event.key));
-              window.model = new AskingModel(state);
-              {'(await import("/controls.js")).stand(model);' if table._controls else ""}
-              const widget = (await import("/table.js")).default;
-              window.cleanup = widget.render({{ model, el: document.getElementById("cell") }});
-            }}""",
-            {
-                "_controls": [f"IPY_MODEL_{number}" for number in range(len(table._controls))],
-                **{name: getattr(table, name) for name in names.split()},
-            },
-        )
+        state = {name: getattr(table, name) for name in names.split()}
+        state["_controls"] = [f"IPY_MODEL_{number}" for number in range(len(table._controls))]
+        controls = '(await import("/controls.js")).stand(model);' if table._controls else ""
+        page = shown.show_widget("table", table, state, after=controls, body_style=body_style)
         page.wait_for_function("document.querySelectorAll('.sl-row').length > 0 || model.get('count') === 0")
         return page
 
