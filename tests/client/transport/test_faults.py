@@ -245,6 +245,25 @@ def test_retry_after_is_kept(server, lab, http, clock, seconds):
     assert float(seconds) <= sum(clock.slept) < float(seconds) + 0.3
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("asked", ["0", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
+def test_a_wait_that_is_over_is_no_leave_to_ask_at_once(server, lab, http, clock, status, asked):
+    server.script(*[http.reply(status, Retry_After=asked)] * 3, http.reply(body=TRANSLATED))
+    translate(lab)
+    assert sum(clock.slept) > 0.25
+
+
+def test_whoever_waits_a_minute_waits_for_a_quota_of_a_minute(server, lab, http, clock):
+    server.script(http.reply(429, {"error": "quota"}, Retry_After="60"), http.reply(body=TRANSLATED))
+    translate(lab)
+    assert 60 <= sum(clock.slept) <= 60.3
+    server.script(http.reply(429, {"error": "quota"}, Retry_After="67"))
+    with pytest.raises(RateLimitError, match=r"quota; a call waits 60 s for it \(patience_s=\)"):
+        translate(lab)
+    with pytest.raises(APITimeoutError, match=r"asks to wait .* beyond its patience of 60 s \(patience_s\)"):
+        translate(lab)
+
+
 def test_a_refusal_that_asks_for_too_much_patience_is_told_at_once(server, lab, http, clock):
     server.script(http.reply(429, {"error": "quota"}, Retry_After="3600"))
     with pytest.raises(RateLimitError, match="quota") as caught:

@@ -84,10 +84,11 @@ def test_an_outage_is_no_fault_of_a_call():
     [
         ("5", 5.0),
         (" 0.5 ", 0.5),
-        ("-3", 0.0),
+        ("0", None),
+        ("-3", None),
         ("1e9", 86_400.0),
         (formatdate(1_000_030, usegmt=True), 30.0),
-        (formatdate(999_000, usegmt=True), 0.0),
+        (formatdate(999_000, usegmt=True), None),
         ("soon", None),
         ("", None),
         ("nan", None),
@@ -100,7 +101,7 @@ def test_both_forms_of_retry_after(value, seconds):
 @given(st.text())
 def test_any_retry_after_is_read(value):
     seconds = retry_after_s({"retry-after": value})
-    assert seconds is None or 0 <= seconds <= 86_400
+    assert seconds is None or 0 < seconds <= 86_400
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -484,6 +485,23 @@ def test_time_that_a_user_gives_bounds_the_wait_for_a_place(server, http):
         assert caught.value.attempts == 0
         thread.join(10)
         assert waits
+
+
+def test_places_of_an_event_loop_that_was_left_go_to_others(server, http):
+    meant = {"source_lang": "ja", "target_lang": "en"}
+    server.script([20.0])
+    loop = asyncio.new_event_loop()
+    left = AsyncClient(server.base_url)
+    tasks = [loop.create_task(left.translate(str(number), **meant)) for number in range(6)]
+    while len(server.requests) < 4:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url) as lab:
+        assert lab.translate("b", timeout=5, **meant).text == "Hello"
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, left.aclose(), return_exceptions=True))
+    loop.close()
 
 
 def test_a_maximum_that_a_user_gives_bounds_refusals_too(server, lab, http):

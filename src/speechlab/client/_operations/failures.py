@@ -157,6 +157,9 @@ def _fallback(status: int, headers: Mapping[str, str]) -> str:
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by the Retry-After header, in either of its forms; None if there is none that makes sense.
 
+    A wait of zero, or one that is over, is none: a service that says both "later" and "now" gives no time, and asking
+    at once would not let it rest.
+
     Args:
         headers: Headers, names in lower case.
         now: Seconds since 1970, for dates; None takes the time of the machine.
@@ -171,6 +174,4 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
             seconds = parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now)
         except (ValueError, OverflowError, TypeError):
             return None
-    if seconds != seconds:  # NaN
-        return None
-    return min(max(seconds, 0.0), _MAX_WAIT_S)
+    return min(seconds, _MAX_WAIT_S) if seconds > 0 else None  # nor NaN

@@ -32,6 +32,10 @@ _LATE_S = 0.05
 """Lateness of a timer that a rate makes up for."""
 _IDLE_S = 1.0
 """After this time without a reader, a stream's place goes to a call that waits."""
+_LOOPS_S = 5.0
+"""So often it is looked, while no place is free, whether those that have one are on an event loop that still runs."""
+_SLACK = 1.1
+"""A pause that is so much longer than a call's patience is waited for: a quota of a minute by whoever waits a minute."""
 
 
 class Scheduler:
@@ -82,7 +86,7 @@ class Scheduler:
             self._check(call, now)
             queue = self._queue(call)
             if not self.waiting and call.earliest <= now and self._next_queue(now, queue) is queue:
-                return self._place(queue, now)
+                return self._place(queue, now, loop)
             waiter = Waiter(call, loop, loop.create_future())
             self.waiting += 1
             if call.earliest > now:
@@ -170,7 +174,7 @@ class Scheduler:
         pause, patience = self.pressure.pause, call.patience
         assert pause is not None
         longest = patience.gone_s if pause.gone else patience.later_s
-        return until > max(pause.since, call.began) + longest
+        return until > max(pause.since, call.began) + _SLACK * longest
 
     def _queue(self, call: WaitingCall) -> CallQueue:
         if call.light:
@@ -206,7 +210,8 @@ class Scheduler:
         call.lost = lost
         seconds = until - self.clock.monotonic()
         longest = call.patience.gone_s if pause.gone else call.patience.later_s
-        why = f"its patience of {longest:g} s" if lost else f"its time of {call.time_s:g} s"
+        option = "give_up_after_s" if call.group is not None else "patience_s"
+        why = f"its patience of {longest:g} s ({option})" if lost else f"its time of {call.time_s:g} s"
         what = "is not there" if pause.gone else "asks to wait"
         text = f"the service {what} (the last answer: {pause.reason}); the next attempt is in {seconds:.0f} s"
         return NotSentError(f"{text}, beyond {why}", lost=lost)
@@ -262,12 +267,12 @@ class Scheduler:
     def _admit(self, waiter: Waiter, queue: CallQueue, now: float) -> None:
         waiter.done = True
         self.waiting -= 1
-        waiter.place = self._place(queue, now)
+        waiter.place = self._place(queue, now, waiter.loop)
         if not waiter.wake():
             self._undo(waiter.place)
 
-    def _place(self, queue: CallQueue, now: float) -> CallPlace:
-        place = CallPlace(self, queue, now, probe=self.pressure.pause is not None)
+    def _place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
+        place = CallPlace(self, queue, now, loop, probe=self.pressure.pause is not None)
         self.pressure.probe(now)
         if queue is self._light:
             place.queue = NOWHERE
@@ -294,9 +299,12 @@ class Scheduler:
             del self._under_way[place]
 
     def _take_back(self, now: float) -> None:
-        """Take the places of streams that nobody reads."""
+        """Take the places of streams that nobody reads, and of attempts whose event loop was left, if all are taken."""
         for place in [*self._streams] if self._streams else ():
             if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
+                self._free(place)
+        if self.under_way >= int(self.pressure.width):
+            for place in [place for place in self._under_way if not place.loop.is_running()]:
                 self._free(place)
 
     def _abandon(self, waiter: Waiter) -> None:
@@ -328,6 +336,7 @@ class Scheduler:
         if pause is not None or self.under_way < int(self.pressure.width):
             found += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
         if ready:
+            found.append(now + _LOOPS_S)
             idle = [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
             found += idle
         return min((when for when in found if when > now), default=math.inf)

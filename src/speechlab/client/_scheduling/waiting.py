@@ -140,6 +140,7 @@ class CallPlace:
 
     Attributes:
         started: When it was given, in seconds of the clock.
+        loop: The event loop of the call.
         probe: Whether the attempt is the probe of a pause.
         beside: Attempts under way when it was given, its own included.
         successes: Successes of all calls by then.
@@ -152,14 +153,24 @@ class CallPlace:
         "beside",
         "given_back",
         "idle_since",
+        "loop",
         "probe",
         "queue",
         "started",
         "successes",
     )
 
-    def __init__(self, scheduler: PlaceKeeper, queue: CallQueue, started: float, *, probe: bool) -> None:
+    def __init__(
+        self,
+        scheduler: PlaceKeeper,
+        queue: CallQueue,
+        started: float,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        probe: bool,
+    ) -> None:
         self._scheduler = scheduler
+        self.loop = loop
         self.probe = probe
         self.given_back = False
         self.queue = queue
@@ -171,7 +182,7 @@ class CallPlace:
     @classmethod
     def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:
         """A place that no scheduler has given, and that tells it nothing."""
-        place = cls(scheduler, NOWHERE, scheduler.clock.monotonic(), probe=False)
+        place = cls(scheduler, NOWHERE, scheduler.clock.monotonic(), asyncio.get_running_loop(), probe=False)
         place.given_back = True
         return place
 

@@ -310,6 +310,11 @@ class Sender:
         attach_timing(error, progress.timing())
         if failure.status == 401 and self.settings.api_key is None:
             error.advice = NO_KEY
+        if failure.later and self.group is None:
+            longest_s = self.settings.patience_s
+            error.advice = (
+                f"a call waits {longest_s:g} s for it (patience_s=), if timeout= and max_retries= allow it"
+            )
         if progress.possibly_metered:
             error.possibly_metered = True
             self.totals.add(possibly_metered=1)
