@@ -35,7 +35,7 @@ _IDLE_S = 1.0
 _LOOPS_S = 5.0
 """So often it is looked, while no place is free, whether those that have one are on an event loop that still runs."""
 _SLACK = 1.1
-"""A pause that is so much longer than a call's patience is waited for: a quota of a minute by whoever waits a minute."""
+"""A pause that is so much longer than a call's patience is waited for: whoever waits a minute waits for its quota."""
 
 
 class Scheduler:
@@ -299,7 +299,7 @@ class Scheduler:
             del self._under_way[place]
 
     def _take_back(self, now: float) -> None:
-        """Take the places of streams that nobody reads, and of attempts whose event loop was left, if all are taken."""
+        """Take the places of streams that nobody reads and, if all are taken, of attempts on loops that were left."""
         for place in [*self._streams] if self._streams else ():
             if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
                 self._free(place)
