@@ -259,6 +259,12 @@ def test_holm_is_that_of_statsmodels(p, expected):
     assert holm(np.array(p)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("p", [[-0.1], [0.5, 1.1], [[0.5]], 0.5, ["x"]])
+def test_holm_refuses_what_is_no_p_value(p):
+    with pytest.raises(InvalidRequestError, match="no p-value"):
+        holm(p)
+
+
 def false_positives(n, trials, seed=0):
     """How often NIST's test, and the exact one, call two systems different that err alike, on n blocks."""
     random = np.random.default_rng(seed)
@@ -310,6 +316,11 @@ def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
     assert (few.p, few.significant, few.blocks) == (0.25, False, 3)
     assert any("only 3 utterances: so few" in hint for hint in few.hints)
     assert any("only 3 utterances to draw from" in hint for hint in few.hints)
+    for count, told in ((5, True), (6, False)):
+        hints = compare(
+            scored(["a b"] * count, ["a x"] * count), scored(["a b"] * count, ["a b"] * count)
+        ).hints
+        assert any("so few" in hint for hint in hints) == told
 
 
 def test_groups_decide_the_verdict():
@@ -373,7 +384,7 @@ class Cut:
 
 def test_functions_that_hold_different_values_are_different_ways():
     def made(end):
-        return lambda text: text[:end]
+        return lambda text: text[:end] if isinstance(end, int) else text
 
     frame = pd.DataFrame({"text": ["a b"], "hypothesis": ["a x"]})
     for first, same, other in [
@@ -381,6 +392,7 @@ def test_functions_that_hold_different_values_are_different_ways():
         (partial(cut, end=7), partial(cut, end=7), partial(cut, end=8)),
         (Cut(7), Cut(7), Cut(8)),
         (Cut(7).__call__, Cut(7).__call__, Cut(8).__call__),
+        (made(math), made(math), made(random)),
     ]:
         tables = [score(frame, language="de", normalize=how) for how in (first, same, other)]
         assert compare(*tables[:2], draws=1).difference == 0
