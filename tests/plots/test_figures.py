@@ -245,6 +245,17 @@ def test_what_is_refused(draw, table, given, words):
         draw(table, **given)
 
 
+def test_what_stands_beside_listeners_says_when_it_is_cut():
+    why = "hidden reference below 90 in 20% of the items (BS.1534-3)"
+    rated = RATED.assign(score=[4, 5], excluded=["", why])
+    rated.loc[0, "listener"] = "x" * 200
+    (axes,) = plots.listeners(rated).axes
+    assert rows_of(axes) == {
+        "x" * 23 + "…": "",
+        "bob": "excluded: hidden reference below …",
+    }
+
+
 def test_a_group_without_a_unit_has_a_row():
     table = pd.DataFrame({"voice": ["a", "b"], "unit": ["word", None], "utterances_scored": [3, 0]})
     figure = plots.error_rates(table.assign(error_rate=[0.1, None]))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
+_MAX_NAME, _MAX_NOTE = 24, 34
+"""Characters of a listener's name, which may be of any length, and of the reason beside it."""
 _LABELS = {
     "mos": ("mean opinion score", (0.9, 5.1)),
     "mushra": ("MUSHRA score", (-2.0, 102.0)),
@@ -95,8 +97,11 @@ def listeners(
         axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(number))
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
-    names = [*(["all listeners"] if top else []), *map(str, order)]
-    told = {**(notes or {}), **{name: f"excluded: {why}"[:34] for name, why in excluded.items()}}
+    names = [*(["all listeners"] if top else []), *(_short(str(name), _MAX_NAME) for name in order)]
+    told = {
+        **(notes or {}),
+        **{name: _short(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
+    }
     right = [*([""] if top else []), *(str(told.get(name, "")) for name in order)]
     families = fonts("".join([*names, *map(str, systems)]), language)
     draw_names(axes, names, right, families)
@@ -114,6 +119,10 @@ def listeners(
         text.set_text(str(system))
         text.set_parse_math(False)
     return figure
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
