@@ -337,6 +337,25 @@ def test_an_edit_of_another_window_and_one_that_python_refuses_show(show_editor,
     assert page.locator(".sl-segments li").count() == 2
 
 
+def test_edits_of_two_windows_that_cross_end_as_python_has_them(show_editor, editor):
+    page = show_editor(editor)
+    page.evaluate(
+        """void (model.later = model.send, model.send = async (content) => {
+          if (content.type === "edit") model.held = content;
+        })"""
+    )
+    choose(page, 1)
+    page.get_by_label("Text").fill("here")
+    page.get_by_label("Text").press("Enter")
+    other = {"type": "edit", "revision": 0, "by": "other", "number": 1, "removed": []}
+    editor._asked(editor, {**other, "put": [[1, 1.5, 2.0, "there", "", 1]]}, [])
+    page.evaluate("model.later({ type: 'nothing' })")
+    assert page.get_by_label("Text").input_value() == "there"
+    page.evaluate("model.later(model.held)")
+    page.wait_for_function("document.querySelector('textarea').value === 'here'")
+    assert editor.frame["text"].tolist()[1] == "here"
+
+
 def test_two_views_of_one_editor_choose_the_same_segment_and_type_into_it(show_editor, editor):
     page = show_editor(editor)
     page.evaluate(

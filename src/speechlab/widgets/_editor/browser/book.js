@@ -49,6 +49,8 @@ export class Book {
     this.number = 0;
     /** Edits that the kernel does not have yet. @type {Set<number>} */
     this.open = new Set();
+    /** Whether another window's edit came while some were open. */
+    this.crossed = false;
     /** Whether it was said that the kernel is late. */
     this.late = false;
     /** @type {Set<BookView>} */
@@ -88,19 +90,25 @@ export class Book {
   /** What the kernel says. @param {any} message @param {DataView[]} buffers */
   take(message, buffers) {
     if (message.type === "rows") this.load(message, buffers[0]);
-    else if (message.type === "kept" && message.revision === this.revision) {
-      if (message.by === this.by) {
-        this.open.delete(message.number);
-        if (!this.late || this.open.size) return;
-        this.late = false;
-        this.changed("Python has all edits now");
-      } else {
-        this.past = [];
-        this.future = [];
-        this.replace({ put: message.put.map(rowOf), removed: message.removed });
-        this.changed("Edited in another window");
-      }
+    else if (message.revision === this.revision) this.keep(message);
+  }
+
+  /** An edit that the kernel has; those of several windows come in the order in which it has them. @param {any} message */
+  keep(message) {
+    const { open } = this;
+    const own = message.by === this.by;
+    if (own) open.delete(message.number);
+    else {
+      this.past = [];
+      this.future = [];
     }
+    if (!own || this.crossed) this.replace({ put: message.put.map(rowOf), removed: message.removed });
+    if (!own) this.changed("Edited in another window");
+    else if (this.late && !open.size) {
+      this.late = false;
+      this.changed("Python has all edits now");
+    } else if (this.crossed) this.changed();
+    this.crossed = open.size > 0 && (this.crossed || !own);
   }
 
   /** @param {any} message @param {DataView} data */
@@ -114,6 +122,7 @@ export class Book {
     this.past = [];
     this.future = [];
     this.open.clear();
+    this.crossed = false;
     this.late = false;
     this.draft = null;
     this.chosen = -1;
