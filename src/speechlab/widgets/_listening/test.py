@@ -55,10 +55,10 @@ class ListeningTest(LiveWidget):
         report = sl.evaluate.listening(test.answers)
 
     Listeners begin with an explanation and a sound to set the volume, practise with ``training`` items that are not
-    asked again, and answer in an order that is drawn for each of them. Who reloads the page and gives the same name
-    goes on. Neither the widget nor the page knows a system: questions and sounds have names drawn from the seed, and
-    equal recordings are unequal bytes. The key stays in Python and in the file beside the page; whoever has it is not
-    blind any more.
+    asked again, and answer in an order that is drawn for each of them. Who reloads the page, or gives the same name
+    again, goes on. Neither the widget nor the page knows a system: questions and sounds have names drawn from the
+    seed, and equal recordings are unequal bytes. The key stays in Python and in the file beside the page; whoever has
+    it is not blind any more.
 
     Checks of attention look like all other questions: a recording below loud noise, which has to be rated 1 or 2
     (MOS), not to be preferred (A/B), or to be told from the clean one (ABX). In MUSHRA the hidden reference is the
