@@ -136,6 +136,15 @@ def test_which_voice_to_take_and_why(report):
     assert repr(report).splitlines()[1] == report.advice
 
 
+def test_a_voice_that_is_mostly_first_is_likely(lab, store):
+    found = study(lab, store, voices=["clear", "plain"])
+    (choice,) = found.choice.to_dict("records")
+    assert (choice["voice_name"], choice["certainty"]) == ("other: plain", "likely")
+    assert 0.8 <= choice["first_share"] < 1
+    assert choice["advice"].startswith("other: plain is the best guess: it came first in 8")
+    assert choice["more_sentences"] > 0
+
+
 def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     found = report.summary.set_index("voice_name")
     words = sum(len(text.split()) for text in SAID)
