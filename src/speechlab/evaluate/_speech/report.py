@@ -164,14 +164,11 @@ class SpeechReport(Report):
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the voices are ranked by: :func:`speechlab.plots.error_rates` of the summary.
 
-        Rows of no language, which nothing counts, are left out.
-
         Args:
             **options: As for that function, such as ``rates=["ranking_rate", "tolerant_cer"]``.
         """
         # By name: figures stand a floor above this room, and load when one is drawn.
-        units = ranking_units(self.summary)
-        summary = self.summary.assign(unit=units)[units.notna()]
+        summary = self.summary.assign(unit=ranking_units(self.summary))
         figure: Figure = import_module("speechlab.plots").error_rates(
             summary, **{"by": ["voice_name", "language"], "rates": "ranking_rate", **options}
         )
