@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import orjson
@@ -21,11 +22,12 @@ from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._store.memory import StoredCall
 from speechlab.client._store.misses import miss
+from speechlab.client._store.once import once
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import APIError, InvalidRequestError, ReplayMiss, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from speechlab.client._operations.operation import Operation
 
@@ -82,22 +84,39 @@ class Performer(ClientBase):
         """The reply to an operation, and its result."""
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
-        stored = None if self._memory is None else await self._stored_call(operation)
-        reply = None if stored is None else await asyncio.to_thread(stored.reply, operation)
-        fresh = reply is None
-        if reply is None:
-            call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
-            reply = await self._sender.send(call)
-        try:
-            result = await in_thread_if_large(len(reply.content), operation.read, reply)
-        except SpeechLabError as error:
-            # it was asked, and may be billed, though the answer is of no use
-            about_reply(error, reply.headers, reply.timing)
-            raise
-        if fresh:
-            self._sender.totals.add(**operation.spent(result))
-            if stored is not None:
-                await asyncio.to_thread(stored.keep_result, operation, reply, result)
+        stored = await self._stored_call(operation)
+        if stored is None:
+            return await self._ask(operation, None)
+        look, ask = partial(_kept, operation, stored), partial(self._ask, operation, stored)
+        if not stored.memory.asks:
+            return await look() or await ask()
+        return await self._once((str(stored.memory.store.path), stored.key), look, ask, operation.timeout)
+
+    async def _once(
+        self,
+        question: tuple[str, str],
+        look: Callable[[], Awaitable[T | None]],
+        ask: Callable[[float | None], Awaitable[T]],
+        own_s: float | None,
+    ) -> T:
+        """The answer to a question that overlapping calls ask once; ``own_s`` is the time given for this call."""
+        settings = self._settings
+        # in a batch, the time of a call is for its attempts
+        time_s = None if self._sender.group is not None else time_of(own_s, settings.timeout)
+        return await once(question, look, ask, clock=settings.clock, time_s=time_s)
+
+    async def _ask(
+        self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None
+    ) -> tuple[RawResponse, R]:
+        """Make a call, in the time that is left of its own, count it, and keep its result."""
+        if isinstance(left_s, TimeLeft):
+            operation = replace(cast("Any", operation), timeout=left_s)
+        call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
+        reply = await self._sender.send(call)
+        result = await _result(operation, reply)
+        self._sender.totals.add(**operation.spent(result))
+        if stored is not None:
+            await asyncio.to_thread(stored.keep_result, operation, reply, result)
         return reply, result
 
     async def _stored_call(self, operation: Operation[Any]) -> StoredCall | None:
@@ -161,19 +180,24 @@ class Performer(ClientBase):
         memory, here = self._memory, plain_url(self.base_url)
         if memory is not None and memory.replaying:
             return (await asyncio.to_thread(memory.catalogue, here))[0]
-        if self._unlisted:
-            return here
-        try:
-            return (
-                self._catalogue if self._catalogue is not None else await self.voices(timeout=timeout)
-            ).service or here
-        except APIError as error:
-            if error.status not in _NO_CATALOGUE:
-                raise
+
+        async def look() -> str | None:
+            if self._unlisted or self._catalogue is None:
+                return here if self._unlisted else None
+            return self._catalogue.service or here
+
+        async def ask(left_s: float | None) -> str:
+            try:
+                return (await self.voices(timeout=left_s)).service or here
+            except APIError as error:
+                if error.status not in _NO_CATALOGUE:
+                    raise
             self._unlisted = True
             if memory is not None:
                 await asyncio.to_thread(memory.keep_catalogue, here, here, None)
             return here
+
+        return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
 
     async def _voices_for(self, options: SpeechOptions, voice: str, time_s: float | None) -> VoiceCatalogue:
         """The catalogue, to look up a description in."""
@@ -212,6 +236,22 @@ class Performer(ClientBase):
         else:
             known = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
         return options if known is None else replace(options, voice=known)
+
+
+async def _kept(operation: Operation[R], stored: StoredCall) -> tuple[RawResponse, R] | None:
+    """The reply and the result that the store has; None if the call is to be made."""
+    reply = await asyncio.to_thread(stored.reply, operation)
+    return None if reply is None else (reply, await _result(operation, reply))
+
+
+async def _result(operation: Operation[R], reply: RawResponse) -> R:
+    """Read a reply."""
+    try:
+        return await in_thread_if_large(len(reply.content), operation.read, reply)
+    except SpeechLabError as error:
+        # it was asked, and may be billed, though the answer is of no use
+        about_reply(error, reply.headers, reply.timing)
+        raise
 
 
 async def in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:

@@ -1,0 +1,177 @@
+"""Calls that ask the same at the same time: a store asks once for all of them, and a failure holds up none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+import pytest
+
+from speechlab.client import AsyncClient, Client
+from speechlab.errors import APITimeoutError, BadRequestError, ServerError
+from speechlab.store import Store
+from support.clock import eventually
+
+MEANT = {"source_lang": "ja", "target_lang": "en"}
+ANSWER_S = 0.3
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def service(server, http):
+    """A service that takes its time; ``asked`` tells what was to be translated, ``first`` how the first reply is."""
+
+    def answer(request):
+        if request.path.endswith("/voices"):
+            return [0.05, http.reply(body={"voices": [http.VOICE]})]
+        number = next(numbers)
+        body = {"id": f"t{number}", "model": "m", "choices": [{"message": {"content": "Hello"}}]}
+        return [ANSWER_S, server.first if number == 0 and server.first else http.reply(body=body)]
+
+    numbers = count()
+    server.script(answer)
+    server.first = None
+    server.asked = lambda: [request for request in server.requests if "translate" in request.path]
+    return server
+
+
+def ask(lab, text="a", **options):
+    return lab.translate(text, **MEANT, **options)
+
+
+def outcome(lab, **options):
+    try:
+        return ask(lab, **options).id
+    except Exception as error:
+        return type(error)
+
+
+def test_tasks_that_ask_the_same_ask_once(service, store):
+    async def main():
+        async with AsyncClient(service.base_url, store=store) as lab:
+            return await asyncio.gather(*[ask(lab, f"{n % 3}") for n in range(30)])
+
+    results = asyncio.run(main())
+    assert [one.id for one in results] == [results[n % 3].id for n in range(30)]
+    assert len({one.id for one in results}) == len(service.asked()) == 3
+    assert len(service.requests) == 4  # and the catalogue, which tells whose answers these are
+
+
+def test_so_do_threads_clients_and_loops_however_the_store_is_named(service, store, http):
+    def in_a_loop(_):
+        async def main():
+            async with AsyncClient(service.base_url, store=Store(store)) as lab:
+                return (await lab.with_raw_response.translate("a", **MEANT)).parse().id
+
+        return asyncio.run(main())
+
+    with Client(service.base_url, store=store) as one, Client(service.base_url, store=str(store)) as two:
+        labs = [one, two, one.with_options(timeout=20)]
+        with ThreadPoolExecutor(9) as threads:
+            found = [threads.submit(lambda lab: ask(lab).id, lab) for lab in labs * 2]
+            found += [threads.submit(in_a_loop, n) for n in range(3)]
+    assert {one.result() for one in found} == {"t0"}
+    assert len(service.asked()) == 1
+
+
+def test_live_asks_each_time(service, store):
+    with Client(service.base_url, store=store, mode="live") as lab, ThreadPoolExecutor(3) as threads:
+        assert {*threads.map(lambda _: ask(lab).id, range(3))} == {"t0", "t1", "t2"}
+
+
+def overlapping(service, labs):
+    """The outcome of a call, and those of the others, which begin while its request is under way."""
+    with ThreadPoolExecutor(len(labs)) as threads:
+        first = threads.submit(outcome, labs[0])
+        assert eventually(service.asked)
+        others = [threads.submit(outcome, lab) for lab in labs[1:]]
+        return first.result(), {one.result() for one in others}
+
+
+def test_the_next_one_asks_where_a_call_is_refused(service, store, http):
+    service.first = http.reply(400, {"error": "no"})
+    with Client(service.base_url, store=store) as lab:
+        assert overlapping(service, [lab] * 4) == (BadRequestError, {"t1"})
+    assert len(service.asked()) == 2
+
+
+def test_nobody_waits_again_where_the_service_fails(service, store, http):
+    service.first = http.reply(500, {"error": "down"})
+    with Client(service.base_url, store=store, max_retries=0) as lab:
+        assert overlapping(service, [lab] * 4) == (ServerError, {"t1", "t2", "t3"})
+
+
+def test_the_next_one_asks_where_a_call_is_cancelled(service, store):
+    async def main():
+        async with AsyncClient(service.base_url, store=store) as lab:
+            first = asyncio.ensure_future(ask(lab))
+            await asyncio.to_thread(eventually, service.asked)
+            others = [asyncio.ensure_future(ask(lab)) for _ in range(3)]
+            others[0].cancel()  # which is nothing to the others
+            await asyncio.sleep(0.05)
+            first.cancel()
+            return [one.id for one in await asyncio.gather(*others[1:])]
+
+    assert asyncio.run(main()) == ["t1", "t1"]
+    assert len(service.asked()) == 2
+
+
+def test_the_time_of_a_call_bounds_its_waiting_for_another(service, store):
+    with Client(service.base_url, store=store) as lab, ThreadPoolExecutor(1) as threads:
+        lab.identity()
+        first = threads.submit(ask, lab)
+        assert eventually(service.asked)
+        with pytest.raises(
+            APITimeoutError, match=r"time of 0.05 s .* another call .* that asks the same"
+        ) as told:
+            ask(lab, timeout=0.05)
+        assert (told.value.attempts, told.value.timing.attempts, told.value.possibly_metered) == (0, 0, False)
+        assert first.result().id == "t0"
+    assert len(service.asked()) == 1
+
+
+def test_a_loop_that_ended_or_is_held_up_is_not_waited_for(service, store):
+    other = AsyncClient(service.base_url, store=store)
+    lab = Client(service.base_url, store=store)
+
+    async def begin():
+        left.append(asyncio.ensure_future(ask(other, "b")))
+        await asyncio.to_thread(eventually, service.asked)
+
+    async def main():
+        task = asyncio.ensure_future(ask(other))
+        await asyncio.to_thread(eventually, lambda: len(service.asked()) == 3)
+        return ask(lab).id, (await task).id  # the first waits in the very thread that the second needs
+
+    left = []
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    loop.close()
+    assert ask(lab, "b").id == "t1"
+    assert asyncio.run(main()) == ("t3", "t2")
+    lab.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_waits_for_no_call_of_its_parent(service, store):
+    with Client(service.base_url, store=store) as lab:
+        thread = threading.Thread(target=ask, args=(lab,))
+        thread.start()
+        assert eventually(service.asked)
+        child = os.fork()
+        if child == 0:
+            found = ""
+            try:
+                found = outcome(lab, timeout=20)
+            finally:
+                os._exit(0 if found in {"t0", "t1"} else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        thread.join()
