@@ -290,13 +290,13 @@ def test_a_connection_lost_between_texts_is_made_anew(script, session):
 
 def test_154_waiting_has_an_end(script, session, quick):
     script.speaks = [[], lambda said: [start(said), *PIECES[:1]], lambda said: spoken(said)[:-1], spoken]
-    with pytest.raises(APITimeoutError, match="no audio began") as late:
+    with pytest.raises(APITimeoutError, match="for its first sound") as late:
         session.say("a")
     assert late.value.possibly_metered
-    with pytest.raises(StreamTruncatedError, match="nothing more came") as cut:
+    with pytest.raises(StreamTruncatedError, match="for the rest of its audio, after 8 bytes") as cut:
         session.say("b")
     assert cut.value.partial == PIECES[0]
-    with pytest.raises(StreamTruncatedError, match=r"no tts.usage came") as unpaid:
+    with pytest.raises(StreamTruncatedError, match=r"for its tts.usage, after 18 bytes") as unpaid:
         session.say("c")
     assert unpaid.value.partial == b"".join(PIECES)  # the audio itself is whole
     assert session.say("d").encoded
@@ -393,12 +393,113 @@ def test_the_time_of_a_call_bounds_a_text(script, http):
     with (
         Client(f"http://127.0.0.1:{script.port}", timeout=1, max_retries=0) as lab,
         lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-        pytest.raises(StreamTruncatedError, match="nothing more came within 1 s") as caught,
+        pytest.raises(StreamTruncatedError, match=r"the time of 1 s was up while .* the rest") as caught,
     ):
         session.say("a")
     assert len(caught.value.partial) >= 8
     assert caught.value.possibly_metered
     assert lab.usage.possibly_metered == 1
+
+
+def late(said, say, lab):
+    """Say a text whose time is up before it is sent: nothing is counted."""
+    with pytest.raises(APITimeoutError, match=said) as caught:
+        say()
+    assert "it was not sent" in str(caught.value)
+    assert not caught.value.possibly_metered
+    assert caught.value.attempts == 0
+    assert lab.usage.possibly_metered == 0
+
+
+def test_the_time_of_a_text_bounds_its_connection(script, http):
+    given = {"voice": http.VOICE_ID, "format": "pcm"}
+    said = r"the time of 0\.3 s was up while the text waited for a connection"
+    with Client(f"http://127.0.0.1:{script.port}") as lab, lab.realtime(**given) as session:
+        script.speaks = [lambda said: [*spoken(said), 1012], spoken]
+        assert session.say("a").encoded
+        assert eventually(lambda: not session.is_open)
+        script.handshake_s = 1.5
+        late(said, lambda: session.say("b", timeout=0.3), lab)
+        with lab.realtime_pool(2) as pool:
+            late(said, lambda: pool.say("c", timeout=0.3, **given), lab)
+            script.handshake_s = 0.0
+            assert pool.say("d", **given).encoded
+        assert session.say("e").encoded
+    assert [said["text"] for said in speaks(script)] == ["a", "d", "e"]
+
+
+def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
+    given = {"voice": http.VOICE_ID, "format": "pcm"}
+    script.speaks = [lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]]
+    with Client(f"http://127.0.0.1:{script.port}") as lab, ThreadPoolExecutor(1) as thread:
+        with lab.realtime_pool(1) as pool:
+            first = thread.submit(lambda: pool.say("a", **given))
+            assert eventually(lambda: speaks(script))
+            late("for a session of the pool", lambda: pool.say("b", timeout=0.2, **given), lab)
+            late("for a session of the pool", lambda: pool.say("b", timeout=0.2, **given), lab)
+            assert first.result().encoded
+        with lab.realtime(**given) as session:
+            events = session.speak("c")
+            late("for the texts before it", lambda: session.say("d", timeout=0.2), lab)
+            assert events.collect().encoded
+    assert [said["text"] for said in speaks(script)] == ["a", "c"]
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http, pooled):
+    given = {"voice": http.VOICE_ID, "format": "pcm"}
+    heard = []
+
+    def stalled(said):
+        yield error("rate_limited", id=said["id"]) if pooled else start(said)
+        yield lambda ws: ws.transport.pause_reading()
+        yield 1.5
+        heard.append(said)
+        yield lambda ws: ws.transport.resume_reading()
+
+    script.speaks = [stalled, spoken]
+    with Client(f"http://127.0.0.1:{script.port}", max_retries=0) as lab:
+        if pooled:
+            with lab.realtime_pool(1) as pool:
+                with pytest.raises(RealtimeError):
+                    pool.say("a", timeout=0.3, **given)
+                assert not heard
+        else:
+            with lab.realtime(**given) as session:
+                with pytest.raises(StreamTruncatedError, match=r"0\.3 s was up"):
+                    session.say("a", timeout=0.3)
+                assert session.say("b", timeout=0.7).encoded
+                assert not heard
+
+
+def test_a_service_that_falls_silent_is_not_waited_for(script, http, monkeypatch):
+    monkeypatch.setattr("speechlab.client._realtime.session._GAP_S", 0.2)
+    script.speaks = [[], lambda said: [start(said), PIECES[0]]]
+    with (
+        Client(f"http://127.0.0.1:{script.port}") as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        with pytest.raises(
+            APITimeoutError, match=r"nothing came for 0\.2 s while .* its first sound"
+        ) as caught:
+            session.say("a")
+        assert caught.value.possibly_metered
+        with pytest.raises(StreamTruncatedError, match="the rest of its audio"):
+            session.say("b")
+
+
+def test_a_kept_text_is_not_late(script, server, http, tmp_path):
+    server.script(http.reply(body={"voices": []}))
+    slow = lambda said: [start(said), *PIECES, 0.4, done(said), usage(said)]  # noqa: E731
+    script.speaks = [slow]
+    given = {"base_url": server.base_url, "ws_base_url": f"ws://127.0.0.1:{script.port}"}
+    for more in ({}, {"pace": "as recorded"}):
+        with (
+            Client(**given, store=tmp_path / "store", **more) as lab,
+            lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+        ):
+            assert session.say("a", timeout=0.2 if more else None).encoded
+    assert len(speaks(script)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")

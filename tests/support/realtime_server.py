@@ -20,12 +20,14 @@ class Script:
         self.most_open = 0
         self.headers = []
         self.refusals = []
+        self.handshake_s = 0.0
         self.created = [CREATED]
         self.speaks = []
         self.port = 0
 
     async def handshake(self, connection, request):
         self.headers.append((request.path, dict(request.headers.raw_items())))
+        await asyncio.sleep(self.handshake_s)
         if self.refusals:
             return self.refusals.pop(0)
         return None
@@ -49,7 +51,9 @@ class Script:
 
     async def play(self, ws, steps, said):
         for step in steps(said) if callable(steps) else steps:
-            if isinstance(step, float):
+            if callable(step):
+                step(ws)
+            elif isinstance(step, float):
                 await asyncio.sleep(step)
             elif isinstance(step, int):
                 if step == 1006:

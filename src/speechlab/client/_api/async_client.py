@@ -164,7 +164,7 @@ class AsyncClient(Performer):
         Raises:
             ConfigurationError: The size is not usable.
         """
-        return AsyncRealtimePool(self._session, size)
+        return AsyncRealtimePool(self._session, size, self._settings.timeout)
 
     @property
     def with_raw_response(self) -> AsyncRawReplies:

@@ -159,7 +159,7 @@ def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0)
 
 
 class TimeLeft(float):
-    """Seconds that are left of a call's time, after a part of it went into finding its voice.
+    """Seconds that are left of a call's time, after a part of it went into finding its voice, or a session.
 
     Args:
         left_s: What is left.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speechlab.client._operations.call import HttpCall, Timeouts
+from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
@@ -29,6 +30,7 @@ from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequest
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
+    from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
 
 OPEN_S = 30.0
@@ -54,7 +56,7 @@ class RealtimeOptions(SpeechOptions):
     Args:
         audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let
             only text pass. Events hold the same bytes in both.
-        timeout: Seconds for connecting and configuring, and for each text; None is the client's own.
+        timeout: Seconds for connecting and configuring, and for each text, its waits included; None is the client's.
     """
 
     audio_transport: str = "binary"
@@ -88,37 +90,45 @@ async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Soc
         RealtimeError: The service refused the settings.
         ContractError: The answer is no message.
     """
-    within_s = sender.settings.timeout or OPEN_S
-    socket = await _dial(sender, within_s)
+    socket, deadline = await _dial(sender)
     try:
+        within_s = _within_s(sender.settings, deadline)
         return socket, await _configure(socket, config, within_s, sender.settings.clock)
     except BaseException:
-        await socket.close()
+        await socket.close(wait=False)
         raise
 
 
-async def _dial(sender: Sender, within_s: float) -> Socket:
+def _within_s(settings: Settings, deadline: float | None) -> float:
+    """Seconds for a handshake, or for configuring: what is left of the time that was given, if one was."""
+    if deadline is None or settings.timeout is None:
+        return OPEN_S
+    return TimeLeft(max(0.0, deadline - settings.clock.monotonic()), whole_s(settings.timeout))
+
+
+async def _dial(sender: Sender) -> tuple[Socket, float | None]:
+    """A connection, and when the time that was given for it is up."""
     settings = sender.settings
     if settings.mode == "replay":
         raise nothing_is_sent("realtime")
     sender.connections.check()
-    limits = Timeouts(read=within_s, total=settings.timeout)
+    limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
     try:
         await progress.key_ready()
-        outcome = await _connect_until_answered(sender, progress, within_s)
+        outcome = await _connect_until_answered(sender, progress)
     except BaseException as error:  # cancelled, above all
         progress.tell("error", error=type(error).__name__)
         raise
     if isinstance(outcome, Failure):
         raise sender.given_up(outcome, progress)
     progress.tell("done", status=101)
-    return outcome
+    return outcome, progress.deadline
 
 
-async def _connect_until_answered(sender: Sender, progress: Progress, within_s: float) -> Socket | Failure:
+async def _connect_until_answered(sender: Sender, progress: Progress) -> Socket | Failure:
     settings = sender.settings
     scheduled = sender.scheduled("tts", free=True, light=True)
     scheduled.deadline = progress.deadline
@@ -133,7 +143,7 @@ async def _connect_until_answered(sender: Sender, progress: Progress, within_s: 
         pid = sender.service_pid
         outcome: Socket | Failure | None = None
         try:
-            outcome = await open_socket(settings, within_s)
+            outcome = await open_socket(settings, _within_s(settings, progress.deadline))
         finally:
             if not isinstance(outcome, Failure):
                 place.end(Ended(End.UNKNOWN if outcome is None else End.ANSWERED))
@@ -169,6 +179,6 @@ async def _configure(socket: Socket, config: RealtimeConfig, within_s: float, cl
         problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
     except TimeoutError:
         problem = APITimeoutError(
-            f"no session.created came within {within_s:g} s; give a longer time by with_options(timeout=...)"
+            f"no session.created came within {whole_s(within_s):g} s; give a longer time by with_options(timeout=...)"
         )
     raise problem

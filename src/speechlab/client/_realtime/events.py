@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncClosable
-from speechlab.client._events import Timing
+from speechlab.client._events import Timing, attach_timing
+from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import ExpectedSpeech, spent_on_speech
-from speechlab.client._realtime.synthesis import AudioDelta, Synthesis
+from speechlab.client._realtime.synthesis import AudioDelta, Phase, Synthesis
 from speechlab.contract import AudioFormat
-from speechlab.errors import ConfigurationError, SpeechLabError
+from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from speechlab.client._realtime.synthesis import RealtimeEvent
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
+    from speechlab.client._transport.websocket import SocketClosedError
+
+_LEAST_S = 0.001
 
 
 class Job:
@@ -29,8 +33,10 @@ class Job:
 
     def __init__(self, text: str, client_id: str, sender: Sender, time_s: float | None) -> None:
         self.text = text
-        self.time_s = time_s
-        """Seconds from its sending to its record of usage, or None."""
+        self.waits_for = "the texts before it"
+        """What it waits for until it is sent, in the words of its error."""
+        self.sent = False
+        """Whether the service may have got it."""
         self.synthesis = Synthesis(client_id)
         self.task: asyncio.Task[None] | None = None
         self.over = False
@@ -45,6 +51,17 @@ class Job:
         self._sent: float | None = None
         self._first: float | None = None
         self._ended: float | None = None
+        self._time_s = time_s
+        loop = asyncio.get_running_loop()
+        self._timer = None if time_s is None else loop.call_later(time_s, self._late)
+
+    @property
+    def left_s(self) -> float | None:
+        """What is left of its time, in seconds; None without a bound."""
+        if self._timer is None or self._time_s is None:
+            return None
+        left_s = self._timer.when() - asyncio.get_running_loop().time()
+        return TimeLeft(max(_LEAST_S, left_s), whole_s(self._time_s))
 
     def begin(self, place: CallPlace) -> None:
         """Start counting the time: its turn has come."""
@@ -73,6 +90,42 @@ class Job:
         if self._finish():
             self.events.put_nowait(error)
 
+    def about(self, error: SpeechLabError) -> SpeechLabError:
+        """Put on an error what is known of the text; that of a connection has its own timing."""
+        if error.timing is None:
+            attach_timing(error, self.timing())
+        if self.synthesis.start is not None:
+            error.request_id = self.synthesis.start.request_id or None
+        return error
+
+    def in_vain(self, why: str) -> SpeechLabError:
+        """The error of a text that waited in vain.
+
+        Args:
+            why: What ended its waiting.
+        """
+        why = f"{why} while the text waited for"
+        if not self.sent:
+            return APITimeoutError(f"{why} {self.waits_for}; it was not sent", attempts=0)
+        phase, came = self.synthesis.phase, self.synthesis.audio
+        if phase is Phase.SENT:
+            text = f"{why} its first sound{self._noted()}; it may have been counted"
+            return self.may_be_counted(APITimeoutError(text))
+        rest = "its tts.usage" if phase is Phase.USAGE else "the rest of its audio"
+        text = f"{why} {rest}, after {len(came):,} bytes{self._noted()}; it may have been counted"
+        return self.may_be_counted(StreamTruncatedError(text, partial=came))
+
+    def closed_early(self, error: SocketClosedError) -> SpeechLabError:
+        """The error of a text whose connection ended."""
+        came = self.synthesis.audio
+        text = f"the session ended after {len(came):,} bytes of audio: {error}{self._noted()}"
+        text += "; the text is not sent again"
+        return self.may_be_counted(StreamTruncatedError(text, partial=came, close_code=error.code))
+
+    def _noted(self) -> str:
+        noted = self.synthesis.noted
+        return f"; the service had said: {noted.code}: {noted.message}" if noted is not None else ""
+
     def may_be_counted(self, error: SpeechLabError) -> SpeechLabError:
         """Count the text as possibly metered, as it was sent and its outcome is unknown; its error tells so."""
         self._sender.totals.add(possibly_metered=1)
@@ -80,7 +133,9 @@ class Job:
         return error
 
     def stop_clock(self) -> None:
-        """Stop counting the time."""
+        """Stop counting the time, which is up no more."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._ended = self._clock.monotonic() if self._ended is None else self._ended
 
     def _finish(self) -> bool:
@@ -95,14 +150,22 @@ class Job:
         now = self._clock.monotonic() if self._ended is None else self._ended
         sent = self._began if self._sent is None else self._sent
         first = None if self._first is None else self._first - sent
-        return Timing(1, now - self._began, first, sent - self._began, None)
+        return Timing(int(self.sent), now - self._began, first, sent - self._began, None)
 
     def give_up(self) -> None:
         """Cancel it: nobody reads it any more."""
         if not self.over:
-            self.fail(ConfigurationError("the events of this text were closed"))
-            if self.task is not None:
-                self.task.cancel()
+            self._stop(ConfigurationError("the events of this text were closed"))
+
+    def _late(self) -> None:
+        """End it: its time is up."""
+        why = f"the time of {whole_s(self._time_s or 0.0):g} s was up"
+        self._stop(self.about(self.in_vain(why)))
+
+    def _stop(self, error: SpeechLabError) -> None:
+        self.fail(error)
+        if self.task is not None:
+            self.task.cancel()
 
 
 class AsyncSpeechEvents(AsyncClosable):
@@ -139,8 +202,9 @@ class AsyncSpeechEvents(AsyncClosable):
 
         Raises:
             RealtimeError: The service could not speak the text; ``code`` says why.
-            StreamTruncatedError: The connection ended first; ``partial`` holds the audio that had come.
+            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
             ContractError: The audio is not what the service says it is.
+            APITimeoutError: Its time was up before the first sound.
             APIConnectionError: No answer came.
         """
         if self._error is not None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncClosable
-from speechlab.client._operations.operation import takes
+from speechlab.client._operations.operation import TimeLeft, takes, time_of
 from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._settings.settings import check_number
-from speechlab.errors import ConfigurationError
+from speechlab.errors import APITimeoutError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +43,17 @@ class AsyncRealtimePool(AsyncClosable):
     Use it as ``async with``, and call :meth:`say` from as many tasks as there are texts.
     """
 
-    def __init__(self, make: Callable[[RealtimeOptions], AsyncRealtimeSession], size: int) -> None:
+    def __init__(
+        self, make: Callable[[RealtimeOptions], AsyncRealtimeSession], size: int, time_s: float | None = None
+    ) -> None:
         check_number("size", size, least=1, whole=True)
         self._make = make
         self._size = size
+        self._time_s = time_s
         self._places = asyncio.Semaphore(size)
         self._idle: deque[tuple[tuple[Any, ...], AsyncRealtimeSession]] = deque()
         self._sessions: set[AsyncRealtimeSession] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @property
@@ -67,49 +71,80 @@ class AsyncRealtimePool(AsyncClosable):
         Raises:
             InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
             RealtimeError: The service could not speak it; ``code`` says why.
-            StreamTruncatedError: The connection ended first; ``partial`` holds the audio that had come.
+            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
             ContractError: The audio is not what the service says it is.
             APIError: The service refused the connection.
+            APITimeoutError: Its time was up before the first sound; the text says what it waited for.
             APIConnectionError: No answer came.
         """
         options = request.options
         voice, audio_format, *others = (getattr(options, one.name) for one in fields(options))
         key = (getattr(voice, "id", voice), str(audio_format), *others)
-        async with self._places:
+        time_s, clock = time_of(request.timeout, self._time_s), asyncio.get_running_loop().time
+        began = clock()
+
+        def left_s() -> float | None:
+            return None if time_s is None else TimeLeft(max(0.0, time_s - (clock() - began)), time_s)
+
+        await self._place(time_s)
+        try:
             if self._closed:
                 raise ConfigurationError("this pool is closed; ask for a new one")
-            session = await self._free(key, options)
+            session, replaced = self._free(key, options)
             try:
-                clip = await session.say(request.text, timeout=request.timeout)
+                if replaced is not None:
+                    await self._discard(replaced, left_s())
+                clip = await session.say(request.text, timeout=left_s())
             except BaseException:
                 # Where a text failed it is not certain what the session can still do; sessions are cheap.
-                await self._discard(session)
+                await self._discard(session, left_s())
                 raise
             self._idle.append((key, session))
             return clip
+        finally:
+            self._places.release()
 
-    async def _free(self, key: tuple[Any, ...], options: RealtimeOptions) -> AsyncRealtimeSession:
+    async def _place(self, time_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(time_s):
+                await self._places.acquire()
+                return
+        except TimeoutError:
+            pass
+        text = "while the text waited for a session of the pool; it was not sent"
+        raise APITimeoutError(f"the time of {time_s:g} s was up {text}", attempts=0)
+
+    def _free(
+        self, key: tuple[Any, ...], options: RealtimeOptions
+    ) -> tuple[AsyncRealtimeSession, AsyncRealtimeSession | None]:
+        """A session for a text, and the one that makes room for it."""
         for item in self._idle:
             if item[0] == key:
                 self._idle.remove(item)
-                return item[1]
+                return item[1], None
+        replaced = None
         if len(self._sessions) >= self._size:
-            _, other = self._idle.popleft()
-            await self._discard(other)
+            _, replaced = self._idle.popleft()
+            self._sessions.discard(replaced)
         session = self._make(options)
         self._sessions.add(session)
-        return session
+        return session, replaced
 
-    async def _discard(self, session: AsyncRealtimeSession) -> None:
+    async def _discard(self, session: AsyncRealtimeSession, within_s: float | None = None) -> None:
+        """Close a session, and wait for it as long as there is time."""
         self._sessions.discard(session)
-        await session.aclose()
+        closing = asyncio.ensure_future(session.aclose())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.wait({closing}, timeout=within_s)
 
     async def aclose(self) -> None:
         """Close all sessions; the service stops working for them."""
         self._closed = True
         self._idle.clear()
-        for session in tuple(self._sessions):
-            await self._discard(session)
+        await asyncio.gather(*map(self._discard, tuple(self._sessions)))
+        if self._closing:
+            await asyncio.wait(self._closing)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._sessions)} of {self._size} sessions)"

@@ -13,19 +13,18 @@ import warnings
 import weakref
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncOpenable
-from speechlab.client._events import attach_timing
 from speechlab.client._operations.operation import sendable, time_of
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
 from speechlab.client._realtime.events import AsyncSpeechEvents, Job
-from speechlab.client._realtime.synthesis import Phase, Synthesis
+from speechlab.client._realtime.synthesis import Phase
 from speechlab.client._realtime.tape import RealtimeTape
 from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
-    APITimeoutError,
     ConfigurationError,
     InvalidRequestError,
     RealtimeError,
@@ -97,7 +96,7 @@ class AsyncRealtimeSession(AsyncOpenable):
 
         Args:
             text: What to say, whole; at most 5,000 characters.
-            timeout: Seconds from its sending to its record of usage; None is the session's.
+            timeout: Seconds for all of it, from this call to its record of usage; None is the session's.
 
         Returns:
             Its events: ``AudioStart``, ``AudioDelta`` for each piece, ``AudioDone`` and ``Usage``. Dropping or
@@ -129,7 +128,7 @@ class AsyncRealtimeSession(AsyncOpenable):
 
         Args:
             text: What to say, whole; at most 5,000 characters.
-            timeout: Seconds from its sending to its record of usage; None is the session's.
+            timeout: Seconds for all of it, from this call to its record of usage; None is the session's.
 
         Returns:
             A clip, checked to be whole.
@@ -137,9 +136,10 @@ class AsyncRealtimeSession(AsyncOpenable):
         Raises:
             InvalidRequestError: The text breaks a rule of the contract; nothing was sent.
             RealtimeError: The service could not speak it; ``code`` says why.
-            StreamTruncatedError: The connection ended first; ``partial`` holds the audio that had come.
+            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
             ContractError: The audio is not what the service says it is.
             APIError: The service refused to be connected to again.
+            APITimeoutError: Its time was up before the first sound.
             APIConnectionError: No answer came.
         """
         async with self.speak(text, timeout=timeout) as events:
@@ -156,13 +156,13 @@ class AsyncRealtimeSession(AsyncOpenable):
         if worker is not None and worker is not asyncio.current_task() and self._pid == os.getpid():
             worker.cancel()
             await asyncio.wait({worker})
-        await self._hang_up()
+        await self._hang_up(wait=True)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self.is_open else "not connected"
         return f"{type(self).__name__}({state}, {len(self._jobs)} waiting)"
 
-    async def _connected(self) -> Socket:
+    async def _connected(self, job: Job | None = None) -> Socket:
         if self._closed:
             raise ConfigurationError("this realtime session is closed; ask for a new one")
         async with self._connecting:
@@ -170,7 +170,10 @@ class AsyncRealtimeSession(AsyncOpenable):
             if socket is None or not socket.is_open:
                 await self._hang_up()
                 config = await self._prepared()
-                self._line.socket, self._info = socket, info = await configured_socket(self._sender, config)
+                sender, left_s = self._sender, None if job is None else job.left_s
+                if left_s is not None:
+                    sender = sender.with_settings(replace(sender.settings, timeout=left_s))
+                self._line.socket, self._info = socket, info = await configured_socket(sender, config)
                 self._watch()
                 await self._tape.keep_session(config, info)
             return socket
@@ -196,10 +199,10 @@ class AsyncRealtimeSession(AsyncOpenable):
             self._config = await self._prepare()
         return self._config
 
-    async def _hang_up(self) -> None:
+    async def _hang_up(self, *, wait: bool = False) -> None:
         socket, self._line.socket = self._line.socket, None
         if socket is not None and self._pid == os.getpid():
-            await socket.close()
+            await socket.close(wait=wait)
 
     async def _work(self) -> None:
         while self._jobs:
@@ -217,10 +220,12 @@ class AsyncRealtimeSession(AsyncOpenable):
     async def _one(self, job: Job) -> None:
         """Speak one text; whatever happens ends up with its reader."""
         try:
+            job.waits_for = "the settings of its session"
             job.config = await self._prepared()
             if await self._tape.played(job):
                 return
-            place = await self._sender.place("tts", job.time_s)
+            job.waits_for = "its place among the calls under way"
+            place = await self._sender.place("tts", job.left_s)
         except SpeechLabError as error:
             job.fail(error)
             return
@@ -231,9 +236,8 @@ class AsyncRealtimeSession(AsyncOpenable):
         try:
             await self._perform(job)
         except SpeechLabError as error:
-            attach_timing(error, job.timing())
-            if job.synthesis.start is not None:
-                error.request_id = job.synthesis.start.request_id or None
+            job.stop_clock()
+            job.about(error)
             # After a terminal error event the session goes on; after anything else nobody knows where it is.
             if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
                 await self._hang_up()
@@ -256,25 +260,24 @@ class AsyncRealtimeSession(AsyncOpenable):
             place.release()
 
     async def _perform(self, job: Job) -> None:
-        socket = await self._connected()
+        job.waits_for = "a connection"
+        socket = await self._connected(job)
         problem: SpeechLabError
-        clock, time_s = self._sender.settings.clock, job.time_s
-        until = None if time_s is None else clock.monotonic() + time_s
         within_s = 0.0
+        job.sent = True
         try:
             await socket.send(Speak(id=job.synthesis.client_id, text=job.text).message())
             while job.synthesis.phase is not Phase.OVER:
                 within_s = _USAGE_S if job.synthesis.phase is Phase.USAGE else _GAP_S
-                left_s = within_s if until is None else max(until - clock.monotonic(), 0.0)
-                frame = await socket.receive(min(within_s, left_s))
+                frame = await socket.receive(within_s)
                 job.came(frame)
                 event = job.synthesis.feed(frame)
                 if event is not None:
                     job.put(event)
         except SocketClosedError as error:
-            problem = _closed_early(job, error)
+            problem = job.closed_early(error)
         except TimeoutError:
-            problem = _silent(job, within_s if time_s is None else min(within_s, time_s))
+            problem = job.in_vain(f"nothing came for {within_s:g} s")
         else:
             return
         raise problem
@@ -311,28 +314,6 @@ _closing: set[asyncio.Future[None]] = set()
 def _released(place: CallPlace, error: SpeechLabError) -> None:
     code = error.code if isinstance(error, RealtimeError) else None
     place.release(throttled=code in _THROTTLED)
-
-
-def _noted(synthesis: Synthesis) -> str:
-    noted = synthesis.noted
-    return f"; the service had said: {noted.code}: {noted.message}" if noted is not None else ""
-
-
-def _closed_early(job: Job, error: SocketClosedError) -> SpeechLabError:
-    came = job.synthesis.audio
-    noted = _noted(job.synthesis)
-    text = f"the session ended after {len(came):,} bytes of audio: {error}{noted}; the text is not sent again"
-    return job.may_be_counted(StreamTruncatedError(text, partial=came, close_code=error.code))
-
-
-def _silent(job: Job, waited_s: float) -> SpeechLabError:
-    phase, came = job.synthesis.phase, job.synthesis.audio
-    if phase is Phase.SENT:
-        text = f"no audio began within {waited_s:g} s{_noted(job.synthesis)}; the text may have been counted"
-        return job.may_be_counted(APITimeoutError(text))
-    what = "no tts.usage came" if phase is Phase.USAGE else "nothing more came"
-    text = f"{what} within {waited_s:g} s after {len(came):,} bytes of audio{_noted(job.synthesis)}"
-    return job.may_be_counted(StreamTruncatedError(text, partial=came))
 
 
 def _interrupted(job: Job) -> SpeechLabError:

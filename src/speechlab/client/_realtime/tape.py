@@ -68,6 +68,7 @@ class RealtimeTape:
             return False
         stored, facts = found
         audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
+        job.stop_clock()  # what is kept is not late
         job.recorded = timing_from(facts)
         job.synthesis = Synthesis(facts["client_id"])
         began, given = self._clock.monotonic(), 0

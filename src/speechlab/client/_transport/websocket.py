@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
+from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.http import (
@@ -118,12 +119,19 @@ class Socket:
             closed = _closed(error)
         raise closed
 
-    async def close(self) -> None:
-        """Close it; a peer that does not answer is not waited for."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Close it.
+
+        Args:
+            wait: Whether to give the peer two seconds to answer; otherwise it is told, and not waited for.
+        """
         try:
-            await self._connection.close()
+            async with asyncio.timeout(None if wait else 0):
+                await self._connection.close()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
             without_trace(error)
+        finally:
+            self._connection.transport.abort()
 
 
 def _closed(error: Any) -> SocketClosedError:
@@ -158,7 +166,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
         failure = Failure(refusal, status=response.status_code, retry_after_s=wait)
     except TimeoutError:
-        text = f"{url}: no answer to the handshake within {within_s:g} s"
+        text = f"{url}: no answer to the handshake within {whole_s(within_s):g} s"
         text += "; give a longer time by with_options(timeout=...)"
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
