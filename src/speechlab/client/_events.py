@@ -101,7 +101,10 @@ def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
         return
     try:
         hook(event)
-    except Exception:
+    except BaseException as error:
+        # sys.exit() would end the loop of all synchronous clients; on the main thread it may be a real Ctrl-C
+        if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+            raise
         logger.exception("the on_event hook failed; the call goes on")
 
 

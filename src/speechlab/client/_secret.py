@@ -150,8 +150,12 @@ class FreshSecret(Secret):
 def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
     """A new key; or None, and what was wrong, without the frames of the function, which may hold keys."""
     try:
-        given = as_secret(function())
-    except Exception as error:  # noqa: BLE001 - it is the user's, and may fail in any way
+        value = function()
+        if inspect.iscoroutine(value):
+            value.close()  # or Python would say that it was never awaited
+            return None, "is async; give one that returns the key, without async"
+        given = as_secret(value)
+    except BaseException as error:  # noqa: BLE001 - it is the user's, and may fail in any way
         return None, redact(f"failed: {type(error).__name__}: {error}")
     usable = given is not None and not isinstance(given, (NoSecret, FreshSecret))
     return (given, "") if usable else (None, "gave no text; let it return the key")

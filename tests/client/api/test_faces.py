@@ -37,6 +37,7 @@ from speechlab.client import (
     connect,
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
+from support.clock import eventually
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose"}
@@ -367,6 +368,31 @@ def test_a_closed_client_says_so(server, http):
     for client in (lab, child):
         with pytest.raises(ConfigurationError, match="closed"):
             client.voices()
+
+
+def test_closing_ends_calls_that_wait(server, http):
+    server.script(http.reply(429, Retry_After="50"))
+
+    async def main():
+        lab = AsyncClient(server.base_url)
+        call = asyncio.ensure_future(lab.translate("a", source_lang="ja", target_lang="en"))
+        await asyncio.to_thread(eventually, lambda: len(server.requests) == 2)
+        waiting = asyncio.ensure_future(lab.translate("b", source_lang="ja", target_lang="en"))
+        await asyncio.sleep(0.05)
+        await lab.close()
+        async with asyncio.timeout(20):  # of fifty
+            return await asyncio.gather(call, waiting, return_exceptions=True)
+
+    lab = Client(server.base_url, api_key=http.KEY)
+    with ThreadPoolExecutor(1) as threads:
+        call = threads.submit(lab.translate, "a", source_lang="ja", target_lang="en")
+        assert eventually(lambda: server.requests)
+        lab.close()
+        with pytest.raises(ConfigurationError, match="closed"):
+            call.result(20)
+    for error in asyncio.run(main()):
+        assert isinstance(error, ConfigurationError)
+        assert "closed" in str(error)
 
 
 def test_options_change_the_copy_alone(server, lab, http):

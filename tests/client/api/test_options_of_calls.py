@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -263,14 +264,25 @@ def broken():
     raise OSError("the vault is closed")
 
 
+def leaves():
+    sys.exit("no key")
+
+
 async def awaited():
     return "sl:x"
+
+
+class Vault:
+    async def __call__(self):
+        return "sl:x"
 
 
 @pytest.mark.parametrize(
     ("function", "said"),
     [
         (broken, "the function that was given as api_key failed: OSError: the vault is closed"),
+        (leaves, "api_key failed: SystemExit: no key"),
+        (Vault(), "api_key is async; give one that returns the key, without async"),
         (lambda: None, "gave no text; let it return the key"),
         (lambda: b"sl:secret", "gave no text"),
         (lambda: "sl:a b", "the API key is empty or holds spaces"),

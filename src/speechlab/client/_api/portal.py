@@ -42,7 +42,12 @@ class _Portal:
     def _serve(self) -> None:
         # The runner cancels whatever still runs when the event is set, and closes what is left open.
         with asyncio.Runner() as runner:
-            runner.run(self._wait())
+            loop = runner.get_loop()
+            waiting = loop.create_task(self._wait())
+            while not waiting.done():
+                # sys.exit() in a function of the user's is for the call that it is part of, and not for all others
+                with suppress(SystemExit, KeyboardInterrupt):
+                    loop.run_until_complete(waiting)
 
     async def _wait(self) -> None:
         stop = asyncio.Event()

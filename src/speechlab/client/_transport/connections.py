@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from speechlab._require import require
@@ -13,10 +13,13 @@ from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from speechlab.client._closable import AsyncClosable
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.http import Wire
 
+T = TypeVar("T")
 
 _bound: WeakSet[ConnectionPool] = WeakSet()
 """Pools that have been used."""
@@ -32,6 +35,7 @@ class ConnectionPool:
         self.closed = False
         self.sessions: WeakSet[AsyncClosable] = WeakSet()
         """Realtime sessions and streams, which end with their client; it holds none that its user has let go."""
+        self._waits: set[asyncio.Timeout] = set()
 
     def wire(self, settings: Settings) -> Wire:
         """The wire for the running loop.
@@ -52,11 +56,12 @@ class ConnectionPool:
         """
         loop = asyncio.get_running_loop()
         if self.closed:
-            raise ConfigurationError("this client is closed; make a new one")
+            raise _closed()
         if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
             # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
             self._wire, self._loop, self._pid = None, loop, os.getpid()
             self.sessions.clear()
+            self._waits.clear()
             _bound.add(self)
         elif self._loop is not loop:
             raise ConfigurationError(
@@ -64,6 +69,28 @@ class ConnectionPool:
                 "asyncio.run has a loop of its own); make one AsyncClient for each loop, or use Client, which "
                 "works from every thread and inside a running loop"
             )
+
+    async def while_open(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """Wait for something until the client is closed.
+
+        Args:
+            wait: Waits for it.
+
+        Raises:
+            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+        """
+        self.check()
+        try:
+            async with asyncio.timeout(None) as until:
+                self._waits.add(until)
+                try:
+                    return await wait()
+                finally:
+                    self._waits.discard(until)
+        except TimeoutError:
+            if not self.closed:
+                raise
+        raise _closed()
 
     @property
     def is_here(self) -> bool:
@@ -74,11 +101,18 @@ class ConnectionPool:
         """Close it for good."""
         self.closed = True
         if self.is_here:
+            waits, self._waits = self._waits, set()
+            for until in waits:
+                until.reschedule(0.0)
             for session in tuple(self.sessions):
                 await session.aclose()
         wire, self._wire = self._wire, None
         if wire is not None and self.is_here:
             await wire.close()
+
+
+def _closed() -> ConfigurationError:
+    return ConfigurationError("this client is closed; make a new one")
 
 
 async def close_all() -> None:

@@ -125,7 +125,7 @@ class Sender:
         if time_s is not None:
             scheduled.deadline = scheduled.began + time_s
         try:
-            return await scheduled.place()
+            return await self.connections.while_open(scheduled.place)
         except NotSentError as error:
             problem = self.not_sent(error, "the text")
         raise problem
@@ -155,7 +155,7 @@ class Sender:
         last: SpeechLabError | None = None
         while True:
             try:
-                place = await scheduled.place()
+                place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
                     problem = self.not_sent(error, f"a call of {service}")
@@ -241,7 +241,7 @@ class Sender:
             pid = self.service_pid
             waiting_since = progress.clock.monotonic()
             try:
-                place = await scheduled.place()
+                place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
                     where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
