@@ -221,6 +221,8 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         f"batch.translate(frame, {pair})": "translate() missing 1 required positional argument: 'lab'",
         f"batch.translate('gone.csv', lab, {pair})": "gone.csv does not exist",
         f"batch.translate(frame, other, {pair})": "give a Client, as sl.connect() does",
+        f"batch.translate(frame, lab, {pair}, timeout=5)": "give it to the client: lab.with_options(timeout=...)",
+        f"batch.translate(frame, lab, {pair}, max_retries=5, x=1)": "max_retries=...); they are budget, chunk_rows",
         f"await batch.atranslate(frame, other, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame.speech.translate(lab, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",

@@ -82,6 +82,12 @@ _OPTIONS = {
 """What is not None if it is not given, or is checked before anything is asked."""
 
 
+_OF_CLIENT = frozenset(
+    {"connect_timeout_s", "default_headers", "max_retries", "mode", "on_event", "patience_s", "timeout"}
+)
+"""Options of the client that batches, too, go by."""
+
+
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, WaitingOptions, total=False):
     """Arguments of :func:`speechlab.batch.plan_synthesis`."""
 
@@ -164,9 +170,11 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
     """
     known = {name: default for options in lists for name, default in _defaults(options).items()}
     if unknown := sorted(set(given) - set(known)):
-        message = (
-            f"{', '.join(map(repr, unknown))} is no option of {what}; they are {', '.join(sorted(known))}"
-        )
+        of_client = [f"{name}=..." for name in unknown if name in _OF_CLIENT]
+        hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
+        if len(of_client) < len(unknown):
+            hints.append(f"they are {', '.join(sorted(known))}")
+        message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
         raise InvalidRequestError(message, parameter=unknown[0])
     for name, default in known.items():
         if default is inspect.Parameter.empty and name not in given:

@@ -400,8 +400,17 @@ def test_options_change_the_copy_alone(server, lab, http):
     assert (other._async._settings.max_retries, lab._async._settings.max_retries) == (0, None)
     with pytest.raises(ConfigurationError, match="no option"):
         lab.with_options(retries=3)
-    with pytest.raises(ConfigurationError, match="transport"):
-        lab.with_options(transport=None)
+    for name in ("transport", "api_key", "base_url", "ws_base_url"):
+        with pytest.raises(ConfigurationError, match=f"{name} belongs to a client .* make a new client"):
+            lab.with_options(**{name: None})
+    for change, listed in (
+        (lab.with_options, False),
+        (lambda **given: Client(server.base_url, **given), True),
+    ):
+        with pytest.raises(ConfigurationError, match="timeout, connect_timeout_s") as told:
+            change(retries=3)
+        assert ("transport" in str(told.value)) == listed
+        assert "clock" not in str(told.value)
 
 
 def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):

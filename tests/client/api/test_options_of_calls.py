@@ -150,6 +150,18 @@ def test_an_authorization_of_the_users_own(server, http):
         Client("http://speech.example", default_headers={"Authorization": "Basic abc"})
 
 
+def test_an_authorization_beside_a_key_is_refused(server, http, monkeypatch):
+    own = {"default_headers": {"X-Team": "a", "authorization": "Basic gateway-secret-3"}}
+    lab = Client(server.base_url, api_key=http.KEY)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", http.KEY)
+    makes = (lambda: Client(server.base_url, api_key="sl:x", **own), lambda: lab.with_options(**own))
+    for make in (*makes, lambda: Client(server.base_url, **own)):
+        with pytest.raises(ConfigurationError, match="'authorization', in which the API key travels") as told:
+            make()
+        assert "secret-3" not in str(told.value)
+        assert http.KEY not in str(told.value)
+
+
 def test_a_secret_in_a_header_is_not_shown_by_errors(server, http):
     server.script(http.reply(400, {"error": "no such gateway key: gateway-secret-2"}))
     with Client(

@@ -563,6 +563,7 @@ def test_anything_can_be_sent_as_it_is(server, lab, http):
     with pytest.raises(BadRequestError, match="no"):
         reply.raise_for_status()
     lab.request("GET", "/x", headers={"Authorization": "Basic eA=="})
+    assert server.requests[1].headers["authorization"] == "Basic eA=="
     with pytest.raises(InvalidRequestError, match="one of them"):
         lab.request("POST", "/x", json={}, content=b"")
 

@@ -57,6 +57,17 @@ def test_saving_may_begin_late_or_at_the_end(server, lab, http, wav, folder):
     assert (folder / "late.wav").read_bytes() == (folder / "end.wav").read_bytes() == wav
 
 
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(server, lab, http, wav, folder):
+    server.script(http.chunked(wav))
+    with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
+        with pytest.raises(FileNotFoundError) as caught:
+            stream.save_to(folder / "gone" / "a.wav")
+        assert caught.value.filename == str(folder / "gone" / "a.wav")
+        stream.save_to(folder / "a.wav")
+        stream.collect()
+    assert files(folder) == ["a.wav"]
+
+
 def test_of_a_stream_that_is_not_whole_no_file_stays(server, lab, http, wav, folder):
     (folder / "a.wav").write_bytes(b"before")
     server.script([*http.chunked(wav[:1000], end=False), http.CLOSE])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socketserver
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -23,6 +25,27 @@ def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, http, clock,
             lab.realtime(voice=http.VOICE_ID, format="pcm").open()
         assert len(came) == 2
     assert not asked
+    assert not clock.slept
+
+
+def test_a_service_without_tls_is_told_at_once(http, clock, wire):
+    class Plain(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(65_536)
+            self.request.sendall(b"HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Plain) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        address = f"https://127.0.0.1:{server.server_address[1]}"
+        with Client(address, api_key=http.KEY, clock=clock, transport=wire) as lab:
+            for ask in (lab.voices, lab.realtime(voice=http.VOICE_ID, format="pcm").open):
+                with pytest.raises(
+                    APIConnectionError, match="speaks no TLS; the service may be there as http://"
+                ):
+                    ask()
+        server.shutdown()
+        thread.join()
     assert not clock.slept
 
 

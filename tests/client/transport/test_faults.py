@@ -21,6 +21,7 @@ from speechlab.errors import (
     ServerError,
     StreamTruncatedError,
 )
+from support.samples import KEY
 from support.sockets import nobody
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
@@ -96,6 +97,31 @@ def test_messages_of_errors_are_for_people(server, lab, http):
     assert "no such key: ***" in str(caught.value)
     assert "SPEECHLAB_API_KEY" in str(caught.value)
     assert http.KEY not in repr(vars(caught.value))
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        (
+            "https://new.example:8443/v2/translate/",
+            " to 'https://new.example:8443/v2/translate/', and redirections",
+        ),
+        (f"https://new.example/{KEY}", " to 'https://new.example/***', and"),
+        ("https://new.example/v2?token=s3cret", " to 'https://new.example', and"),
+        ("https://me:s3cret@new.example/v2", " to 'https://new.example', and"),
+        ("/v2/translate/", " to '/v2/translate/', and"),
+        ("/v2?token=s3cret", ", and redirections are not followed; set base_url"),
+        ("http://[s3cret", ", and redirections are not followed; set base_url"),
+    ],
+)
+def test_a_redirection_says_where_to(server, lab, http, status, location, told):
+    server.script(http.reply(status, b"moved", "text/plain", Location=location))
+    with pytest.raises(APIError, match=rf"HTTP {status}: moved; the service redirects") as caught:
+        translate(lab)
+    assert f"the service redirects{told}" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])

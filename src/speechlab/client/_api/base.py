@@ -124,7 +124,7 @@ class ClientBase(AsyncClosable):
         Raises:
             ConfigurationError: An option does not exist, or cannot be as it is given.
         """
-        check_names(changes)
+        check_names(changes, change=True)
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, changed(self._settings, changes), self)

@@ -72,7 +72,7 @@ class Client(Face[AsyncClient]):
 
     @described_as(AsyncClient.with_options)
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
-        check_names(changes)
+        check_names(changes, change=True)
         cls = type(self)
         client = cls.__new__(cls)
         cls._set_up(client, self._async.with_options(**changes))

@@ -8,6 +8,7 @@ import time
 from codecs import BOM_UTF8
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
@@ -42,6 +43,7 @@ NO_KEY = (
     "no API key was given; give one as api_key= or in SPEECHLAB_API_KEY, or keep one by `speechlab login`"
 )
 """Advice on a 401 where no key was sent."""
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "x-correlation-id", "x-trace-id", "cf-ray")
 _NOT_SHOWN = {"set-cookie", "www-authenticate", "proxy-authenticate"}
 _TAG = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]*>")
@@ -74,7 +76,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     inner = fields.get("error")
     if isinstance(inner, dict):  # {"error": {"message": ..., "code": ...}}, as several gateways write it
         fields = {**fields, **inner, "error": inner.get("message")}
-    message = _message(fields, text) or _fallback(status, headers)
+    message = _message(fields, text) or "the service gave no reason (the body was empty)"
     code = fields.get("code")
     name = fields.get("name")
     facts: dict[str, Any] = {
@@ -89,7 +91,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         facts["retryable"] = False
     kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
     error = kind(message, **facts)
-    error.advice = _ADVICE.get(status, "")
+    error.advice = _ADVICE.get(status, "") or _redirection(status, headers)
     attach_head(error, headers)
     return error
 
@@ -145,13 +147,24 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 
 
-def _fallback(status: int, headers: Mapping[str, str]) -> str:
-    if 300 <= status < 400 and "location" in headers:
-        return (
-            f"the service redirects to {redact(headers['location'])[:200]!r}; a key is not sent after a "
-            "redirection, so set base_url to the final address"
-        )
-    return "the service gave no reason (the body was empty)"
+def _redirection(status: int, headers: Mapping[str, str]) -> str:
+    """Advice on a reply that says where else to ask; empty for others."""
+    if status not in _REDIRECTIONS:
+        return ""
+    place = _place(headers.get("location", ""))
+    to = f" to {place!r}" if place else ""
+    return f"the service redirects{to}, and redirections are not followed; set base_url to the final address"
+
+
+def _place(location: str) -> str:
+    """Where a redirection leads: of an address that could hold a secret, the scheme and the host alone."""
+    try:
+        parts = urlsplit(redact(location).strip())
+    except ValueError:
+        return ""
+    host = parts.netloc.rpartition("@")[2]
+    secret = "@" in parts.netloc or parts.query or parts.fragment
+    return urlunsplit((parts.scheme, host, "" if secret else parts.path, "", ""))[:200]
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:

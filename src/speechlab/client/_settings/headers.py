@@ -32,6 +32,20 @@ def checked_headers(headers: object) -> dict[str, Secret]:
     return {_name(name): _value(name, value) for name, value in headers.items()}
 
 
+def check_no_authorization(headers: Mapping[str, Secret]) -> None:
+    """Refuse an authorization of one's own beside an API key, which travels in the same header.
+
+    Raises:
+        ConfigurationError: There is one. No value is shown.
+    """
+    for name in headers:
+        if name.lower() == "authorization":
+            raise ConfigurationError(
+                f"default_headers has {name!r}, in which the API key travels; leave it out, or the key (of api_key=, "
+                "SPEECHLAB_API_KEY, .env or the keyring)"
+            )
+
+
 def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError(f"default_headers has the name {shown(name)}; give names such as 'X-Team'")

@@ -12,7 +12,7 @@ from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._secret import shown
-from speechlab.client._settings.headers import checked_headers, is_sensitive
+from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
 from speechlab.client._settings.store_mode import PACES, with_mode
 from speechlab.errors import ConfigurationError
 
@@ -101,6 +101,7 @@ class Settings:
         object.__setattr__(self, "default_headers", checked_headers(self.default_headers))
         if self.api_key is not None:
             self.api_key.check()
+            check_no_authorization(self.default_headers)
         for name, schemes in (("base_url", HTTP_SCHEMES), ("ws_base_url", WEBSOCKET_SCHEMES)):
             url = getattr(self, name)
             check_url(name, url, schemes)
@@ -218,7 +219,12 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
 _OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
 
 
-def check_names(options: Any) -> None:
+_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport")
+"""What belongs to the connections of a client, so that another one needs a new client."""
+_FOR_TESTS = ("clock", "rng")
+
+
+def check_names(options: Any, *, change: bool = False) -> None:
     """Refuse options that do not exist.
 
     The function that the user called does so first, before it hands the options on: a key under a wrong name must be
@@ -226,26 +232,33 @@ def check_names(options: Any) -> None:
 
     Args:
         options: The options by name; emptied if there is one that does not exist.
+        change: Whether they are to change those of a client.
 
     Raises:
         ConfigurationError: There is one; the text lists those that exist.
     """
-    unknown = [name for name in options if name not in ClientOptions.__annotations__]
-    if unknown:
-        options.clear()
-        known = ", ".join(ClientOptions.__annotations__)
-        meant = "; the key is api_key" if any(word in unknown[0].lower() for word in _OF_KEYS) else ""
-        raise ConfigurationError(f"a client has no option {unknown[0]!r}{meant}; the options are: {known}")
+    allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _OF_A_CLIENT)]
+    unknown = next((name for name in options if name not in allowed), None)
+    if unknown is None:
+        return
+    options.clear()
+    if change and unknown in _OF_A_CLIENT:
+        raise ConfigurationError(
+            f"{unknown} belongs to a client and its connections; make a new client with another one: "
+            f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
+        )
+    known = ", ".join(name for name in allowed if name not in _FOR_TESTS)
+    of_keys = any(word in unknown.lower() for word in _OF_KEYS)
+    meant = f"; the key is api_key{', of a new client' if change else ''}" if of_keys else ""
+    raise ConfigurationError(f"a client has no option {unknown!r}{meant}; the options are: {known}")
 
 
 def changed(settings: Settings, changes: ClientOptions) -> Settings:
     """The settings with some options changed.
 
     Raises:
-        ConfigurationError: An option does not exist, or cannot be changed, or a client that replays is left no store.
+        ConfigurationError: An option cannot be as it is given, or a client that replays is left no store.
     """
-    if "transport" in changes:
-        raise ConfigurationError("transport belongs to the connections; make a new client with it")
     off = "store" in changes and changes["store"] is None and changes.get("mode") is None
     if off and settings.mode == "replay":
         raise ConfigurationError(

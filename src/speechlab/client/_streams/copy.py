@@ -30,8 +30,9 @@ class FileCopy:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = user_path(path)
-        self._left = ExitStack()
-        self._file = self._left.enter_context(self._left.enter_context(whole_file(self._path)).open("wb"))
+        with ExitStack() as left:  # which tells of a draft that cannot be written by the name of the file
+            self._file = left.enter_context(left.enter_context(whole_file(self._path)).open("wb"))
+            self._left = left.pop_all()
 
     def check(self, audio_format: AudioFormat) -> None:
         """Refuse a name that is for another format.

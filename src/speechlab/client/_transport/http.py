@@ -63,8 +63,9 @@ class WireError(Exception):
         self.sent = sent
         self.timed_out = timed_out
         self.cut = cut
-        self.final = final or is_untrusted(text)
-        self.advice = remedy(text) if is_untrusted(text) else advice
+        plain = any(word in text for word in _PLAIN) and not advice
+        self.final = final or is_untrusted(text) or plain
+        self.advice = _SPEAKS_HTTP if plain else remedy(text) if is_untrusted(text) else advice
 
 
 _REMEDIES = {
@@ -72,6 +73,12 @@ _REMEDIES = {
     "expired": "the service has to renew its certificate, unless the clock of this machine is wrong",
     "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
 }
+_PLAIN = ("WRONG_VERSION_NUMBER", "record layer failure")
+"""Words of OpenSSL, by its versions, on a peer that answers without TLS."""
+_SPEAKS_HTTP = (
+    "what answers at this port speaks no TLS; the service may be there as http:// (for realtime, ws://), or at "
+    "another port as https://"
+)
 
 
 def is_untrusted(text: str) -> bool:
@@ -200,7 +207,7 @@ def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret 
     Args:
         headers: The others, which are changed.
         call: The call; its own headers go before those of all calls.
-        key: The API key, which goes before any other authorization.
+        key: The API key; what the call itself says in its place goes before it.
     """
     own = {name.lower() for name in call.headers}
     for name, value in call.defaults.items():
@@ -208,9 +215,7 @@ def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret 
             for known in [known for known in headers if known.lower() == name.lower()]:
                 del headers[known]
             headers[name] = value.reveal()
-    if key is not None:
-        for known in [known for known in headers if known.lower() == "authorization"]:
-            del headers[known]
+    if key is not None and "authorization" not in own:
         headers["Authorization"] = f"Bearer {key.reveal()}"
 
 
