@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import SegmentEditor
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 RATE = 24_000
 HOSTILE = "<img src=x onerror='window.fired=1'> costs $5 and $6 \u202eabc"
 GIVEN = [(0.5, 1.0, "one two"), (1.5, 2.0, "聞き"), (3.0, 3.5, HOSTILE)]
@@ -495,14 +493,12 @@ def test_removing_it_ends_the_listening(show_editor, editor):
     assert editor.frame["text"].tolist()[0] == "typed to the end"
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+@needs_axe
 @pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 380)], indirect=["shown"])
 def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_editor, editor, shown, width):
     shown.page.set_viewport_size({"width": width, "height": 900})
     page = show_editor(editor)
     choose(page, 2)
     page.locator("summary").click()
-    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run('#cell', { resultTypes: ['violations'] })")["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert violations(page, "#cell") == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip
+from speechlab.batch import Counts, Outcome
 from speechlab.widgets import BatchPreview, Player, SegmentEditor
 
 pytestmark = pytest.mark.browser
@@ -35,11 +36,28 @@ def test_the_html_is_made_anew_but_for_hosts_whose_view_would_end_with_it(monkey
         monkeypatch.setenv(host, "1")
     editor = SegmentEditor(AudioClip(np.zeros(9_000), 9_000), [(0.0, 0.5, "first")])
     put = []
-    editor._shown = (SimpleNamespace(update=lambda bundle, raw: put.append(bundle["text/html"])),)
+    editor._shown = SimpleNamespace(update=lambda bundle, raw: put.append(bundle["text/html"]))
     editor.frame = [(0.0, 0.5, "second")]
     editor._later.join(10)
     assert len(put) == updates
     assert all("second" in html for html in put)
+
+
+@pytest.mark.parametrize("host", ["", "VSCODE_PID"])
+def test_a_preview_ends_as_plain_html_and_begins_again_as_a_view_in_every_host(monkeypatch, host):
+    if host:
+        monkeypatch.setenv(host, "1")
+    preview = BatchPreview()
+    put = []
+    preview._shown = SimpleNamespace(update=lambda bundle, raw: put.append(bundle))
+    for operation in ("synthesize", "transcribe"):
+        preview.begin(operation)
+        preview.update([Outcome("ok", latency_s=0.1)], Counts(1, 1, 0, 0, 1.0))
+        preview.end()
+    views = ["application/vnd.jupyter.widget-view+json" in bundle for bundle in put]
+    assert views == [False, bool(host), False]
+    live = [preview._place in bundle["text/html"] for bundle in put]
+    assert live == [False, True, False]
 
 
 def test_the_live_view_replaces_the_html_wherever_it_stands(shown):

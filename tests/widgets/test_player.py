@@ -198,6 +198,9 @@ def test_seek_stays_within_the_clip(clip):
 
 def test_repr_is_short_and_holds_no_sound(clip):
     assert repr(Player(clip, ROWS)) == "Player('tone', 1.00 s, 2 segments)"
+    assert repr(Player(clip, ROWS[:1])) == "Player('tone', 1.00 s, 1 segment)"
+    rows = [(0.0, 0.5, "said")] * 51
+    assert "and 1 more segment<" in Player(clip, rows).static_html()
 
 
 def test_the_module_never_writes_markup():

@@ -8,6 +8,7 @@ from speechlab.batch import Counts, Outcome
 from speechlab.errors import SpeechLabError
 from speechlab.store import Stored
 from speechlab.widgets import BatchPreview
+from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
@@ -98,3 +99,13 @@ def test_in_a_narrow_place_nothing_is_cut_off(show_preview, preview):
     page.evaluate("document.body.style.width = '600px'")
     page.wait_for_selector(".speechlab-preview:not(.sl-narrow)")
     assert text.bounding_box()["x"] < latency.bounding_box()["x"]
+
+
+@needs_axe
+@pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 240)], indirect=["shown"])
+def test_axe_finds_nothing_serious(show_preview, preview, shown, width):
+    preview.begin("transcribe")
+    preview.update([heard(HOSTILE), heard("聞き取れてますか", "ja")], Counts(2, 5, 0, 0, 1.0))
+    preview.end()
+    page = show_preview(preview, body_style=f"width:{width}px")
+    assert violations(page, "#cell") == []

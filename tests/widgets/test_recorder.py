@@ -155,6 +155,7 @@ def test_takes_are_deleted_and_cleared():
     ("arguments", "said"),
     [
         ({"max_s": 0}, "max_s is 0"),
+        ({"max_s": True}, "max_s is True"),
         ({"max_s": 4_000}, "at most 3600 seconds"),
         ({"sample_rate": 100}, "8000 to 384000 Hz"),
         ({"sample_rate": "16k"}, "sample_rate is '16k'"),
@@ -165,3 +166,11 @@ def test_takes_are_deleted_and_cleared():
 def test_what_makes_no_sense_is_refused_with_a_remedy(arguments, said):
     with pytest.raises(InvalidRequestError, match=re.escape(said)):
         Recorder(**arguments)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 3_601, float("nan"), float("inf")])
+def test_the_longest_take_is_checked_when_it_is_set_later_too(seconds):
+    recorder = Recorder(max_s=20)
+    with pytest.raises(InvalidRequestError, match="at most 3600 seconds"):
+        recorder.max_s = seconds
+    assert recorder.max_s == 20

@@ -213,7 +213,7 @@ class SegmentEditor(RefreshedWidget, Player):
         """Put the segments as they are now into the notebook, once no edit has come for a while."""
         if self._later is not None:
             self._later.cancel()
-        if self._shown:
+        if self._shown is not None:
             self._later = threading.Timer(_SETTLED_S, self._show_again)
             self._later.daemon = True
             self._later.start()

@@ -159,7 +159,8 @@ class Player(LiveWidget):
         name = f"{self.title!r}, " if self.title else ""
         clips = f"{len(self.clips)} clips, " if len(self.clips) > 1 else ""
         count = sum(len(tier["segments"]) for tier in self._all_tiers())
-        return f"{type(self).__name__}({name}{clips}{self.duration:.2f} s, {count} segments)"
+        segments = f"{count:,} segment{'' if count == 1 else 's'}"
+        return f"{type(self).__name__}({name}{clips}{self.duration:.2f} s, {segments})"
 
     # -- segments
 

@@ -65,5 +65,5 @@ def _tier(tier: Mapping[str, Any]) -> list[Html | str | None]:
     return [
         element("p", element("strong", tier["name"], dir="auto")) if tier["name"] else None,
         table(heads, rows, langs=langs, right=(0, 1)),
-        f"and {more} more segments" if more else None,
+        f"and {more:,} more segment{'' if more == 1 else 's'}" if more else None,
     ]

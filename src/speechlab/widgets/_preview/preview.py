@@ -12,7 +12,7 @@ import traitlets
 
 from speechlab.display import element, notebook_output, table
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _SOFT = "opacity:.74"
 _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
 
 
-class BatchPreview(LiveWidget):
+class BatchPreview(RefreshedWidget):
     """The last finished rows of a batch while it runs, and a line that says how far it is.
 
     Show it first, then give it to a batch as its ``progress``::
@@ -70,7 +70,6 @@ class BatchPreview(LiveWidget):
             message = f"rows {rows!r} must be a whole number from 1 to {_MAX_ROWS}"
             raise InvalidRequestError(message, parameter="rows")
         super().__init__()
-        self._shown: list[Any] = []
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None
         self._pushed = -math.inf
@@ -78,19 +77,12 @@ class BatchPreview(LiveWidget):
     def __repr__(self) -> str:
         return f"BatchPreview({self.title!r}, {self.summary!r})"
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        if handle is not None:  # where there is no kernel, there is nothing to put something else into
-            self._shown.append(handle)
-
-    def _bundle(self) -> dict[str, Any]:
-        """Return the content shown now: the widget, or the plain HTML that takes its place."""
-        if self._counts is not None and not self.running:
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if (
+            self._counts is not None and not self.running
+        ):  # nothing will change: plain HTML, without a live view
             return {"text/html": str(notebook_output(self.static_html())), "text/plain": repr(self)}
-        bundle: dict[str, Any] = self._repr_mimebundle_()
-        return bundle
+        return super()._repr_mimebundle_(**kwargs)
 
     def static_html(self) -> Html:
         """Return how far it is, and the last rows."""
@@ -115,7 +107,7 @@ class BatchPreview(LiveWidget):
         self._push(running=True)
         self._pushed = -math.inf  # the first rows need not wait
         if ended:
-            self._show_again()
+            self._show_again(with_view=True)
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
         """Some calls ended; the batch calls this. The page is told five times a second at most."""
@@ -127,11 +119,7 @@ class BatchPreview(LiveWidget):
     def end(self) -> None:
         """The run is over; the batch calls this."""
         self._push(running=False)
-        self._show_again()
-
-    def _show_again(self) -> None:
-        for handle in self._shown:
-            handle.update(self._bundle(), raw=True)
+        self._show_again(with_view=True)
 
     def _push(self, *, running: bool) -> None:
         counts = self._counts

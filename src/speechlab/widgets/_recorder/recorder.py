@@ -81,8 +81,6 @@ class Recorder(RefreshedWidget):
         processing: bool = False,
         title: str = "Recording",
     ) -> None:
-        if not is_number(max_s) or not 0 < max_s <= _LONGEST_S:
-            raise refused("max_s", max_s, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
         if not is_bool(processing):
             raise refused("processing", processing, "True or False")
         if sample_rate is not None:
@@ -97,7 +95,7 @@ class Recorder(RefreshedWidget):
         self._figures: dict[str, Html] = {}
         self._under_way: dict[str, IncomingTake] = {}
         self._count = 0
-        super().__init__(title=title, max_s=float(max_s), processing=processing)
+        super().__init__(title=title, max_s=_take_s(max_s), processing=processing)
         self.on_msg(self._asked)
 
     def __repr__(self) -> str:
@@ -136,6 +134,10 @@ class Recorder(RefreshedWidget):
             figures = [self._figures[name] for name, _ in shown]
         head = element("p", element("strong", self.title, dir="auto"), "" if shown else " · no take yet")
         return element("div", head, f"Earlier takes that are not shown: {more}" if more else None, *figures)
+
+    @traitlets.validate("max_s")
+    def _bounded(self, proposal: Any) -> float:
+        return _take_s(proposal["value"])
 
     # -- from the browser
 
@@ -224,3 +226,14 @@ class Recorder(RefreshedWidget):
             data, seconds = sound_preview(clip)
             answer["note"] = f"A lossy preview, which plays the first {seconds:.0f} s only"
         self.send(answer, [data])
+
+
+def _take_s(given: object) -> float:
+    """Return how long a take may be, in seconds.
+
+    Raises:
+        InvalidRequestError: It is no such time.
+    """
+    if not is_number(given) or not 0 < given <= _LONGEST_S:
+        raise refused("max_s", given, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
+    return float(given)

@@ -43,24 +43,26 @@ class LiveWidget(anywidget.AnyWidget):
 class RefreshedWidget(LiveWidget):
     """A live widget whose HTML in the notebook is made anew when what it holds is something else."""
 
-    _shown: tuple[Any, ...] = ()
+    _shown: Any = None
+    """What all outputs are reached by; None before the first."""
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        # one name for all outputs: notebooks put what is sent to it into each that still stands there
+        handle = display(self._repr_mimebundle_(), raw=True, display_id=self._place)  # type: ignore[no-untyped-call]
         if handle is not None:  # where there is no kernel, there is nothing to put something else into
-            self._shown = (*self._shown, handle)
+            self._shown = handle
 
-    def _show_again(self) -> None:
+    def _show_again(self, *, with_view: bool = False) -> None:
         """Put the HTML as it is now in the place of what stands there; the live view goes on.
 
-        Not where the notebook shows the widget itself: that would end its view and begin another one.
+        Args:
+            with_view: Also where the notebook shows the widget itself, whose view ends with it, and begins again if
+                the widget is still to be shown.
         """
-        if self._shown and not _shows_widgets_only():
-            bundle = self._repr_mimebundle_()
-            for handle in self._shown:
-                handle.update(bundle, raw=True)
+        if self._shown is not None and (with_view or not _shows_widgets_only()):
+            self._shown.update(self._repr_mimebundle_(), raw=True)
 
 
 def _shows_widgets_only() -> bool:
