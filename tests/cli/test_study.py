@@ -81,6 +81,20 @@ def test_which_voice_to_take(run):
     assert report.advice.split()[0] in done.stdout
 
 
+def test_translations_and_what_changed_since(run):
+    texts = pd.DataFrame({"text": ["こんにちは。", "ありがとう。"], "reference": ["Hello.", "Thank you."]})
+    texts.assign(source_lang="ja").to_csv(run.root / "texts.csv", index=False)
+    first = run("translation", "texts.csv", "--out", "translated", "--target-lang", "en")
+    assert first.returncode == 0, first.stderr
+    assert "ja → en" in first.stdout
+    again = run(
+        *("translation", "texts.csv", "--out", "t.html", "--target-lang", "en"),
+        *("--earlier", "translated", "--fail-if", "worse"),
+    )
+    assert again.returncode == 0, again.stderr
+    assert "No difference shown: ja → en (chrF" in again.stdout
+
+
 def test_what_is_wrong_is_said_before_the_work(run):
     pd.DataFrame({"text": ["a"], "language": "en"}).to_csv(run.root / "t.csv", index=False)
     alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")

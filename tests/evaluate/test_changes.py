@@ -170,7 +170,7 @@ def test_reports_without_scores_are_refused():
     changes = made(right).compare(made(wrong))
     bare = evaluate.SpeechReport("S", rows, rows)
     for other in (translated, changes, bare):
-        with pytest.raises(InvalidRequestError, match="holds no scores of speech that could be compared"):
+        with pytest.raises(InvalidRequestError, match="holds no scores that could be compared"):
             made(right).compare(other)
 
 

@@ -77,6 +77,12 @@ class TranslationReport(Report):
             found.append(table(("source", "translation", "reference", "chrF"), lines, caption=caption))
         return found
 
+    def plain_rows(self) -> pd.DataFrame:
+        """Return the rows with the names that the study gives its columns where the table has others."""
+        names = dict(zip(self.columns, ("text", "reference", "source_lang", "target_lang"), strict=True))
+        given = [new for old, new in names.items() if old != new and new in self.table.columns]
+        return self.table.drop(columns=given).rename(columns=names)
+
     def rows(self, **options: Any) -> Any:
         """Search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table, without sound."""
         _, reference, _, target_lang = self.columns

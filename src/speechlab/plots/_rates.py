@@ -166,7 +166,9 @@ def translation_scores(
     return figure
 
 
-def differences(compared: pd.DataFrame, *, language: str | None = None, width: float = 7.0) -> PaperFigure:
+def differences(
+    compared: pd.DataFrame, *, score: str | None = None, language: str | None = None, width: float = 7.0
+) -> PaperFigure:
     """Draw the differences between systems, with their intervals and whether they could be chance.
 
     A row for each pair. A full mark is a significant difference, an empty one may be chance. The p-value is the one
@@ -185,6 +187,8 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         compared: What :func:`speechlab.metrics.compare_all` returned, or ``compare(...).frame()``: ``a``, ``b``,
             ``difference``, ``difference_low``, ``difference_high`` (fractions), ``significant``, and ``p_holm`` or
             ``p``.
+        score: Name of the score that was compared, such as ``"chrF"``, of which more is better and whose points are
+            drawn as they are; None for error rates.
         language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
         width: Inches; the height follows from the rows.
 
@@ -200,7 +204,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     p_column = "p_holm" if "p_holm" in compared.columns else "p"
     tidy(compared, p_column, argument="compared", hint=_COMPARED)
     figure, (axes,) = _panels(width, [len(compared)])
-    values, low, high = (100 * numbers(compared, name) for name in needed[2:5])
+    values, low, high = ((1 if score else 100) * numbers(compared, name) for name in needed[2:5])
     sure = compared["significant"].fillna(value=False).to_numpy(dtype=bool)
     _draw_points(axes, values, low, high, STYLES[0], 0.0, full=sure)
     axes.axvline(0, color=INK, linewidth=1)
@@ -211,7 +215,10 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     names = [f"{b} − {a}" for a, b in zip(compared["a"], compared["b"], strict=True)]
     draw_names(axes, names, notes, fonts("".join(names), language))
     draw_scale(
-        axes, "difference of error rates in percentage points; below 0, the first named makes fewer errors"
+        axes,
+        f"difference in points of {score}; above 0, the first named is better"
+        if score
+        else "difference of error rates in percentage points; below 0, the first named makes fewer errors",
     )
     return figure
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
-from speechlab.evaluate._changes.tested import BETTER, VERDICTS, WORSE, changes
+from speechlab.evaluate._changes.tested import BETTER, SCORES, VERDICTS, WORSE, changes
+from speechlab.evaluate._changes.translated import translation_changes
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._translation import TranslationReport
 from speechlab.evaluate._writing.record import service_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ class Changes(Report):
             ``language``, ``unit``, ``utterances`` (pairs), ``error_rate_earlier``, ``error_rate``, ``difference``,
             ``difference_low`` and ``difference_high`` (95 %, from 20 pairs on), ``p`` (exact, paired), ``p_holm``,
             ``tested`` (what was swapped), ``significant`` (by ``p_holm``), ``paired``, ``verdict`` (worse, better, no
-            difference shown, not paired), ``only_now`` and ``only_earlier`` (rows), ``a`` and ``b``.
+            difference shown, not paired), ``only_now`` and ``only_earlier`` (rows), ``a`` and ``b``. Of translations
+            there is one row for each direction, with ``score_earlier`` and ``score`` (chrF) in place of the rates, no
+            intervals, and in ``table`` ``translation_earlier`` and ``score_difference``.
         record: The records of both.
     """
 
@@ -46,7 +50,10 @@ class Changes(Report):
     def between(cls, now: Report, earlier: Report | str | os.PathLike[str]) -> Changes:
         """Compare a report with an earlier one of the same study: see :meth:`Report.compare`."""
         before = earlier if isinstance(earlier, Report) else Report.load(earlier)
-        table, summary = changes(now, before)
+        if isinstance(now, TranslationReport) and isinstance(before, TranslationReport):
+            table, summary = translation_changes(now, before)
+        else:
+            table, summary = changes(now, before)
         record = {"now": dict(now.record), "earlier": dict(before.record)}
         return cls(f"Changes: {now.title}", table, summary, record)
 
@@ -90,30 +97,57 @@ class Changes(Report):
             name, points = element("strong", group), element("strong", difference)
             lines.append([name, str(pairs), earlier, now, points, *told])
         heads = ("group", "pairs", "earlier", "now", "difference", "95% interval", "p", "verdict")
-        caption = "Error rates of the rows that both reports have; p is exact and corrected by Holm's method."
+        caption = (
+            "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
+            if self._translated
+            else "Error rates of the rows that both reports have; p is exact and corrected by Holm's method."
+        )
         found = [element("p", self.words), table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6))]
         shown = self.table if clips is None else self.table.head(clips)
         if clips != 0:
-            changed = [
-                [
-                    str(row["voice_name"]),
-                    element("span", row["text"], lang=str(row["language"])),
-                    *(
-                        element("span", row[name], lang=str(row["language"]))
-                        if isinstance(row[name], str)
-                        else None
-                        for name in ("hypothesis_earlier", "hypothesis")
-                    ),
-                    None if is_missing(row["error_difference"]) else int(row["error_difference"]),
-                ]
-                for row in shown.to_dict("records")
-            ]
-            names = ("voice", "reference", "earlier", "now", "more errors")
-            found.append(table(names, changed, caption="Rows, those first that changed most"))
+            found.append(
+                table(
+                    self._heads(),
+                    map(self._line, shown.to_dict("records")),
+                    caption="Rows, those first that changed most",
+                )
+            )
         return found
+
+    @property
+    def _translated(self) -> bool:
+        return "translation_earlier" in self.table.columns
+
+    def _heads(self) -> tuple[str, ...]:
+        if self._translated:
+            return "direction", "text", "earlier", "now", "chrF more"
+        return "voice", "reference", "earlier", "now", "more errors"
+
+    def _line(self, row: Mapping[Hashable, Any]) -> list[object]:
+        """A row of the page: whose it is, what was said, what came of it earlier and now, and the difference."""
+        if self._translated:
+            who = f"{row['source_lang']} → {row['target_lang']}"
+            texts, difference = ("translation_earlier", "translation"), row["score_difference"]
+            codes = (row["source_lang"], row["target_lang"])
+            told = None if is_missing(difference) else f"{difference:+.1f}"
+        else:
+            who, texts = row["voice_name"], ("hypothesis_earlier", "hypothesis")
+            codes = (row["language"], row["language"])
+            told = None if is_missing(row["error_difference"]) else str(int(row["error_difference"]))
+        came = [
+            element("span", row[name], lang=str(codes[-1])) if isinstance(row[name], str) else None
+            for name in texts
+        ]
+        return [str(who), element("span", row["text"], lang=str(codes[0])), *came, told]
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
+        if self._translated:
+            columns = ["text", "translation_earlier", "translation", "score_difference", "target_lang"]
+            usual = {"hypotheses": ["translation_earlier", "translation"], "language": "target_lang"}
+            if "reference" in self.table.columns:
+                columns, usual = ["reference", *columns], {**usual, "reference": "reference"}
+            return super().rows(**{**usual, "columns": columns, **options})
         columns = ["text", "hypothesis_earlier", "hypothesis", "error_difference", "language", "voice_name"]
         usual = {
             "reference": "text",
@@ -131,9 +165,7 @@ class Changes(Report):
                 {
                     "Group": row["group"],
                     "Pairs": row["utterances"],
-                    "Earlier": percent(row["error_rate_earlier"]),
-                    "Now": percent(row["error_rate"]),
-                    "Difference": _points(row["difference"]),
+                    **dict(zip(("Earlier", "Now", "Difference"), _figures(row), strict=True)),
                     "95 % interval": _interval(row),
                     "p (Holm)": _chance(row),
                     "Verdict": row["verdict"],
@@ -152,13 +184,16 @@ class Changes(Report):
             InvalidRequestError: Nothing is paired.
         """
         tested = self.summary[self.summary["paired"]]
+        if self._translated and (tested["unit"] != "row").any():
+            tested, options = tested[tested["unit"] != "row"], {"score": "chrF", **options}
         # By name: figures stand a floor above this room, and load when one is drawn.
         figure: Figure = import_module("speechlab.plots").differences(tested, **options)
         return figure
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figure of the differences, if anything is paired."""
-        return {"Differences, with 95 % intervals": self.plot()} if self.paired else {}
+        name = "Differences" if self._translated else "Differences, with 95 % intervals"
+        return {name: self.plot()} if self.paired else {}
 
     def facts(self) -> Mapping[str, str]:
         """Return when both reports were made, and of which services."""
@@ -178,8 +213,15 @@ class Changes(Report):
         return "".join(self.sections(clips=0))
 
 
-def _points(value: float) -> str:
-    return f"{100 * value:+.1f}" if value == value else "–"
+def _figures(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:
+    """What was, what is and the difference: rates in percent and points, scores as they are."""
+    if row["unit"] in SCORES:
+        earlier, now = (
+            "–" if is_missing(row[name]) else f"{row[name]:.1f}" for name in ("score_earlier", "score")
+        )
+        return earlier, now, "–" if is_missing(row["difference"]) else f"{row['difference']:+.1f}"
+    points = f"{100 * row['difference']:+.1f}" if row["difference"] == row["difference"] else "–"
+    return percent(row["error_rate_earlier"]), percent(row["error_rate"]), points
 
 
 def _interval(row: Mapping[Hashable, Any]) -> str | None:
@@ -193,10 +235,11 @@ def _chance(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def _words(row: Mapping[Hashable, Any]) -> str:
-    rates = f"{percent(row['error_rate_earlier'])} to {percent(row['error_rate'])}"
+    earlier, now, points = _figures(row)
+    rates = f"{row['unit'] if row['unit'] in SCORES else ''} {earlier} to {now}".strip()
     if not row["paired"]:
         return f"{row['group']} ({rates}, of other rows)"
-    told = [rates, f"{_points(row['difference'])} points"]
+    told = [rates, f"{points} points"]
     told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
     p = _chance(row) or ""
     told.append(f"p {p}" if p.startswith("<") else f"p = {p}")

@@ -12,6 +12,8 @@ from speechlab.metrics import compare, holm, score
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from speechlab.evaluate._report import Report
@@ -21,7 +23,9 @@ _LEVEL = 0.95
 _KEYS = ("id", "file", "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
-_NAMES = ("earlier", "now")
+NAMES = ("earlier", "now")
+CHRF, BACK = SCORES = ("chrF", "chrF of the translation back")
+"""Units of which more is better."""
 _SCORED = (
     *("unit", "reference_normalized", "hypothesis_normalized", "error_rate", "errors", "reference_length"),
     *("hits", "substitutions", "deletions", "insertions"),
@@ -48,12 +52,12 @@ def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     later, former = (_tidy(report) for report in (now, earlier))
     _check_alike(later, former)
-    pairs, new, gone = _paired(later, former)
-    summary = [*_groups(pairs, new, gone), *_failed(pairs)]
-    if not summary:
-        message = "the two reports have no scored row; look at report.failed()"
-        raise InvalidRequestError(message, parameter="earlier")
-    return _rows(pairs), _corrected(summary)
+    pairs, new, gone = paired(later, former, _KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
+    summary = [*_groups(pairs, new, gone), *failed_rows(pairs)]
+    check_scored(summary)
+    found = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
+    old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
+    return changed_rows(found, old, "error_difference"), corrected(summary)
 
 
 def _tidy(report: Report) -> pd.DataFrame:
@@ -61,8 +65,8 @@ def _tidy(report: Report) -> pd.DataFrame:
     rows = plain_rows(report) if isinstance(report, SpeechReport) else None
     if rows is None or not set(rows.columns) >= _NEEDED:
         message = (
-            f"{report!r} holds no scores of speech that could be compared; compare reports of round_trip, "
-            "recognition or voices"
+            f"{report!r} holds no scores that could be compared with those of the other; compare two reports of "
+            "translation, or two of round_trip, recognition or voices"
         )
         raise InvalidRequestError(message, parameter="earlier")
     if "voice" not in rows.columns:
@@ -102,12 +106,31 @@ def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def _paired(later: pd.DataFrame, former: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Rows of both side by side, and those of each alone."""
-    keys = [name for name in _KEYS if name in later.columns and name in former.columns]
-    here, there = (_keyed(rows, keys) for rows in (later, former))
-    names = ["_key", "hypothesis", "status", "reading_errors", *_SCORED]
-    earlier = there[[name for name in names if name in there.columns]].add_suffix("_earlier")
+def check_scored(summary: list[dict[str, Any]]) -> None:
+    """Refuse reports of which nothing can be said.
+
+    Raises:
+        InvalidRequestError: No row of them has a score, and none failed.
+    """
+    if not summary:
+        message = "the two reports have no scored row; look at report.failed()"
+        raise InvalidRequestError(message, parameter="earlier")
+
+
+def paired(
+    later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], kept: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Rows of both side by side, and those of each alone.
+
+    Args:
+        later: Rows of the later report.
+        former: Rows of the earlier one.
+        keys: Columns in which rows that are the same agree; those that one lacks do not count.
+        kept: Columns of the earlier rows that are put beside the later ones, with ``_earlier`` behind their names.
+    """
+    shared = [name for name in keys if name in later.columns and name in former.columns]
+    here, there = (_keyed(rows, shared) for rows in (later, former))
+    earlier = there[[name for name in ("_key", *kept) if name in there.columns]].add_suffix("_earlier")
     both = here.merge(earlier, left_on="_key", right_on="_key_earlier", sort=False)
     return both, here[~here["_key"].isin(both["_key"])], there[~there["_key"].isin(both["_key"])]
 
@@ -138,8 +161,8 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
         "language": str(scored["language"].iloc[0]),
         "only_now": len(new),
         "only_earlier": len(gone),
-        "a": _NAMES[0],
-        "b": f"{name}: {_NAMES[1]}",
+        "a": NAMES[0],
+        "b": f"{name}: {NAMES[1]}",
     }
     if both.empty:
         rates = {"error_rate_earlier": _pooled(gone), "error_rate": _pooled(new)}
@@ -148,7 +171,7 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
         return {**facts, **rates, "unit": unit, "utterances": 0, "difference": difference}
     # Takes of one sentence are no new sentences: they are swapped and drawn together.
     groups = None if both["_block"].is_unique else both["_block"].tolist()
-    found = compare(*_sides(both), names=_NAMES, level=_LEVEL, groups=groups)
+    found = compare(*_sides(both), names=NAMES, level=_LEVEL, groups=groups)
     low, high = found.interval if found.blocks >= ENOUGH else (None, None)
     return {
         **facts,
@@ -185,7 +208,7 @@ def _pooled(rows: pd.DataFrame) -> float:
     return float(rows["errors"].sum() / length) if length else float("nan")
 
 
-def _failed(pairs: pd.DataFrame) -> list[dict[str, Any]]:
+def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows that failed in one report and not in the other, by the exact test of McNemar (1947)."""
     now, before = (pairs[name].isin(["error", "skipped"]) for name in ("status", "status_earlier"))
     if not (now | before).any():
@@ -206,33 +229,43 @@ def _failed(pairs: pd.DataFrame) -> list[dict[str, Any]]:
             "tested": "row",
             "only_now": 0,
             "only_earlier": 0,
-            "a": _NAMES[0],
-            "b": f"{_FAILED}: {_NAMES[1]}",
+            "a": NAMES[0],
+            "b": f"{_FAILED}: {NAMES[1]}",
         }
     ]
 
 
-def _corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """The summary, with p-values corrected for their number, and verdicts."""
     import numpy as np
     import pandas as pd
 
-    out = pd.DataFrame(rows, columns=list(_SUMMARY)).astype(dict.fromkeys(_FIGURES, "float64"))
+    names = list(dict.fromkeys([*_SUMMARY, *(name for row in rows for name in row)]))
+    out = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(_FIGURES, "float64"))
     out["p_holm"] = holm(out["p"].to_numpy(dtype=np.float64))
     out["significant"] = out["p_holm"] < 1 - _LEVEL
     out["paired"] = out["p"].notna()
+    more = np.where(out["unit"].isin(SCORES), -out["difference"], out["difference"])
     out["verdict"] = np.select(
-        [~out["paired"], out["significant"] & (out["difference"] > 0), out["significant"]],
+        [~out["paired"], out["significant"] & (more > 0), out["significant"]],
         [UNPAIRED, WORSE, BETTER],
         ALIKE,
     )
     return out
 
 
-def _rows(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Rows that both reports have, those first that changed most."""
-    old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
-    kept = [name for name in pairs.columns if not name.endswith("_earlier") and name not in _ADDED]
-    found = pairs[[*kept, *old]].assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
-    order = found["error_difference"].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
-    return found.loc[order].reset_index(drop=True)
+def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd.DataFrame:
+    """Rows that both reports have, those first that changed most.
+
+    Args:
+        pairs: As :func:`paired` gives them, with the column of the differences.
+        old: Columns of the earlier rows that stay.
+        difference: Column of the differences.
+    """
+    kept = [
+        name
+        for name in pairs.columns
+        if name not in {*_ADDED, *old, difference} and not name.endswith("_earlier")
+    ]
+    order = pairs[difference].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
+    return pairs.loc[order, [*kept, *old, difference]].reset_index(drop=True)

@@ -109,6 +109,10 @@ _KRIPPENDORFF = "K. Krippendorff, Computing Krippendorff's alpha-reliability (20
 _CHRF = "M. Popović, chrF: character n-gram F-score for automatic MT evaluation (WMT 2015)"
 _POST = "M. Post, A call for clarity in reporting BLEU scores (WMT 2018)"
 _BLEU = "K. Papineni et al., BLEU: a method for automatic evaluation of machine translation (ACL 2002)"
+_RIEZLER = (
+    "S. Riezler, J. T. Maxwell, On some pitfalls in automatic evaluation and significance testing for MT "
+    "(ACL 2005 workshop)"
+)
 _TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
 
 _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -132,7 +136,11 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         "Match error rate and word information lost stand beside the rate.",
         ("A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004)",),
     ),
-    (("chrf",), "Translations were scored by chrF with sacrebleu {sacrebleu}.", (_CHRF, _POST)),
+    (
+        ("chrf", "score_earlier"),
+        "Translations were scored by chrF with sacrebleu {sacrebleu}.",
+        (_CHRF, _POST),
+    ),
     (("bleu",), "BLEU is sacrebleu's, {sacrebleu}.", (_BLEU, _POST)),
     (("ter",), "TER is sacrebleu's, {sacrebleu}.", (_TER, _POST)),
     (
@@ -165,6 +173,11 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         ("tested",),
         "Differences were tested by the exact sign-flip test, paired by utterance.",
         (_FISHER,),
+    ),
+    (
+        ("test",),
+        "Differences of translations were tested by paired approximate randomisation, 10,000 draws.",
+        (_RIEZLER,),
     ),
     (
         ("first_share",),

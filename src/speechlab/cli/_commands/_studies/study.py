@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,6 +16,8 @@ from speechlab.cli._options import command
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from speechlab.evaluate import Changes, Report
@@ -23,7 +26,17 @@ WORSE = 4
 """Exit status where ``--fail-if worse`` has found something."""
 _KINDS_OF_ERRORS = 3
 _FIGURES = (
-    *("Utterances", "Error rate", "95 % interval", "First sound (s)", "RTF", "First in", "Its own"),
+    *(
+        "Texts",
+        "chrF",
+        "Utterances",
+        "Error rate",
+        "95 % interval",
+        "First sound (s)",
+        "RTF",
+        "First in",
+        "Its own",
+    ),
     *("Pairs", "Earlier", "Now", "Difference", "p (Holm)"),
 )
 """Columns of headlines that hold numbers."""
@@ -55,7 +68,8 @@ Earlier = Annotated[
 FailIf = Annotated[
     Literal["worse"] | None,
     typer.Option(
-        help="End with 4 if a voice and language, or the number of failed rows, is significantly worse."
+        help="End with 4 if a voice and language, a direction of translation, or the number of failed rows, is "
+        "significantly worse."
     ),
 ]
 Language = Annotated[str | None, typer.Option(help="Code of all rows, if the table has no such column.")]
@@ -113,6 +127,23 @@ def voices(
     _perform("voices", source, out, {"voices": voice or None, "speed": speed, "takes": takes}, **shared)
 
 
+@command(app, "translation", _shared)
+def translation(
+    source: Input,
+    out: Out,
+    source_lang: Annotated[
+        str | None, typer.Option(help="Code of the language of all texts, if the table has no such column.")
+    ] = None,
+    target_lang: Annotated[
+        str | None, typer.Option(help="Code of the language wanted, if the table has no such column.")
+    ] = None,
+    **shared: Any,
+) -> None:
+    """Translate texts and score them: columns text, source_lang, target_lang and reference."""
+    codes = {"source_lang": source_lang, "target_lang": target_lang}
+    _perform("translation", source, out, {}, columns=codes, **shared)
+
+
 @app.command("compare")
 def compare(
     now: Annotated[Path, typer.Argument(metavar="REPORT", help="Folder of the later report.")],
@@ -142,16 +173,22 @@ def _perform(
     seed: int,
     store: Path | None,
     concurrency: int,
+    columns: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
     """Read the table, make the study, and write its report."""
     from speechlab import connect, evaluate
 
     before = _earlier(earlier, fail_if)
     rows = _rows(source, language, split, sample, seed)
+    missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
+    rows = rows.assign(**missing)
     with connect() as lab, stages() as told:
         given |= {"store": None if store is None else str(store), "concurrency": concurrency}
+        report: Report
         if study == "recognition":  # one stage, whose progress has no name
             report = evaluate.recognition(lab, rows, progress=partial(told, "recognising"), **given)
+        elif study == "translation":
+            report = evaluate.translation(lab, rows, progress=partial(told, "translating"), **given)
         else:
             texts = rows.drop(columns=["audio", "duration_s"], errors="ignore")
             made = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}[study]

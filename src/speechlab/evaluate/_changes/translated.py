@@ -1,0 +1,126 @@
+"""Translations of two reports in pairs, and what was tested by direction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab.evaluate._changes.tested import (
+    BACK,
+    CHRF,
+    NAMES,
+    changed_rows,
+    check_scored,
+    corrected,
+    failed_rows,
+    paired,
+)
+from speechlab.metrics import compare_translations, translation_score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.evaluate._translation import TranslationReport
+
+_KEYS = ("id", "setting", "source_lang", "target_lang", "text", "reference")
+_KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
+RANDOMIZATION = "approximate randomisation"
+
+
+def translation_changes(
+    now: TranslationReport, earlier: TranslationReport
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare the rows of two reports of translations, by chrF; without references by that of the way back.
+
+    Returns:
+        The rows that both have, and the summary, as :class:`speechlab.evaluate.Changes` describes them.
+
+    Raises:
+        InvalidRequestError: They hold no scores.
+    """
+    later, former = (_tidy(report) for report in (now, earlier))
+    pairs, new, gone = paired(later, former, _KEYS, _KEPT)
+    sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
+    unit = sides[0] if all("reference" in rows.columns for rows in (later, former)) else sides[1]
+    summary = [*_groups(pairs, new, gone, *unit), *failed_rows(pairs)]
+    check_scored(summary)
+    score = "chrf" if unit[2] == CHRF else "back_chrf"
+    found = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
+    old = ("translation_earlier", f"{score}_earlier", "status_earlier")
+    return changed_rows(
+        found, [name for name in old if name in found.columns], "score_difference"
+    ), corrected(summary)
+
+
+def _numbers(rows: pd.DataFrame, name: str) -> Any:
+    import pandas as pd
+
+    column = rows[name] if name in rows.columns else pd.Series(float("nan"), index=rows.index)
+    return column.astype("float64")
+
+
+def _tidy(report: TranslationReport) -> pd.DataFrame:
+    """Rows under the names of the study, with the direction that each belongs to."""
+    rows = report.plain_rows()
+    group = rows["source_lang"].astype(str) + " → " + rows["target_lang"].astype(str)
+    if "setting" in rows.columns:
+        group = rows["setting"].astype(str) + ", " + group
+    return rows.assign(_group=group).reset_index(drop=True)
+
+
+def _groups(
+    pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame, said: str, heard: str, unit: str
+) -> list[dict[str, Any]]:
+    """A row of the summary for each direction of which something has a score."""
+    found = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
+        here, alone, before = (rows[rows["_group"] == name] for rows in (pairs, new, gone))
+        facts = {
+            "group": name,
+            "language": str(
+                next(iter([*here["target_lang"], *alone["target_lang"], *before["target_lang"]]))
+            ),
+            "unit": unit,
+            "only_now": len(alone),
+            "only_earlier": len(before),
+            "a": NAMES[0],
+            "b": f"{name}: {NAMES[1]}",
+        }
+        both = _answered(here, said, heard, f"{heard}_earlier")
+        if len(both):
+            found.append({**facts, **_tested(both, said, heard)})
+            continue
+        scores = [_score(_answered(rows, said, heard), said, heard) for rows in (before, alone)]
+        if any(score == score for score in scores):
+            told = {"score_earlier": scores[0], "score": scores[1], "difference": scores[1] - scores[0]}
+            found.append({**facts, **told, "utterances": 0})
+    return found
+
+
+def _answered(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    return rows.dropna(subset=list(names)) if set(names) <= set(rows.columns) else rows.iloc[:0]
+
+
+def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
+    # One text that stands there twice is one text: its translations are swapped together.
+    groups = None if both["_block"].is_unique else both["_block"].tolist()
+    found = compare_translations(
+        both[said].tolist(),
+        {NAMES[0]: both[f"{heard}_earlier"].tolist(), NAMES[1]: both[heard].tolist()},
+        metrics=["chrf"],
+        groups=groups,
+    )
+    before, after = found.to_dict("records")
+    return {
+        "utterances": int(after["utterances"]),
+        "score_earlier": float(before["score"]),
+        "score": float(after["score"]),
+        "difference": float(after["difference"]),
+        "p": float(after["p"]),
+        "test": RANDOMIZATION,
+    }
+
+
+def _score(rows: pd.DataFrame, said: str, heard: str) -> float:
+    if not len(rows):
+        return float("nan")
+    return translation_score(rows[said].tolist(), rows[heard].tolist(), metrics=["chrf"]).chrf

@@ -1,0 +1,121 @@
+"""What changed between two reports of translations: by direction, paired, in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import translation_score
+
+GOOD = "The meeting room is on the third floor of the building."
+BAD = "A room for the meeting can be found above."
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def made(translated, count=12, *, text="会議室は{}階です。", **columns):
+    """A report of texts from Japanese to English and back, in turns; ``translated`` gives each translation."""
+    rows = [
+        {
+            "id": f"r{row}",
+            "text": text.format(row),
+            "reference": f"{GOOD} {row}",
+            "source_lang": ("ja", "en")[row % 2],
+            "target_lang": ("en", "ja")[row % 2],
+            "translation": translated(row),
+        }
+        for row in range(2 * count)
+    ]
+    frame = pd.DataFrame(rows).assign(**columns)
+    frame["status"] = frame["translation"].isna().map({True: "error", False: "ok"})
+    frame["error"] = frame["translation"].isna().map({True: "no", False: None})
+    frame["chrf"] = [
+        translation_score([row["reference"]], [row["translation"]], metrics=["chrf"]).chrf
+        if isinstance(row["translation"], str)
+        else float("nan")
+        for row in frame.to_dict("records")
+    ]
+    return evaluate.TranslationReport(
+        "Nightly", frame, frame.head(0), record={"made": "2026-11-01T00:00:00Z"}
+    )
+
+
+def good(row):
+    return f"{GOOD} {row}"
+
+
+def worse_into_english(row):
+    return good(row) if row % 2 else f"{BAD} {row}"
+
+
+def verdicts(changes):
+    return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
+
+
+def test_a_direction_that_became_worse_is_said():
+    changes = made(worse_into_english).compare(made(good))
+    assert verdicts(changes) == {"ja → en": "worse", "en → ja": "no difference shown"}
+    assert (changes.worse, changes.better) == (True, False)
+    row = changes.summary.set_index("group").loc["ja → en"]
+    assert row["score_earlier"] == 100
+    assert row["score"] < 60
+    assert row["difference"] == pytest.approx(row["score"] - row["score_earlier"])
+    assert row["p_holm"] == pytest.approx(2 * row["p"])
+    assert "Worse: ja → en (chrF 100.0 to " in changes.words
+    assert changes.table["score_difference"].iloc[0] < 0
+    assert changes.table["score_difference"].iloc[-1] == 0
+    back = made(good).compare(made(worse_into_english))
+    assert (back.worse, back.better) == (False, True)
+
+
+def test_few_rows_show_no_difference():
+    assert not made(worse_into_english, count=4).compare(made(good, count=4)).worse
+
+
+def test_the_same_text_many_times_is_one():
+    same = {"text": "二階です。", "reference": GOOD, "id": "x"}
+    assert not made(worse_into_english, **same).compare(made(good, **same)).worse
+
+
+def test_rows_that_failed_and_rows_without_a_partner():
+    changes = made(lambda row: None if row < 12 else good(row)).compare(made(good))
+    assert verdicts(changes)["rows that failed"] == "worse"
+    assert "rows that failed (0.0% to 50.0%" in changes.words
+    other = made(worse_into_english, text="{}番です。").compare(made(good))
+    assert set(verdicts(other).values()) == {"not paired"}
+    assert not other.worse
+    assert "of other rows" in other.words
+    assert other.figures() == {}
+
+
+def test_columns_of_other_names():
+    named = []
+    for heard in (worse_into_english, good):
+        report = made(heard)
+        names = {"text": "t", "reference": "r", "source_lang": "s", "target_lang": "z"}
+        table = report.table.rename(columns=names).assign(text="other")
+        named.append(evaluate.TranslationReport("N", table, report.summary, tuple(names.values())))
+    plain = made(worse_into_english).compare(made(good))
+    pd.testing.assert_frame_equal(named[0].compare(named[1]).summary, plain.summary)
+
+
+def test_a_report_of_speech_is_another_thing(tmp_path):
+    rows = pd.DataFrame({"text": ["a"], "status": "ok"})
+    with pytest.raises(InvalidRequestError, match="compare two reports of translation"):
+        made(good).compare(evaluate.SpeechReport("S", rows, rows))
+
+
+def test_it_is_saved_shown_and_read_back(tmp_path):
+    made(good, text=HOSTILE + "{}").save(tmp_path / "before")
+    changes = made(worse_into_english, text=HOSTILE + "{}").compare(tmp_path / "before")
+    again = evaluate.Report.load(changes.save(tmp_path / "changes"))
+    assert again.words == changes.words
+    page = (tmp_path / "changes" / "report.html").read_text("utf-8")
+    assert HOSTILE not in page
+    assert HOSTILE not in changes._repr_html_()
+    assert "Riezler" in str(changes.methods())
+    assert "sign-flip" not in str(changes.methods())
+    (axes,) = changes.plot().axes
+    assert axes.get_xlabel() == "difference in points of chrF; above 0, the first named is better"
+    assert changes.headline()["Now"].tolist()[1] == "100.0"
