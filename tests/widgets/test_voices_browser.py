@@ -76,6 +76,65 @@ def test_two_voices_are_compared_by_keys_alone(show_table, explorer):
     assert page.evaluate("leaked") == []
 
 
+WATCH_PLAY = """
+() => { window.played = [];
+const play = HTMLMediaElement.prototype.play;
+const levelOf = async (url) => {
+  const data = await (await fetch(url)).arrayBuffer();
+  const sound = (await new OfflineAudioContext(1, 1, 24000).decodeAudioData(data)).getChannelData(0);
+  return Math.sqrt(sound.reduce((sum, one) => sum + one * one, 0) / sound.length);
+};
+HTMLMediaElement.prototype.play = function () {
+  window.listened = this;
+  const from = this.currentTime;
+  played.push(levelOf(this.src).then((level) => ({ level, from })));
+  return play.call(this);
+}; }
+"""
+
+
+def test_two_marked_voices_are_heard_in_turn_by_one_key_or_one_button(show_table, explorer, voices_lab):
+    explorer.speak("Hello.", voices=["quiet", "tones: loud", "broken"])
+    explorer.voices = ["tones: loud", "quiet", "broken", "endless"]
+    before = voices_lab.usage.synthesized_chars
+    page = show_table(explorer)
+    switch = page.get_by_role("button", name="A/B")
+    page.wait_for_function("document.querySelectorAll('.sl-row svg').length === 2")
+    page.evaluate(WATCH_PLAY)
+    page.locator(".sl-grid").focus()
+    for row, following in ((1, 0), (0, 1), (1, 0)):  # neither the one that failed nor the one that is unspoken
+        page.keyboard.press("b")
+        page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
+        name = explorer.catalogue[following].description
+        page.get_by_role("button", name=f"A/B: hear {following + 1}: {name}").wait_for()
+        page.wait_for_function("listened.currentTime > 0.2")
+    assert explorer.voice == explorer.catalogue[1]
+    switch.click()
+    page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
+    played = page.evaluate("Promise.all(played)")
+    assert [one["from"] for one in played] == [0, 0, 0, 0]
+    assert played[0]["level"] == pytest.approx(played[1]["level"], rel=0.02)  # 0.02 and 0.6 as they came
+    assert voices_lab.usage.synthesized_chars == before
+    assert page.evaluate("leaked") == []
+
+
+def test_without_marks_the_one_heard_before_is_the_other(show_table, explorer):
+    explorer.speak("Hello.", voices=["quiet", "tones: loud"])
+    page = show_table(explorer)
+    switch = page.get_by_role("button", name="A/B")
+    assert switch.is_disabled()
+    assert switch.get_attribute("title") == "A/B: Mark two rows with a sound, or hear two, to switch between them"
+    page.locator(".sl-grid").focus()
+    page.keyboard.press("b")
+    page.get_by_text("Mark two rows with a sound").wait_for()
+    for row in (0, 1):
+        page.get_by_role("button", name=f"Play row {row + 1}", exact=True).click()
+        page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
+    for row in (0, 1, 0):
+        switch.click()
+        page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
+
+
 def test_a_voice_that_fails_says_so_and_hostile_words_stay_words(show_table, explorer):
     page = show_table(explorer)
     page.get_by_role("button", name="Play row 4", exact=True).click()

@@ -60,8 +60,8 @@ class AudioTable(LiveWidget):
     from the reference: by words, in Japanese and Chinese by characters, with the class of the difference where the
     language's extra is installed.
 
-    Keys, while a row has the focus: arrows or j and k choose a row, Space plays and pauses, a plays again, left and
-    right seek, m marks, digits rate, n writes a note, / searches.
+    Keys, while a row has the focus: arrows or j and k choose a row, Space plays and pauses, a plays again, b
+    hears the marked rows in turn, left and right seek, m marks, digits rate, n writes a note, / searches.
 
     Args:
         frame: The table. What it has in the columns ``mark``, ``rating`` and ``note`` is taken over.

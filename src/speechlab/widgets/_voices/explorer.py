@@ -49,6 +49,8 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
     sentence each voice says a sample of its own language. Nothing is spoken unless one of these is pressed: the
     embedded service is free, others may bill the characters, whose number stands on the button.
 
+    *A/B*, or the key b, switches between two marked voices, or the last two that were heard; each begins anew.
+
     Voices speak one after the other, so that their times can be compared. What a voice has said is kept, and not
     asked for again. A voice that fails says why in its row, and the others go on.
 

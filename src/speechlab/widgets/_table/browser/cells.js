@@ -3,9 +3,10 @@
 import { make } from "../../_shared/dom.js";
 
 /** Keys that act on the sound. */
-export const SOUND_KEYS = /^( |Enter|p|a|ArrowLeft|ArrowRight|Escape)$/;
+export const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
 const KEYS = [
   ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
+  ["b", "A/B: the marked rows in turn, or the one heard before"],
   ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
   ["Home End", "first and last row"],
 ];
@@ -79,7 +80,7 @@ export function addHelp(root, editable, sound) {
   make(help, "summary", "", "Keys");
   const list = make(help, "ul");
   for (const [key, act] of KEYS) {
-    if ((!editable && /^(m|n|1)/.test(key)) || (!sound && /^(Space|a|←)/.test(key))) continue;
+    if ((!editable && /^(m|n|1)/.test(key)) || (!sound && /^(Space|a$|b|←)/.test(key))) continue;
     const line = make(list, "li");
     make(line, "kbd", "", key);
     make(line, "span", "", act);

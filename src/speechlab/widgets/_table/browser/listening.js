@@ -31,6 +31,7 @@ export function waveform(peaks) {
 }
 
 export class Listening {
+  /** @type {HTMLElement} */ bar;
   /** @type {HTMLElement} */ toggle;
   /** @type {HTMLElement} */ slider;
   /** @type {HTMLElement} */ time;
@@ -89,6 +90,7 @@ export class Listening {
   /** @param {Element} root */
   build(root) {
     const bar = make(root, "div", "sl-listen");
+    this.bar = bar;
     bar.setAttribute("role", "group");
     bar.setAttribute("aria-label", "Player");
     /** @param {string} className @param {string} label @param {() => void} act */

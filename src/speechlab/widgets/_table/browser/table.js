@@ -10,6 +10,7 @@ import { showControls } from "./controls.js";
 import { Listening, waveform } from "./listening.js";
 import { Narrowing } from "./narrowing.js";
 import { VirtualRows } from "./rows.js";
+import { Turns } from "./turns.js";
 
 const THUMB_BINS = 100;
 const NOTE_MS = 500;
@@ -22,6 +23,7 @@ class AudioTableView {
   /** @type {HTMLElement} */ header;
   /** @type {HTMLElement} */ empty;
   /** @type {Listening} */ listening;
+  /** @type {Turns} */ turns;
   /** @type {Narrowing} */ narrowing;
   /** @type {VirtualRows} */ rows;
   /** @type {ResizeObserver} */ sized;
@@ -70,6 +72,12 @@ class AudioTableView {
       changed: () => this.showPlaying(),
     });
     this.listening.build(this.root);
+    this.turns = new Turns(this.listening, {
+      title: (row) => this.title(row),
+      marked: () => [...this.data.order].filter((row) => this.data.noted.mark[row]),
+      audible: (row) => this.positionOf(row) >= 0 && !this.troubles.has(row),
+      hear: (row) => (this.go(this.positionOf(row)), this.listening.play(row, 0, false)),
+    });
     this.narrowing = new Narrowing(this.data, {
       changed: () => this.narrow(),
       laidOut: () => this.layOut(),
@@ -163,6 +171,7 @@ class AudioTableView {
       this.rows.paint();
       this.narrowing.fill();
     }
+    this.turns.show();
     this.fit();
   }
 
@@ -175,6 +184,7 @@ class AudioTableView {
     }
     this.outlines.set(message.row, peaks);
     if (message.error) this.troubles.set(message.row, message.error);
+    this.turns.show();
     const thumb = this.nodeOf(message.row)?.querySelector(".sl-thumb");
     if (thumb) this.showThumb(thumb, message.row, message.error);
     if (thumb && message.error) this.rows.settle();
@@ -215,6 +225,7 @@ class AudioTableView {
     this.askedFor.clear();
     this.active = -1;
     this.listening.reset();
+    this.turns.heard = [];
     this.narrowing.reset();
     this.layOut();
     this.narrow();
@@ -299,6 +310,7 @@ class AudioTableView {
   }
 
   showStatus() {
+    this.turns.show();
     this.narrowing.show(this.data.noted.mark.reduce((sum, mark) => sum + Number(mark), 0));
   }
 
@@ -503,6 +515,7 @@ class AudioTableView {
   }
 
   showPlaying() {
+    this.turns.follow();
     for (const node of this.rows.there.values()) this.showPlayingIn(node);
   }
 
@@ -595,6 +608,7 @@ class AudioTableView {
       Home: step(-Infinity), End: step(Infinity),
       " ": () => listening.playOrPause(), Enter: () => listening.playOrPause(), p: () => listening.playOrPause(),
       a: () => row >= 0 && listening.play(row, 0),
+      b: () => this.turns.go(),
       ArrowLeft: () => listening.seek(listening.audio.currentTime - 1),
       ArrowRight: () => listening.seek(listening.audio.currentTime + 1),
       m: () => this.note(row, "mark", !this.data.noted.mark[row]),

@@ -1,0 +1,75 @@
+// A/B: one key and one button that go to and fro between two sounds, or around the marked ones.
+//
+// Each begins anew. Going on at the same fraction would be another word in another voice, since each has its own
+// pauses and speed, and would cut its beginning off; recordings of the same times go on in step in a Player.
+// Which one comes next stands on the button, so that nothing is said aloud over the sound.
+
+import { make } from "../../_shared/dom.js";
+
+const WITHOUT = "Mark two rows with a sound, or hear two, to switch between them";
+
+export class Turns {
+  /** The row that was heard last, and another one before it. @type {number[]} */
+  heard = [];
+  /** The row that comes next, or -1. */
+  next = -1;
+  /** The row that was chosen when the button was shown. */
+  row = -1;
+  /** @type {HTMLButtonElement} */ button;
+
+  /**
+   * @param {import("./listening.js").Listening} listening
+   * @param {{title: (row: number) => string, marked: () => number[], audible: (row: number) => boolean, hear: (row: number) => void}} table
+   */
+  constructor(listening, table) {
+    this.listening = listening;
+    this.table = table;
+    this.button = make(listening.bar, "button", "sl-button sl-turn", "A/B");
+    this.button.addEventListener("click", () => this.go());
+    listening.toggle.nextElementSibling?.after(this.button);
+    this.show();
+  }
+
+  go() {
+    const { row } = this.listening;
+    this.show();
+    if (this.next < 0) this.listening.fail(WITHOUT);
+    else {
+      if (row >= 0) this.note(row);
+      this.table.hear(this.next);
+    }
+  }
+
+  /** @param {number} row A row that is heard. */
+  note(row) {
+    if (this.heard[0] !== row) this.heard = [row, ...this.heard.slice(0, 1)];
+  }
+
+  other() {
+    const { row } = this.listening;
+    const marked = this.table.marked().filter((one) => this.table.audible(one));
+    if (marked.length > 1) return marked[(marked.indexOf(row) + 1) % marked.length];
+    return this.heard.find((one) => one !== row && this.table.audible(one)) ?? -1;
+  }
+
+  /** Something plays, or no longer does. */
+  follow() {
+    const { playing, row } = this.listening;
+    if (row === this.row && (!playing || row === this.heard[0])) return;
+    this.row = row;
+    if (playing) this.note(row);
+    this.show();
+  }
+
+  show() {
+    const { listening, button } = this;
+    const next = this.other();
+    const label = next < 0 ? `A/B: ${WITHOUT}` : `A/B: hear ${this.table.title(next)}`;
+    if (button.title === label) return;
+    this.next = next;
+    button.disabled = next < 0;
+    button.title = label;
+    button.setAttribute("aria-label", label);
+    listening.prepare(next);
+  }
+}
