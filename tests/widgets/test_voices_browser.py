@@ -102,7 +102,11 @@ def test_two_marked_voices_are_heard_in_turn_by_one_key_or_one_button(show_table
     page.wait_for_function("document.querySelectorAll('.sl-row svg').length === 2")
     page.evaluate(WATCH_PLAY)
     page.locator(".sl-grid").focus()
-    for row, following in ((1, 0), (0, 1), (1, 0)):  # neither the one that failed nor the one that is unspoken
+    for row, following in (
+        (1, 0),
+        (0, 1),
+        (1, 0),
+    ):  # neither the one that failed nor the one that is unspoken
         page.keyboard.press("b")
         page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
         name = explorer.catalogue[following].description
@@ -123,7 +127,10 @@ def test_without_marks_the_one_heard_before_is_the_other(show_table, explorer):
     page = show_table(explorer)
     switch = page.get_by_role("button", name="A/B")
     assert switch.is_disabled()
-    assert switch.get_attribute("title") == "A/B: Mark two rows with a sound, or hear two, to switch between them"
+    assert (
+        switch.get_attribute("title")
+        == "A/B: Mark two rows with a sound, or hear two, to switch between them"
+    )
     page.locator(".sl-grid").focus()
     page.keyboard.press("b")
     page.get_by_text("Mark two rows with a sound").wait_for()
