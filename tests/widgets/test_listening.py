@@ -296,9 +296,77 @@ def test_the_page_names_no_system_and_its_key_stands_beside_it(frame, tmp_path):
     assert list(held["sounds"]) == sorted(held["sounds"])
 
 
+def test_a_key_is_never_replaced_by_that_of_another_test(frame, tmp_path):
+    first = ListeningTest(frame, seed=4)
+    first.save(tmp_path / "test.html")
+    page = (tmp_path / "test.html").read_bytes()
+    for other in (ListeningTest(frame), ListeningTest(frame, seed=4, question="Which is louder?")):
+        with pytest.raises(InvalidRequestError, match=r"key of another test.*Give this page another name"):
+            other.save(tmp_path / "test.html")
+    assert json.loads((tmp_path / "test.key.json").read_text()) == first.key
+    assert (tmp_path / "test.html").read_bytes() == page
+    ListeningTest(frame, seed=4).save(tmp_path / "test.html")
+    louder = frame.assign(audio=[noise(0.04, seed=row) for row in range(len(frame))])
+    with pytest.raises(InvalidRequestError, match="key of another test"):
+        ListeningTest(louder, seed=4).save(tmp_path / "test.html")
+    (tmp_path / "notes.key.json").write_text("[]")
+    with pytest.raises(InvalidRequestError, match=r"notes\.key\.json stands there and is no key"):
+        first.save(tmp_path / "notes.html")
+    with pytest.raises(InvalidRequestError, match="is a folder"):
+        first.save(tmp_path)
+
+
+def test_a_page_that_is_far_too_large_is_refused_after_a_few_sounds(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("speechlab.widgets._listening.files._MAX_PAGE_BYTES", 100_000)
+    encoded = []
+    encode = AudioClip.encode
+    monkeypatch.setattr(AudioClip, "encode", lambda *given: encoded.append(1) or encode(*given))
+    test = ListeningTest(frame, "ab", training=0)
+    with pytest.raises(InvalidRequestError, match=r"\d+ sounds take about 1 MB.*fewer items"):
+        test.save(tmp_path / "test.html")
+    assert 0 < len(encoded) < 20 < len(shown_sounds(test))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_questions_are_counted_before_sounds_are_read(tmp_path):
+    rows = [
+        {"item": f"s{item}", "system": f"v{system}", "audio": str(tmp_path / "no.wav")}
+        for item in range(10)
+        for system in range(30)
+    ]
+    with pytest.raises(
+        InvalidRequestError, match=r"3,915 questions count, with 435 for practice.*some pairs="
+    ):
+        ListeningTest(pd.DataFrame(rows), "ab")
+    with pytest.raises(InvalidRequestError, match="recordings of 'v0' alone"):
+        ListeningTest(pd.DataFrame(rows[:1]), "abx")
+
+
+def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
+    beginning = "the same long sentence " * 40
+    rows = frame.assign(item=beginning + frame["item"], system=beginning + frame["system"])
+    test = ListeningTest(rows, training=0, checks=0, seed=1)
+    assert len(test.trials) == 12
+    kept(test, "ann", lambda trial, _: {"scores": {trial["sounds"][0]: 3}})
+    assert test.answers["item"].nunique() == 4
+    assert test.answers["system"].nunique() == 3
+    test.save(tmp_path / "test.html")
+    files = [test._file(one) for one in test._sessions.values()]
+    assert set(evaluate.listening_answers(files, tmp_path / "test.key.json")["item"]) == set(rows["item"])
+
+
+@pytest.mark.parametrize("column", ["item", "system", "said"])
+def test_half_a_surrogate_pair_is_refused_before_it_reaches_a_page(frame, column):
+    half = pd.Series(["\ud800"] * len(frame), dtype="object")
+    rows = frame.assign(said="x").assign(**{column: half})[:1]
+    with pytest.raises(InvalidRequestError, match="half surrogate pairs"):
+        ListeningTest(rows, text="said", training=0)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"title": "\ud800"}, "half surrogate pairs"),
         ({"method": "guess"}, "method is 'guess'"),
         ({"method": "mushra"}, "reference is None"),
         ({"method": "mushra", "reference": "nobody"}, "one of the systems"),
@@ -306,7 +374,7 @@ def test_the_page_names_no_system_and_its_key_stands_beside_it(frame, tmp_path):
         ({"checks": -1}, "checks is -1"),
         ({"training": "sentence 1"}, "training is"),
         ({"training": ["sentence 9"]}, "an item of the table"),
-        ({"training": 4}, "0 questions count"),
+        ({"training": 4}, "all 4 items are for practice.*training=0"),
         ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
         ({"method": "ab", "pairs": [5]}, "pairs is 5"),
         ({"method": "ab", "pairs": 5}, "pairs is 5"),

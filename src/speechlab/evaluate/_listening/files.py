@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from speechlab.errors import InvalidRequestError
 
-_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Name = Annotated[str, Field(min_length=1)]
+_Listener = Annotated[str, Field(min_length=1, max_length=200)]
 _Token = Annotated[str, Field(pattern=r"^[0-9a-z]{1,40}$")]
 _Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -80,7 +81,7 @@ class AnswerFile(_Read):
 
     format: Literal["speechlab listening answers 1"]
     test: _Token
-    listener: _Name
+    listener: _Listener
     started: str = ""
     finished: str | None = None
     answers: list[Answer]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_WORDS = 2_000
-_MAX_NAME = 200
 METHODS = {
     "mos": "How natural does it sound?",
     "ab": "Which sounds more natural?",
@@ -39,7 +38,16 @@ def checked_words(name: str, value: object) -> str:
     """Return a text that listeners see; refuse what is none."""
     if not isinstance(value, str) or not value.strip() or len(value) > _MAX_WORDS:
         raise refused(name, value, f"a text of 1 to {_MAX_WORDS:,} characters")
-    return value
+    return well_formed(value, name)
+
+
+def well_formed(text: str, parameter: str) -> str:
+    """Return a text; refuse one with half a surrogate pair, which neither a page nor a key can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise refused(parameter, text, "a text without half surrogate pairs") from None
+    return text
 
 
 def instructions_of(instructions: object, method: str, level: float) -> list[str]:
@@ -106,7 +114,8 @@ def material_of(
             raise InvalidRequestError(message, parameter="frame")
         rows[place] = row
         if not is_missing(said[row]) and said[row]:
-            texts.setdefault(place[0], (str(said[row]), "" if is_missing(tags[row]) else str(tags[row])))
+            shown = "" if is_missing(tags[row]) else str(tags[row])
+            texts.setdefault(place[0], (well_formed(str(said[row]), "text"), well_formed(shown, "language")))
     items, systems = (list(dict.fromkeys(place[part] for place in rows)) for part in (0, 1))
     taken = sorted(set(systems) & set(ANCHORS_HZ))
     if taken:
@@ -119,5 +128,5 @@ def material_of(
 
 
 def _name(value: object) -> str:
-    """Return the name of an item or a system, no longer than a key has it."""
-    return str(value)[:_MAX_NAME]
+    """Return the name of an item or a system; whole, since those of sentences can begin alike."""
+    return well_formed(str(value), "frame")

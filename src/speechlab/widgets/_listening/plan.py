@@ -57,13 +57,70 @@ class Questions:
     sounds: dict[str, Stimulus] = field(default_factory=dict)
 
 
+def asked_of(
+    material: Material, method: str, pairs: Sequence[tuple[str, str]], item: str
+) -> list[tuple[str, ...]]:
+    """Return the systems of each question about an item.
+
+    Raises:
+        InvalidRequestError: MUSHRA lacks one of them.
+    """
+    rows, systems = material.rows, material.systems
+    if method == "mos":
+        return [(system,) for system in systems if (item, system) in rows]
+    if method == "mushra":
+        absent = [name for name in systems if (item, name) not in rows]
+        if absent:
+            message = (
+                f"item {item!r} has no recording of {absent[0]!r}; MUSHRA compares all systems in each item"
+            )
+            raise InvalidRequestError(message, parameter="frame")
+        return [tuple(systems)]
+    wanted = pairs or list(combinations(systems, 2))
+    return [pair for pair in wanted if all((item, system) in rows for system in pair)]
+
+
+def check_count(
+    material: Material, method: str, pairs: Sequence[tuple[str, str]], training: Sequence[str]
+) -> None:
+    """Refuse a test of no question that counts, or of too many; before its recordings are read.
+
+    Raises:
+        InvalidRequestError: It is one of these, or MUSHRA lacks a recording.
+    """
+    systems = material.systems
+    if method != "mos" and len(systems) == 1:
+        message = (
+            f"there are recordings of {systems[0]!r} alone, and {method!r} compares systems; give those of another "
+            "one too, or rate it by method='mos'"
+        )
+        raise InvalidRequestError(message, parameter="system")
+    practised = set(training)
+    counts = {item: len(asked_of(material, method, pairs, item)) for item in material.items}
+    counted = sum(count for item, count in counts.items() if item not in practised)
+    asked = sum(counts.values())
+    if practised and not counted and practised.issuperset(material.items):
+        message = (
+            f"all {len(practised)} items are for practice, so that no answer would count; give training=0, or more "
+            "items"
+        )
+        raise InvalidRequestError(message, parameter="training")
+    if not counted or asked > _MAX_QUESTIONS:
+        message = (
+            f"{counted:,} questions count, with {asked - counted:,} for practice; give rows for one question at "
+            f"least, and for {_MAX_QUESTIONS:,} at most: fewer items or systems"
+            + (", or only some pairs=" if method in {"ab", "abx"} else "")
+        )
+        raise InvalidRequestError(message, parameter="frame")
+
+
 class Planner:
     """Makes the questions of a test; all names in it are drawn by chance from the seed.
 
     Args:
         material: What is heard.
         method: How listeners are asked.
-        seed: A whole number that listeners do not know.
+        seed: A whole number that listeners do not know, and what else makes this test another one.
         pairs: Pairs of systems that are compared; none for all.
         training: Items for practice alone.
         checks: How many checks of attention.
@@ -73,7 +130,7 @@ class Planner:
         self,
         material: Material,
         method: str,
-        seed: int,
+        seed: tuple[object, ...],
         *,
         pairs: Sequence[tuple[str, str]] = (),
         training: Sequence[str] = (),
@@ -83,7 +140,9 @@ class Planner:
         self._method = method
         self._pairs, self._training, self._checks = pairs, training, checks
         # so that a test of other items, systems or settings has other names, even with the same seed
-        drawn_from = repr((seed, method, pairs, list(material.rows), material.reference, training, checks))
+        drawn_from = repr(
+            (seed, method, pairs, list(material.rows), material.texts, material.reference, training, checks)
+        )
         self._random = random.Random(drawn_from)  # noqa: S311 - kept, so that the same test can be made again
         self.plan = Questions(self._token(), self._token())
 
@@ -101,21 +160,11 @@ class Planner:
 
         Args:
             recordings: Where the sample rates of references are known.
-
-        Raises:
-            InvalidRequestError: There are none, or too many.
         """
         asked = [item for item in self._material.items if item not in self._training]
         for items, role in ((self._training, "training"), (asked, "test")):
             for item in items:
                 self._ask(item, role, recordings)
-        counted = sum(trial["role"] == "test" for trial in self.plan.key)
-        if not counted or len(self.plan.key) > _MAX_QUESTIONS:
-            message = (
-                f"{counted} questions count, with {len(self._training)} items for practice; give rows for one "
-                f"question at least, and for {_MAX_QUESTIONS:,} at most"
-            )
-            raise InvalidRequestError(message, parameter="frame")
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
@@ -129,17 +178,13 @@ class Planner:
         return self.plan
 
     def _ask(self, item: str, role: str, recordings: Stimuli) -> None:
-        rows, systems = self._material.rows, self._material.systems
-        if self._method == "mos":
-            for system in systems:
-                if (item, system) in rows:
-                    self._add(item, role, {self._sound(item, system): system})
-        elif self._method == "mushra":
-            self._rate_all(item, role, recordings)
-        else:
-            for pair in self._pairs or list(combinations(systems, 2)):
-                if all((item, system) in rows for system in pair):
-                    self._compare(item, role, [(system, "clip", system) for system in pair])
+        for systems in asked_of(self._material, self._method, self._pairs, item):
+            if self._method == "mos":
+                self._add(item, role, {self._sound(item, systems[0]): systems[0]})
+            elif self._method == "mushra":
+                self._rate_all(item, role, recordings)
+            else:
+                self._compare(item, role, [(system, "clip", system) for system in systems])
 
     def _compare(self, item: str, role: str, sides: list[tuple[str, str, str]]) -> None:
         """Ask about two sounds: the systems that speak, how the sounds are made, and their names in the key."""
@@ -154,12 +199,6 @@ class Planner:
 
     def _rate_all(self, item: str, role: str, recordings: Stimuli) -> None:
         reference = str(self._material.reference)
-        absent = [name for name in self._material.systems if (item, name) not in self._material.rows]
-        if absent:
-            message = (
-                f"item {item!r} has no recording of {absent[0]!r}; MUSHRA compares all systems in each item"
-            )
-            raise InvalidRequestError(message, parameter="frame")
         sounds = {
             self._sound(item, system): system for system in self._material.systems if system != reference
         }

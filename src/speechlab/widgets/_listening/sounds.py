@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,7 @@ class Stimuli:
 
     Attributes:
         level_lufs: The loudness of all of them; NaN where they are as they were.
+        digest: What tells these recordings from others.
     """
 
     def __init__(self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool) -> None:
@@ -55,21 +57,20 @@ class Stimuli:
         self._names = names
         self._gains = np.ones(len(cells), np.float32)
         self.level_lufs = math.nan
-        if equal_level:
-            self._level(len(cells))
-        else:
-            for row in range(len(cells)):  # what cannot be played is refused before anybody listens
-                self._clip(row)
-
-    def _level(self, count: int) -> None:
-        """Find gains by which all are as loud, and none clips."""
-        loudness, room = np.full(count, np.nan), np.full(count, np.nan)
-        for row in range(count):
+        self._sizes = np.zeros(len(cells), np.int64)
+        digest = hashlib.sha256()
+        loudness, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+        for row in range(len(cells)):  # what cannot be played is refused before anybody listens
             clip = self._clip(row)
-            loudness[row] = loudness_of(clip)
-            room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
+            self._sizes[row] = 2 * clip.samples.size
+            digest.update(f"{clip.sample_rate} {clip.samples.shape}".encode())
+            digest.update(clip.samples.tobytes())
+            if equal_level:
+                loudness[row] = loudness_of(clip)
+                room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
+        self.digest = digest.hexdigest()
         known = np.isfinite(loudness)
-        if known.any():
+        if known.any():  # gains by which all are as loud, and none clips
             self.level_lufs = min(LEVEL_LUFS, float((loudness + room)[known].min()))
             self._gains[known] = 10 ** ((self.level_lufs - loudness[known]) / 20)
 
@@ -90,6 +91,10 @@ class Stimuli:
     def rate(self, row: int) -> int:
         """Return the sample rate of a recording in Hz."""
         return self._clip(row).sample_rate
+
+    def size(self, sound: Stimulus) -> int:
+        """Return the bytes of a sound before it is encoded, at 16 bits."""
+        return int(self._sizes[sound.row])
 
     def data(self, sound: Stimulus) -> bytes:
         """Return a sound as FLAC of 16 bits.

@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import traitlets
 
 from speechlab._arguments import is_whole_number, refused
-from speechlab._files import user_path, whole_file
 from speechlab.display import element
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate import listening_answers
+from speechlab.widgets._listening.files import encoded_sounds, write_files
 from speechlab.widgets._listening.material import (
     METHODS,
     checked_words,
@@ -24,11 +23,11 @@ from speechlab.widgets._listening.material import (
     material_of,
     training_of,
 )
-from speechlab.widgets._listening.plan import Planner
+from speechlab.widgets._listening.plan import Planner, check_count
 from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimuli
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._shared.page import base64_text, json_text, page_of
+from speechlab.widgets._shared.page import json_text, page_of
 
 if TYPE_CHECKING:
     import os
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from speechlab.display import Html
 
 _BROWSER = Path(__file__).parent / "browser"
-_MAX_PAGE_BYTES = 200_000_000
 _MAX_CHECKS = 20
 
 
@@ -147,13 +145,14 @@ class ListeningTest(LiveWidget):
         chosen = chosen_pairs(pairs, material.systems, method)
         practised = training_of(training, material.items)
         named = checked_words("title", title)
+        check_count(material, method, chosen, practised)  # before minutes of reading
         own = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {one!r} of {other!r}" for one, other in material.rows]
         self._stimuli = Stimuli(frame[audio].tolist(), names, equal_level=bool(equal_level))
         planner = Planner(
             material,
             method,
-            own,
+            (own, asked, bool(no_preference), bool(equal_level), self._stimuli.digest),
             pairs=chosen,
             training=practised,
             checks=0 if method == "mushra" else int(checks),
@@ -233,34 +232,20 @@ class ListeningTest(LiveWidget):
         ``test.key.json`` says which sound is of which system: keep it, and do not pass it on with the page.
 
         Args:
-            path: The page; an existing one is replaced, and so is its key.
+            path: The page; an existing one of the same test is replaced, and so is its key.
 
         Returns:
             The path of the page.
 
         Raises:
-            InvalidRequestError: The sounds are more than a page can hold, or a recording is gone.
+            InvalidRequestError: The key of another test stands there, whose page may be with listeners; the sounds
+                are more than the 200 MB that a page can hold; or a recording is gone.
             OSError: A file cannot be written.
         """
-        file = user_path(path)
-        page = self._page()
-        for target, written in (
-            (file.with_suffix(".key.json"), orjson.dumps(self._key, option=orjson.OPT_INDENT_2).decode()),
-            (file, page),
-        ):
-            with whole_file(target) as draft:
-                draft.write_text(written, encoding="utf-8")
-        return file
+        return write_files(path, self._key, self._page)
 
     def _page(self) -> str:
-        sounds: dict[str, str] = {}
-        taken = 0
-        for token in sorted(self._plan.sounds):
-            sounds[token] = base64_text(self._stimuli.data(self._plan.sounds[token]))
-            taken += len(sounds[token])
-            if taken > _MAX_PAGE_BYTES:
-                message = "the sounds are more than the 200 MB that a page can hold; ask about fewer items or systems"
-                raise InvalidRequestError(message, parameter="frame")
+        sounds = encoded_sounds(self._stimuli, self._plan.sounds)
         names = "test method title question instructions trials order_seed no_preference"
         data = {"state": {name: getattr(self, name) for name in names.split()}, "sounds": sounds}
         return page_of(self.title, self._esm, _BROWSER / "page.js", self._css, {"data": json_text(data)})
