@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import soundfile as sf
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import Player
@@ -230,6 +231,30 @@ def test_sound_comes_in_pieces_that_follow_each_other_to_the_sample(show_player)
     whens = page.evaluate("starts.map(({ when }) => when)")
     assert whens[1] - whens[0] == pytest.approx(0.1)
     assert {asked["piece"] for asked in page.evaluate("sent") if asked["type"] == "sound"} == {0, 1}
+
+
+def test_three_hours_open_at_once_and_their_end_plays_without_what_is_before(show_player, tmp_path):
+    file = tmp_path / "talk.wav"
+    sf.write(file, np.zeros(0, np.int16), 8_000, "PCM_16")
+    header = bytearray(file.read_bytes())
+    size = 3 * 3_600 * 8_000 * 2
+    for place, value in ((header.index(b"data") + 4, size), (4, len(header) - 8 + size)):
+        header[place : place + 4] = value.to_bytes(4, "little")
+    with file.open("wb") as sparse:  # silence that takes no room on the disk
+        sparse.write(header)
+        sparse.truncate(len(header) + size)
+    player = Player(file, [(10_790.0, 10_791.0, "the end")])
+    page = show_player(player)
+    assert page.locator(".sl-facts").text_content() == "3 h 00 min · 8000 Hz · silent"
+    assert page.locator(".sl-time").text_content() == "0:00.00 / 3:00:00.00"
+    page.get_by_role("button", name="the end").click()
+    page.wait_for_function("starts.length && model.get('current_time') > 10790.1")
+    assert page.evaluate("[starts[0].offset, starts[0].duration]") == pytest.approx([0, 1])
+    assert slider(page).get_attribute("aria-valuetext").startswith("2 h 59 min 5")
+    asked = page.evaluate("sent.filter((one) => one.type === 'sound').map((one) => one.piece)")
+    assert set(asked) <= {0, 1_079}
+    view = page.evaluate("model.get('view')")
+    assert view[0] < 10_790 < 10_791 < view[1]
 
 
 def test_clips_play_in_step_and_one_of_them_is_heard(show_player):

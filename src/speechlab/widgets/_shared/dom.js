@@ -33,22 +33,26 @@ export function makeRoot(el, className) {
   return root;
 }
 
-/** @param {number} seconds */
-export function clock(seconds) {
-  const hundredths = Math.round(Math.max(seconds, 0) * 100);
-  const rest = ((hundredths % 6000) / 100).toFixed(2).padStart(5, "0");
-  return `${Math.floor(hundredths / 6000)}:${rest}`;
+/** A time as on a clock, with hours where there are any. @param {number} seconds @param {number} [decimals] */
+export function clock(seconds, decimals = 2) {
+  const units = Math.round(Math.max(seconds, 0) * 10 ** decimals);
+  const minutes = Math.floor(units / (60 * 10 ** decimals));
+  const rest = ((units % (60 * 10 ** decimals)) / 10 ** decimals).toFixed(decimals).padStart(3 + decimals, "0");
+  const hours = Math.floor(minutes / 60);
+  return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
 }
 
 /** A shorter time, in tenths. @param {number} seconds */
 export function shortClock(seconds) {
-  const tenths = Math.round(Math.max(seconds, 0) * 10);
-  return `${Math.floor(tenths / 600)}:${((tenths % 600) / 10).toFixed(1).padStart(4, "0")}`;
+  return clock(seconds, 1);
 }
 
-/** @param {number} seconds */
+/** A time as it is read aloud. @param {number} seconds */
 export function spoken(seconds) {
-  const minutes = Math.floor(seconds / 60);
-  const rest = `${(seconds - 60 * minutes).toFixed(1)} seconds`;
-  return minutes ? `${minutes} min ${rest}` : rest;
+  const tenths = Math.round(seconds * 10);
+  const minutes = Math.floor(tenths / 600);
+  const parts = [`${((tenths % 600) / 10).toFixed(1)} seconds`];
+  if (minutes) parts.unshift(`${minutes % 60} min`);
+  if (minutes >= 60) parts.unshift(`${Math.floor(minutes / 60)} h`);
+  return parts.join(" ");
 }

@@ -53,8 +53,15 @@ export function drawScene(canvas, scene) {
   pen.scale(ratio, ratio);
   const style = getComputedStyle(canvas);
   pen.font = `11px ${style.fontFamily}`;
+  // looked up once for all segments: thousands of look-ups take longer than the drawing
+  /** @type {Map<string, string>} */
+  const colors = new Map();
   /** @param {string} name */
-  const color = (name) => style.getPropertyValue(name).trim();
+  const color = (name) => {
+    let found = colors.get(name);
+    if (found === undefined) colors.set(name, (found = style.getPropertyValue(name).trim()));
+    return found;
+  };
   const [start, end] = scene.view;
   /** @param {number} seconds */
   const x = (seconds) => ((seconds - start) / Math.max(end - start, 1e-9)) * width;
@@ -92,14 +99,32 @@ function drawAxis({ pen, width, color, x }, scene) {
   pen.fillRect(0, AXIS_PX - 1, width, 0.5);
 }
 
-/** Segments of the listed tier behind the waveform. @param {Brush} brush @param {Scene} scene */
-function drawBands({ pen, width, color, x, places }, scene) {
-  scene.layers[scene.tier]?.segments.forEach((segment, index) => {
+/**
+ * The segments that are drawn: of those that are narrower than a pixel, the first in each, and the chosen one.
+ * @param {Brush} brush @param {Segment[]} segments @param {number} chosen
+ * @param {(segment: Segment, from: number, wide: number, chosen: boolean) => void} draw
+ */
+function eachSeen({ x, width }, segments, chosen, draw) {
+  /** By lane. @type {number[]} */
+  const filled = [];
+  segments.forEach((segment, index) => {
     const from = x(segment.start);
-    const to = x(segment.end);
-    if (to < 0 || from > width) return;
-    pen.fillStyle = color(index === scene.selected ? "--sl-band-on" : "--sl-band");
-    pen.fillRect(from, AXIS_PX, Math.max(to - from - 1, 1), places.lane);
+    const wide = x(segment.end) - from;
+    if (from + wide < 0 || from > width) return;
+    const pixel = Math.floor(from + wide);
+    const { lane = 0 } = segment;
+    if (index !== chosen && wide < 1 && filled[lane] === pixel) return;
+    filled[lane] = pixel;
+    draw(segment, from, wide, index === chosen);
+  });
+}
+
+/** Segments of the listed tier behind the waveform. @param {Brush} brush @param {Scene} scene */
+function drawBands(brush, scene) {
+  const { pen, color, places } = brush;
+  eachSeen(brush, scene.layers[scene.tier]?.segments ?? [], scene.selected, (_, from, wide, chosen) => {
+    pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
+    pen.fillRect(from, AXIS_PX, Math.max(wide - 1, 1), places.lane);
   });
 }
 
@@ -182,17 +207,14 @@ function drawSpectrogram({ pen, width, color, x, places }, scene) {
 }
 
 /** @param {Brush} brush @param {Scene} scene @param {number} number */
-function drawTier({ pen, width, color, x, places }, scene, number) {
+function drawTier(brush, scene, number) {
+  const { pen, width, color, places } = brush;
   const layer = scene.layers[number];
   const high = places.tier - 3;
   pen.fillStyle = color("--sl-line");
   pen.fillRect(0, places.tops[number], width, 1);
-  layer.segments.forEach((segment, index) => {
-    const from = x(segment.start);
-    const wide = x(segment.end) - from;
-    if (from + wide < 0 || from > width) return;
+  eachSeen(brush, layer.segments, number === scene.tier ? scene.selected : -1, (segment, from, wide, chosen) => {
     const top = places.tops[number] + places.tier * (segment.lane ?? 0);
-    const chosen = number === scene.tier && index === scene.selected;
     pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
     pen.fillRect(from, top + 2, Math.max(wide - 1, 1), high);
     pen.fillStyle = color("--sl-done");
