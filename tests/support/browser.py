@@ -47,7 +47,14 @@ window.FakeModel = class {
   emit(name, ...values) { for (const [n, l] of [...this.listeners]) if (n === name) l(...values); }
 };
 window.AskingModel = class extends FakeModel {
-  async send(content, callbacks, buffers = []) {
+  asking = new Set();
+  send(content, callbacks, buffers) {
+    const answer = this.ask(content, buffers).finally(() => this.asking.delete(answer));
+    this.asking.add(answer);
+    return answer;
+  }
+  async answered() { while (this.asking.size) await Promise.all(this.asking); }
+  async ask(content, buffers = []) {
     (window.sent ??= []).push(content);
     const textOf = (data) => btoa(Array.from(new Uint8Array(data), (byte) => String.fromCharCode(byte)).join(""));
     const viewOf = (text) => new DataView(Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0)).buffer);
@@ -59,6 +66,12 @@ window.AskingModel = class extends FakeModel {
   }
 };
 """
+
+
+def told(page, widget):
+    """The widget, once it has answered all that an ``AskingModel`` of the page has asked it by now."""
+    page.evaluate("model.answered()")
+    return widget
 
 
 def violations(page, selector="html"):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from speechlab.widgets import VoiceExplorer
-from support.browser import needs_axe, violations
+from support.browser import needs_axe, told, violations
 from support.staged_voices import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -71,8 +71,7 @@ def test_two_voices_are_compared_by_keys_alone(show_table, explorer):
     page.keyboard.press("k")
     page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
     page.keyboard.press("m")
-    page.wait_for_timeout(80)
-    assert explorer.voices == [explorer.catalogue[0]]
+    assert told(page, explorer).voices == [explorer.catalogue[0]]
     assert page.evaluate("leaked") == []
 
 
