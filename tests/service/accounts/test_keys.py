@@ -405,6 +405,10 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
             "no limits of its own"
             in command("keys", "limit", key[:9], "characters_per_day=", "concurrent=")[0]
         )
+        assert (
+            "service:tts: 5 at the same moment" in command("keys", "limit", "service:tts", "concurrent=5")[0]
+        )
+        assert "service:tts: 5 at the same moment" in command("keys", "list")[0]
         assert "all: 5 operations per month" in command("keys", "limit", "all", "operations_per_month=5")[0]
         assert "all: 5 operations per month" in command("keys", "list")[0]
         command("keys", "revoke", "Anna [b]")
@@ -422,6 +426,8 @@ def test_the_command_refuses_what_cannot_be(command):
         ("keys", "limit", "k-00000000", "concurrent=1"),
         ("keys", "limit", "all", "concurrent=many"),
         ("keys", "limit", "all", "weather=1"),
+        ("keys", "limit", "service:asr", "operations_per_day=1"),
+        ("keys", "limit", "service:cook", "concurrent=1"),
         ("usage", "--by", "weather"),
     ):
         with pytest.raises(InvalidRequestError):

@@ -146,6 +146,36 @@ def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, 
             assert [service.http.speak(**good).status for _ in range(2)] == [200, 429]
 
 
+def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_together(
+    stage, error_body, tmp_path
+):
+    settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}}
+    with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
+        quotas, another = Quotas(database), Http(service.http.base_url, Access(database).create("another")[1])
+        good = {"voice_id": service.voice("plain"), "text": "Hello.", "format": "pcm"}
+        quotas.change("service:tts", {"requests_per_minute": 2})
+        assert [http.speak(**good).status for http in (service.http, another)] == [200, 200]
+        body = error_body(another.speak(**good), 429, "ErrRateLimited")
+        assert body["context"] == ["tts", "service_limit"]
+        assert "may make 2 requests a minute" in body["error"]
+        quotas.change("service:tts", {"requests_per_minute": 0})
+        assert another.speak(**good).status == 200
+        quotas.change("service:tts", {"requests_per_minute": None})
+        assert (
+            "may make 1 requests a minute"
+            in error_body(another.speak(**good), 429, "ErrRateLimited")["error"]
+        )
+        text = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
+        assert service.http.translate(**text).status == 200
+        quotas.change("service:translate", {"requests_per_minute": 1})
+        assert [service.http.translate(**text).status for _ in range(2)] == [200, 429]
+
+
+def test_a_service_has_no_quotas(database):
+    with pytest.raises(InvalidRequestError, match="there are requests_per_minute, concurrent"):
+        Quotas(database).change("service:tts", {"characters_per_day": 5})
+
+
 def test_8_135_a_key_may_use_single_voices(stage, error_body, talk, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         access = Access(database)

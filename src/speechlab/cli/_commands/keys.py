@@ -155,7 +155,8 @@ def limit(
         str,
         typer.Argument(
             metavar="KEY",
-            help="Id, name or beginning of the key; the id of a key of the settings; or `all` for every key.",
+            help="Id, name or beginning of the key; the id of a key of the settings; `all` for every key; or "
+            "service:tts, service:asr or service:translate for all keys together.",
         ),
     ],
     limits: Annotated[
@@ -168,13 +169,13 @@ def limit(
     ],
     data_dir: DataDir = None,
 ) -> None:
-    """Limit how much a key may use by the minute, day and month (UTC). It holds at once."""
+    """Limit how much a key may use by the minute, day and month (UTC), or a service by the minute, at once."""
     from speechlab.service import Access, Quotas
 
     changes = dict(map(_limit, limits))
     with _database(data_dir) as database:
-        of_settings = re.fullmatch(r"s-[0-9a-f]{8}", which)
-        key_id = which if which == "all" or of_settings else Access(database).get(which).key_id
+        no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
+        key_id = which if no_stored_key else Access(database).get(which).key_id
         now = Quotas(database).change(key_id, changes)
     console.print(f"[green]✓[/] {key_id}: {', '.join(_limits(now)) or 'no limits of its own'}")
 

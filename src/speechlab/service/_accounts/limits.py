@@ -122,7 +122,7 @@ class Limiter(Protocol):
         Args:
             scope: The owner of the limit.
             name: Its name: a key id or a service.
-            own: Limits of this key, which go before those of the settings.
+            own: Limits of this key or service, which go before those of the settings.
 
         Returns:
             Its place, to be left when the request is over.
@@ -156,12 +156,12 @@ class RateLimiter:
         """Admit a request; see the protocol."""
         if scope == "key":
             per_minute, concurrent = self._key_limits
-            per_minute = per_minute if own.requests_per_minute is None else own.requests_per_minute
-            concurrent = concurrent if own.concurrent is None else own.concurrent
             whose = "this key"
         else:
             per_minute, concurrent = self._rates.get(name, 0), self._concurrent.get(name, 0)
             whose = f"the service {name!r}"
+        per_minute = per_minute if own.requests_per_minute is None else own.requests_per_minute
+        concurrent = concurrent if own.concurrent is None else own.concurrent
         if not (per_minute or concurrent):
             return _Uncounted()
         window = self._windows.setdefault((scope, name), _Window())

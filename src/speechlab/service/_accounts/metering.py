@@ -191,9 +191,11 @@ class Metering:
         """
         try:
             own = UNLIMITED
-            if scope == "key" and self._quotas is not None:
+            if self._quotas is not None and scope == "key":
                 own = self._quotas.limits_of(name)
                 self._quotas.check(name, own)
+            elif self._quotas is not None:
+                own = self._quotas.limits_of_service(name)
             return self.limiter.admit(scope, name, own)
         except NotAdmitted as refusal:
             self.counters.refused(scope)

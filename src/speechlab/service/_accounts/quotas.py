@@ -1,4 +1,4 @@
-"""Limits of single keys, and how much of their quotas they have used; kept in the data folder.
+"""Limits of single keys and of services, and how much of their quotas keys have used; kept in the data folder.
 
 The limits are read anew for each operation, so that a change holds at once. What was used is summed from the ledger
 at the start, and counted from then on.
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 EVERY_KEY = "all"
 """Stands for every key that has no limit of its own."""
+SERVICES = {f"service:{name}": name for name in ("tts", "asr", "translate")}
+"""What stands for all keys together, in one service."""
+_OF_SERVICES = ("requests_per_minute", "concurrent")
 _UNITS = ("operations", "characters", "seconds")
 _WINDOWS = ("day", "month")
 _MOST = 10**15
@@ -59,17 +62,31 @@ class Quotas:
         found = {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
         return found.get(key_id, UNLIMITED).over(found.get(EVERY_KEY, UNLIMITED))
 
+    def limits_of_service(self, name: str) -> KeyLimits:
+        """Return what was set for all keys together.
+
+        Args:
+            name: ``"tts"``, ``"asr"`` or ``"translate"``.
+
+        Raises:
+            StoreError: The database cannot be read; nobody may be let in.
+        """
+        rows = self._database.read("SELECT limits FROM limits WHERE key_id = ?", (f"service:{name}",))
+        return KeyLimits(**orjson.loads(rows[0]["limits"])) if rows else UNLIMITED
+
     def own_limits(self) -> dict[str, KeyLimits]:
         """Return the limits that were set, by key id."""
         rows = self._database.read("SELECT key_id, limits FROM limits ORDER BY key_id")
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 
     def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
-        """Change limits of a key; holds from the next operation on.
+        """Change limits of a key or a service; holds from the next operation on.
 
         Args:
-            key_id: Its id, or ``"all"`` for every key that has no limit of its own.
-            changes: By name of :data:`LIMIT_NAMES`: 0 for no limit, None for what holds for every key.
+            key_id: The key's id, ``"all"`` for every key that has no limit of its own, or one of :data:`SERVICES` for
+                all keys together.
+            changes: By name of :data:`LIMIT_NAMES`: 0 for no limit, None for what holds for every key, or what the
+                settings say. A service has ``requests_per_minute`` and ``concurrent`` only.
 
         Returns:
             The limits set for it.
@@ -77,9 +94,10 @@ class Quotas:
         Raises:
             InvalidRequestError: There is no such limit, or it cannot be this high or low.
         """
+        names = _OF_SERVICES if key_id in SERVICES else LIMIT_NAMES
         for name, value in changes.items():
-            if name not in LIMIT_NAMES:
-                raise InvalidRequestError(f"there is no limit {name!r}; there are {', '.join(LIMIT_NAMES)}")
+            if name not in names:
+                raise InvalidRequestError(f"{key_id} has no limit {name!r}; there are {', '.join(names)}")
             if value is not None and not 0 <= value <= _MOST:
                 raise InvalidRequestError(f"{name} must be 0 (no limit) to {_MOST:,}, and this is {value:,}")
         limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
