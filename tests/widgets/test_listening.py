@@ -245,6 +245,22 @@ def test_who_comes_back_goes_on(frame, sent):
     assert test.session["answers"] == [answer]
 
 
+def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
+    test = ListeningTest(frame, training=0, checks=0, seed=3)
+
+    def rated(number, score):
+        trial = test.trials[number]
+        answer = {"trial": trial["id"], "order": number + 1, "sounds": trial["sounds"], "time_s": 1.0}
+        return {**answer, "scores": {trial["sounds"][0]: score}}
+
+    for answers in ([rated(0, 5), rated(1, 4)], [rated(0, 1), rated(2, 3)], []):
+        session = {"listener": "ann", "answers": answers, "else": "x"}  # as an edited page would send it
+        test._asked(test, {"type": "keep", "session": session, "view": "v1"}, [])
+    assert test.answers["score"].tolist() == [5, 4, 3]
+    assert sent[-1][0] == {"type": "kept", "view": "v1"}
+    assert "0 of 1 listeners finished" in repr(test)
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -12,11 +12,13 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.widgets import ListeningTest
-from support.browser import needs_axe, violations
+from support.browser import needs_axe, told, violations
 
 pytestmark = pytest.mark.browser
 
 RATE = 24_000
+PLACE = "speechlab-listening-"
+ELSEWHERE = "This test is answered in another window too"
 HOSTILE = "<img src=x onerror='window.fired=1'></script> costs $5 in Tokyo and $6 in Osaka \u202e"
 
 
@@ -112,6 +114,69 @@ def test_who_reloads_goes_on_where_he_was(show_test, frame):
     assert test.answers["score"].tolist() == [4]
 
 
+def two_windows(shown, show_test, test):
+    """Two views of one test, whose models are two and whose kernel is one."""
+    one = show_test(test)
+    other = shown.page.context.new_page()
+    other.route("**/*", shown._serve)
+    other.expose_function("ask", shown.ask)
+    other.goto(one.url)
+    names = "test method title question instructions trials order_seed no_preference session"
+    other.evaluate(
+        """async (state) => {
+          window.leaked = [];
+          window.model = new AskingModel(state);
+          const widget = (await import("/test.js")).default;
+          widget.render({ model, el: document.getElementById("cell") });
+        }""",
+        {name: getattr(test, name) for name in names.split()},
+    )
+    return one, other
+
+
+def tell_session(page, test):
+    """What a kernel tells all of its windows."""
+    page.evaluate("session => model.set('session', session)", test.session)
+
+
+def test_two_windows_of_a_notebook_lose_no_answer_and_say_so(shown, show_test, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=2)
+    one, other = two_windows(shown, show_test, test)
+    begin(one)
+    begin(other)
+    for _ in range(2):
+        answer(one, 1)
+    told(one, test)
+    answer(other, 0)  # the first question, which the other window has answered
+    other.get_by_text(ELSEWHERE).wait_for()
+    assert heading(other) == "Question 3 of 6"
+    answer(other, 0)
+    assert told(other, test).answers["score"].tolist() == [4, 4, 5]
+    tell_session(one, test)
+    one.get_by_text(ELSEWHERE).wait_for()
+    assert heading(one) == "Question 4 of 6"
+    other.close()
+
+
+def test_a_listener_in_another_window_takes_nobody_s_place(shown, show_test, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=2)
+    one, other = two_windows(shown, show_test, test)
+    begin(one, "ann")
+    answer(one)
+    told(one, test)
+    begin(other, "bob")
+    tell_session(one, told(other, test))
+    assert one.get_by_text("Listener: ann").count() == 1
+    answer(one)
+    answer(other)
+    told(one, test)
+    assert told(other, test).answers.groupby("listener")["order"].agg(list).to_dict() == {
+        "ann": [1, 2],
+        "bob": [1],
+    }
+    other.close()
+
+
 def test_each_listener_has_an_order_of_his_own(show_test, frame):
     test = ListeningTest(frame, training=0, checks=0, seed=2)
     page = show_test(test)
@@ -120,7 +185,7 @@ def test_each_listener_has_an_order_of_his_own(show_test, frame):
         begin(page, name)
         first = page.evaluate("sent.filter((one) => one.type === 'sound').at(-1).token")
         orders[name] = first
-        page.evaluate("model.send({ type: 'next' })")
+        page.get_by_role("button", name="Someone else").click()
         page.get_by_label("Your name or number").wait_for()
     assert len(set(orders.values())) > 1
 
@@ -208,7 +273,12 @@ def test_axe_finds_nothing_and_nothing_is_cut_off_at_380_pixels(shown, show_test
     page.get_by_role("button", name="Start the test").click()
     page.locator(".sl-hear").last.click()
     pages.append(violations(page, ".speechlab-listening"))
-    assert pages == [[]] * 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    while page.locator(".sl-body").count():
+        answer(page)
+    assert heading(page) == "Thank you"
+    pages.append(violations(page, ".speechlab-listening"))
+    assert pages == [[]] * 5
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     assert page.locator("img, mjx-container").count() == 0
 
@@ -247,6 +317,34 @@ def exported(shown, frame, tmp_path):
     return open_page
 
 
+@needs_axe
+@pytest.mark.parametrize(("shown", "method"), [("dark", "mos"), ("light", "mushra")], indirect=["shown"])
+def test_no_rule_of_axe_is_broken_on_any_page_of_the_exported_test(shown, exported, frame, method):
+    """All rules, those for whole pages and the experimental ones too; of contrast those of AA, 4.5 to 1."""
+    page = exported(
+        ListeningTest(
+            frame[frame["system"] != "two"], method, reference="original", text="text", checks=1, seed=1
+        )
+    )
+    pages = {}
+
+    def scan():
+        pages[page.get_by_role("heading", level=1).inner_text()] = violations(page, every_rule=True)
+
+    scan()
+    begin(page)
+    while not page.get_by_role("heading", name="Thank you").count():
+        scan()
+        if page.locator(".sl-body").count():
+            answer(page)
+        else:
+            page.get_by_role("button", name="Start the test").click()
+    page.get_by_text("Or copy them").click()
+    scan()
+    assert len(pages) >= 5
+    assert [broken for found in pages.values() for broken in found] == []
+
+
 @pytest.mark.parametrize("method", ["mos", "ab", "abx", "mushra"])
 def test_a_page_gives_a_file_of_answers_that_the_study_reads(exported, frame, method, tmp_path):
     pairs = [("one", "two")]
@@ -280,9 +378,103 @@ def test_a_page_goes_on_after_a_reload_and_for_the_next_listener(exported, frame
     page.reload()
     assert heading(page) == "Question 2 of 6"
     assert page.locator(".sl-warning").inner_text() == ""
-    stored = page.evaluate("Object.entries(localStorage)")
-    assert len(stored) == 1
-    assert len(json.loads(stored[0][1])["sessions"]["ann"]["answers"]) == 1
+    assert page.get_by_text("Listener: ann").count() == 1
+    stored = page.evaluate("Object.entries(localStorage).filter(([name]) => name.endsWith('/ann'))")
+    assert len(json.loads(stored[0][1])["answers"]) == 1
+    page.get_by_role("button", name="Someone else").click()
+    begin(page, "__proto__")
+    assert heading(page) == "Question 1 of 6"
+    page.get_by_role("button", name="Someone else").click()
+    begin(page, "ann")
+    assert heading(page) == "Question 2 of 6"
+
+
+def test_answers_in_the_browser_that_were_edited_break_nothing(exported, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=8)
+    page = exported(test)
+    begin(page)
+    for text in ("{", "5", '{"listener": "ann", "answers": 5}', '{"listener": "ann", "answers": [null]}'):
+        page.evaluate("([name, text]) => localStorage.setItem(name, text)", [f"{PLACE}{test.test}/ann", text])
+        page.reload()
+        if not page.get_by_role("heading", name="Question 1 of 6").count():
+            begin(page)
+        assert heading(page) == "Question 1 of 6"
+
+
+def test_two_windows_of_a_page_lose_no_answer_and_say_so(shown, exported, frame, tmp_path):
+    test = ListeningTest(frame, training=0, checks=0, seed=8)
+    one = exported(test)
+    begin(one)
+    answer(one)
+    other = shown.page.context.new_page()
+    other.route("**/*", shown._serve)
+    other.goto(one.url)
+    assert heading(other) == "Question 2 of 6"
+    answer(other)
+    one.get_by_text(ELSEWHERE).wait_for()
+    assert heading(one) == "Question 3 of 6"
+    assert other.get_by_text(ELSEWHERE).count() == 0
+    while not other.get_by_role("heading", name="Thank you").count():
+        answer(other)
+    one.get_by_role("heading", name="Thank you").wait_for()
+    with one.expect_download() as waiting:
+        one.get_by_role("link", name="Save the answers").click()
+    waiting.value.save_as(tmp_path / "ann.json")
+    rows = evaluate.listening_answers(tmp_path / "ann.json", tmp_path / "test.key.json")
+    assert sorted(rows["order"]) == [1, 2, 3, 4, 5, 6]
+    assert rows["finished"].all()
+    other.close()
+
+
+def test_a_window_that_has_slept_puts_back_what_it_has_answered(shown, exported, frame):
+    page = exported(ListeningTest(frame, training=0, checks=0, seed=8))
+    begin(page)
+    for _ in range(3):
+        answer(page)
+    # another window, which knew of none of it, has written its own
+    page.evaluate(
+        """() => {
+          const name = Object.keys(localStorage).find((one) => one.endsWith("/ann"));
+          const session = JSON.parse(localStorage.getItem(name));
+          session.answers = [{ ...session.answers[0], time_s: 99 }];
+          localStorage.setItem(name, JSON.stringify(session));
+        }"""
+    )
+    answer(page)
+    times = page.evaluate(
+        "JSON.parse(Object.entries(localStorage).find(([n]) => n.endsWith('/ann'))[1]).answers.map((a) => a.time_s)"
+    )
+    assert len(times) == 4
+    assert times[0] == 99
+
+
+def test_two_listeners_in_two_windows_of_a_page_keep_apart(shown, exported, frame):
+    test = ListeningTest(frame, training=0, checks=0, seed=8)
+    one = exported(test)
+    other = shown.page.context.new_page()
+    other.route("**/*", shown._serve)
+    other.goto(one.url)
+    begin(one, "ann")
+    begin(other, "bob")
+    for page in (one, other, one):
+        answer(page)
+    for page, name, question in ((one, "ann", 3), (other, "bob", 2)):
+        page.reload()
+        assert heading(page) == f"Question {question} of 6"
+        assert page.get_by_text(f"Listener: {name}").count() == 1
+    other.close()
+
+
+def test_the_answers_so_far_can_be_saved(exported, frame, tmp_path):
+    page = exported(ListeningTest(frame, training=0, checks=0, seed=8))
+    begin(page)
+    assert page.get_by_role("button", name="Save the answers so far").count() == 0
+    answer(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save the answers so far").click()
+    waiting.value.save_as(tmp_path / "ann.json")
+    rows = evaluate.listening_answers(tmp_path / "ann.json", tmp_path / "test.key.json")
+    assert rows["finished"].tolist() == [False]
 
 
 def test_a_page_works_where_the_browser_keeps_nothing(shown, exported, frame):

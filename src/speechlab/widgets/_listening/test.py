@@ -280,7 +280,7 @@ class ListeningTest(LiveWidget):
         with self._lock:
             session = self._sessions.setdefault(listener, {**begun, "finished": None, "answers": []})
         self.session = session
-        self.send({"type": "kept"})
+        self._reply("begun", asked, session=session)
 
     def _keep(self, asked: dict[str, Any]) -> None:
         given = asked.get("session")
@@ -291,9 +291,23 @@ class ListeningTest(LiveWidget):
         except InvalidRequestError:
             return  # it did not come from this test's own page
         with self._lock:
-            self._sessions[given["listener"]] = given
-        self.session = given
-        self.send({"type": "kept"})
+            session = _joined(self._sessions.get(given["listener"]), given)
+            self._sessions[given["listener"]] = session
+        self.session = session
+        self._reply("kept", asked)
 
     def _next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
+
+    def _reply(self, kind: str, asked: dict[str, Any], **more: Any) -> None:
+        """Answer one view; all of them hear it."""
+        self.send({"type": kind, "view": str(asked.get("view", ""))[:40], **more})
+
+
+def _joined(kept: dict[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a listener's answers with those of another window: nothing that is kept is lost or replaced."""
+    session = kept or {"listener": given["listener"], "started": given.get("started", ""), "answers": []}
+    known = {one["trial"] for one in session["answers"]}
+    more = [one for one in given["answers"] if one["trial"] not in known]
+    finished = session.get("finished") or given.get("finished")
+    return {**session, "finished": finished, "answers": [*session["answers"], *more]}

@@ -8,11 +8,13 @@ import { liveWidget } from "../../_shared/mount.js";
 import { Hearing } from "./hearing.js";
 import { questionsFor } from "./order.js";
 import { buildQuestion } from "./questions.js";
+import { joined, lacking } from "./session.js";
 
 const MAX_NAME = 100;
 const UNKEPT = "The kernel does not answer: what you answer now is not kept. Run the cell again, and begin with the same name.";
+const ELSEWHERE = "This test is answered in another window too. All answers are kept; please go on in one window only.";
 
-/** @typedef {{listener: string, started: string, finished: string | null, answers: any[]}} Session */
+/** @typedef {import("./session.js").Session} Session */
 
 class TestView {
   /** @type {HTMLElement} */ stage;
@@ -38,41 +40,54 @@ class TestView {
     /** @type {() => void} */
     this.next = () => {};
     this.session = null;
+    /** By which this view knows what is meant for it, since a kernel tells all windows. */
+    this.view = Math.random().toString(36).slice(2);
+    /** Whether the same listener answers in another window. */
+    this.doubled = false;
     /** Whether the page between practice and test was left. */
     this.practised = false;
     this.listeners = {
-      "change:session": () => this.resume(false),
+      "change:session": () => this.heed(this.model.get("session")),
       /** @param {any} message @param {DataView[]} buffers */
       "msg:custom": (message, buffers) => {
         if (message.type === "sound") void this.hearing.take(message, buffers);
+        else if (message.view !== this.view) return;
         else if (message.type === "kept") this.kept();
+        else if (message.type === "begun") this.begin(message.session, true);
       },
     };
     for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
     this.root.addEventListener("keydown", (event) => this.key(event));
-    this.resume(true);
+    const held = model.get("session");
+    if (held?.listener) this.begin(held, false);
+    else this.welcome(false);
   }
 
   /** What a page of its own tells of its browser. */
   get note() {
-    return this.model.get("note") ?? "";
+    return [this.model.get("note"), this.doubled && ELSEWHERE].filter(Boolean).join(" ");
   }
 
-  /** Goes on with the session that the model has. @param {boolean} first */
-  resume(first) {
-    /** @type {Session} */
-    const held = this.model.get("session");
-    if (!held?.listener) {
-      if (first || this.session) this.welcome(!first);
-      this.session = null;
-      return;
-    }
-    if (this.session?.listener === held.listener) return;
+  /** Goes on with what a listener has answered. @param {Session} held @param {boolean} focus */
+  begin(held, focus) {
+    this.kept();
+    this.doubled = false;
     this.session = { ...held, answers: [...held.answers] };
     this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held.listener);
     const asked = new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
     this.practised = held.answers.some((one) => asked.has(one.trial));
-    this.go(!first);
+    this.go(focus);
+  }
+
+  /** Takes over what the same listener has answered in another window. @param {Session | Record<string, never>} held */
+  heed(held) {
+    const { session } = this;
+    if (!session || held?.listener !== session.listener || !lacking(/** @type {Session} */ (held), session)) return;
+    this.session = joined(session, /** @type {Session} */ (held));
+    this.doubled = true;
+    this.warning.textContent = this.note;
+    const open = this.trial && !this.session.answers.some((one) => one.trial === this.trial?.id);
+    if (!open) this.go(true);
   }
 
   /** Shows what comes next. @param {boolean} focus */
@@ -81,8 +96,10 @@ class TestView {
     if (!session) return;
     const done = new Set(session.answers.map((one) => one.trial));
     const trial = this.questions.find((one) => !done.has(one.id));
-    if (!trial) this.end(focus);
-    else if (!trial.practice && !this.practised && this.questions[0].practice) this.between(focus);
+    if (!trial) {
+      if (!session.finished) this.keep();
+      this.end(focus);
+    } else if (!trial.practice && !this.practised && this.questions[0].practice) this.between(focus);
     else this.ask(trial, focus);
   }
 
@@ -91,8 +108,11 @@ class TestView {
     cancelAnimationFrame(this.frame);
     this.hearing.stop();
     this.question = null;
+    /** The question that is shown. @type {import("./order.js").Trial | null} */
+    this.trial = null;
     this.stage.replaceChildren();
-    const title = make(this.stage, "h2", "sl-heading", heading);
+    // of a page of its own it is the first heading, in a notebook one of many
+    const title = make(this.stage, this.model.get("exported") ? "h1" : "h2", "sl-heading", heading);
     title.tabIndex = -1;
     if (focus) {
       title.focus({ preventScroll: true });
@@ -137,7 +157,7 @@ class TestView {
       const listener = name.value.trim();
       if (!listener) return;
       this.expect();
-      if (!tell(this.model, { type: "begin", listener })) this.lost();
+      if (!tell(this.model, { type: "begin", listener, view: this.view })) this.lost();
     });
   }
 
@@ -150,6 +170,28 @@ class TestView {
       this.practised = true;
       this.go(true);
     });
+    this.showListener();
+  }
+
+  /** Says who answers, for whoever sits down at a test that somebody else has begun. */
+  showListener() {
+    const { session } = this;
+    if (!session) return;
+    const line = make(this.stage, "p", "sl-who", "Listener: ");
+    make(line, "bdi", "", session.listener);
+    make(line, "button", "sl-small", "Someone else").addEventListener("click", () => this.leave());
+    const counted = new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
+    if (!this.model.get("exported") || !session.answers.some((one) => counted.has(one.trial))) return;
+    make(line, "button", "sl-small", "Save the answers so far").addEventListener("click", () => this.fileLink(line).click());
+  }
+
+  /** Lets the next listener begin; what this one has answered is kept. */
+  leave() {
+    tell(this.model, { type: "next" });
+    this.session = null;
+    this.doubled = false;
+    this.warning.textContent = this.note;
+    this.welcome(true);
   }
 
   /** @param {import("./order.js").Trial} trial @param {boolean} focus */
@@ -178,6 +220,8 @@ class TestView {
     body.addEventListener("change", () => this.paint());
     const hint = make(this.stage, "p", "sl-soft sl-hint");
     const next = this.mainButton("Next", () => this.answer(trial, question));
+    this.showListener();
+    this.trial = trial;
     this.next = () => {
       const unheard = question.sounds.some((one) => !this.hearing.heard(one.token, question.whole));
       const open = question.answer() === null;
@@ -197,24 +241,40 @@ class TestView {
     const { session, model } = this;
     if (!session) return;
     this.clear("Thank you", focus);
-    if (model.get("exported")) this.handOver(session);
+    if (model.get("exported")) this.handOver();
     else {
       make(this.stage, "p", "sl-text", "All questions are answered, and the answers are in the notebook.");
     }
-    this.mainButton("Next listener", () => tell(model, { type: "next" })).classList.add("sl-quiet");
+    this.mainButton("Next listener", () => this.leave()).classList.add("sl-quiet");
   }
 
-  /** The file for whoever made the test. @param {Session} session */
-  handOver(session) {
+  /** The answers as a file that is never shown as a page. @param {Element} parent */
+  fileLink(parent) {
+    const { session } = this;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([this.fileText()], { type: "application/json" }));
+    link.download = `answers-${session?.listener.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40)}.json`;
+    link.hidden = true;
+    parent.append(link);
+    return link;
+  }
+
+  fileText() {
+    const head = { format: "speechlab listening answers 1", test: this.model.get("test") };
+    return JSON.stringify({ ...head, ...this.session }, null, 1);
+  }
+
+  /** The file for whoever made the test. */
+  handOver() {
     make(this.stage, "p", "sl-text", "All questions are answered. Save the file of answers, and send it to whoever gave you this page.");
-    const text = JSON.stringify({ format: "speechlab listening answers 1", test: this.model.get("test"), ...session }, null, 1);
-    const link = make(this.stage, "a", "sl-next sl-download", "Save the answers");
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = `answers-${session.listener.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40)}.json`;
+    const link = this.fileLink(this.stage);
+    link.hidden = false;
+    link.className = "sl-next sl-download";
+    link.textContent = "Save the answers";
     const copy = make(this.stage, "details", "sl-copy");
     make(copy, "summary", "", "Or copy them");
     const area = make(copy, "textarea");
-    Object.assign(area, { readOnly: true, rows: 6, value: text });
+    Object.assign(area, { readOnly: true, rows: 6, value: this.fileText() });
     area.setAttribute("aria-label", "Answers");
   }
 
@@ -233,10 +293,18 @@ class TestView {
       trial: trial.id, order: trial.practice ? order : order - practice, sounds: trial.sounds,
       ...found, time_s: Math.round(seconds * 1000) / 1000, plays: { ...this.hearing.plays },
     });
-    if (session.answers.length === this.questions.length) session.finished = new Date().toISOString();
-    this.expect();
-    if (!tell(this.model, { type: "keep", session: { ...session, answers: [...session.answers] } })) this.lost();
+    this.keep();
     this.go(true);
+  }
+
+  keep() {
+    const { session } = this;
+    if (!session) return;
+    const done = new Set(session.answers.map((one) => one.trial));
+    if (this.questions.every((one) => done.has(one.id))) session.finished ??= new Date().toISOString();
+    this.expect();
+    const kept = { ...session, answers: [...session.answers] };
+    if (!tell(this.model, { type: "keep", session: kept, view: this.view })) this.lost();
   }
 
   expect() {

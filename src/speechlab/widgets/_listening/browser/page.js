@@ -1,34 +1,75 @@
 // A page of its own: the model that a kernel would stand behind has the sounds, and keeps answers in the browser.
+//
+// Each listener's answers are an item of their own. A window puts its answers to those that stand there already, so
+// that windows which are open at once lose none of each other's.
 
 /** @type {any} */
 // @ts-expect-error The module of the test stands before this one, with its default export under this name.
 const test = widget;
+/** @type {typeof import("./session.js")} */
+// @ts-expect-error It has brought these, too.
+const sessions = { isSession, joined, lacking };
 const carried = JSON.parse(document.getElementById("data")?.textContent ?? "");
 const place = `speechlab-listening-${carried.state.test}`;
 
 /** Whether this browser keeps anything. */
 let keeps = true;
 
-/** @returns {{current: string, sessions: Record<string, any>}} */
-function stored() {
+/** @param {() => Storage} storage @param {string} name */
+function load(storage, name) {
   try {
-    const text = localStorage.getItem(place);
-    return text ? JSON.parse(text) : { current: "", sessions: {} };
+    return storage().getItem(name) ?? "";
   } catch {
     keeps = false;
-    return { current: "", sessions: {} };
+    return "";
   }
 }
 
-const memory = stored();
-function store() {
+/** @param {() => Storage} storage @param {string} name @param {string} text */
+function save(storage, name, text) {
   try {
-    localStorage.setItem(place, JSON.stringify(memory));
+    storage().setItem(name, text);
   } catch {
     keeps = false;
   }
 }
-store();
+
+const shared = () => localStorage;
+const own = () => sessionStorage;
+/** What this window knows, which is all there is where the browser keeps nothing. @type {Map<string, import("./session.js").Session>} */
+const known = new Map();
+
+/** @param {string} listener */
+function itemOf(listener) {
+  return `${place}/${listener}`;
+}
+
+/** What all windows have of a listener. @param {string} listener @returns {import("./session.js").Session | null} */
+function sessionOf(listener) {
+  let held = null;
+  try {
+    held = JSON.parse(load(shared, itemOf(listener)) || "null");
+  } catch {
+    // it was edited by hand
+  }
+  const stored = sessions.isSession(held) && held.listener === listener ? held : null;
+  const here = known.get(listener);
+  return here ? sessions.joined(stored, here) : stored;
+}
+
+/** @param {import("./session.js").Session} session */
+function put(session) {
+  known.set(session.listener, session);
+  save(shared, itemOf(session.listener), JSON.stringify(session));
+  state.session = session;
+  state.note = keeps ? "" : UNSTORED;
+  announce("change:session");
+}
+
+/** Who answers in this window, and where a new window begins. @param {string} listener */
+function become(listener) {
+  for (const storage of [own, shared]) save(storage, place, listener);
+}
 
 const UNSTORED = "This browser keeps nothing. Leave this page open until you have saved your answers.";
 /** @type {[string, (...values: any[]) => void][]} */
@@ -40,18 +81,13 @@ function announce(name, ...values) {
   });
 }
 
-/** @param {string} current */
-function become(current) {
-  memory.current = current;
-  if (current) memory.sessions[current] ??= { listener: current, started: new Date().toISOString(), finished: null, answers: [] };
-  store();
-  state.session = current ? memory.sessions[current] : {};
-  announce("change:session");
-  announce("msg:custom", { type: "kept" }, []);
-}
-
+const current = load(own, place) || load(shared, place);
+save(own, place, current);
+const left = current ? sessionOf(current) : null;
+if (left) known.set(current, left);
+/** @type {Record<string, any>} */
 const state = {
-  ...carried.state, exported: true, session: memory.sessions[memory.current] ?? {}, note: keeps ? "" : UNSTORED,
+  ...carried.state, exported: true, session: left ?? {}, note: keeps ? "" : UNSTORED,
 };
 /** @type {Record<string, (message: any) => void>} */
 const replies = {
@@ -59,16 +95,32 @@ const replies = {
     const bytes = Uint8Array.from(atob(carried.sounds[token]), (one) => one.charCodeAt(0));
     announce("msg:custom", { type: "sound", token }, [new DataView(bytes.buffer)]);
   },
-  begin: ({ listener }) => become(listener),
+  begin: ({ listener, view }) => {
+    become(listener);
+    const begun = { listener, started: new Date().toISOString(), finished: null, answers: [] };
+    put(sessionOf(listener) ?? begun);
+    announce("msg:custom", { type: "begun", view, session: state.session }, []);
+  },
   next: () => become(""),
-  keep: ({ session }) => {
-    memory.sessions[session.listener] = session;
-    store();
-    state.session = session;
-    state.note = keeps ? "" : UNSTORED;
-    announce("msg:custom", { type: "kept" }, []);
+  keep: ({ session, view }) => {
+    put(sessions.joined(sessionOf(session.listener), session));
+    announce("msg:custom", { type: "kept", view }, []);
   },
 };
+// another window has written; what it did not know of is put back
+addEventListener("storage", ({ key }) => {
+  const { listener } = state.session;
+  const here = listener && known.get(listener);
+  if (!here || (key !== null && key !== itemOf(listener))) return;
+  known.delete(listener);
+  const there = sessionOf(listener);
+  known.set(listener, sessions.joined(there, here));
+  if (!there || sessions.lacking(here, there)) put(sessions.joined(there, here));
+  else {
+    state.session = there;
+    announce("change:session");
+  }
+});
 addEventListener("beforeunload", (event) => {
   if (!keeps && state.session.answers?.length) event.preventDefault();
 });
