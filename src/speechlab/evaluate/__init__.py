@@ -18,7 +18,8 @@ from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
-from speechlab.evaluate._translation import TranslationReport, translation
+from speechlab.evaluate._translation.report import TranslationReport
+from speechlab.evaluate._translation.study import translation
 from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
+WORSE, BETTER, ALIKE = "worse", "better", "no difference shown"
+"""What a test says of a difference."""
 _PAGES = (".html", ".htm")
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
@@ -242,6 +244,18 @@ def drawn(figures: Mapping[str, Any]) -> dict[str, Any]:
         except InvalidRequestError:  # no rows, or none with a rate
             continue
     return found
+
+
+def verdicts_of(significant: pd.Series[bool], more_wrong: pd.Series[float]) -> Any:
+    """Return what tests say of differences, as an array of words.
+
+    Args:
+        significant: Whether each is significant.
+        more_wrong: The differences; above 0 is worse.
+    """
+    import numpy as np
+
+    return np.select([significant & (more_wrong > 0), significant], [WORSE, BETTER], ALIKE)
 
 
 def combined_page(title: str, reports: Sequence[Report]) -> str:

@@ -46,6 +46,8 @@ _MEASURES = {
     "duration_s": "length (s)",
     "latency_s": "latency (s)",
     "processing_s": "time of work (s)",
+    "first_word_s": "time to the first word (s)",
+    "total_s": "time to the end (s)",
     "first_sound_s": "time to the first sound (s)",
     "rtf": "real-time factor",
     "loudness_lufs": "loudness (LUFS)",

@@ -49,6 +49,14 @@ _LABELS = {
     "sentence_error_rate": "share of utterances with an error",
 }
 
+_SCORES = {
+    "chrf": "chrF",
+    "chrf++": "chrF++",
+    "bleu": "BLEU",
+    "ter": "TER",
+    "back_chrf": "chrF of the translation back",
+}
+
 
 def error_rates(
     summary: pd.DataFrame,
@@ -162,7 +170,7 @@ def translation_scores(
     ]
     names = names_of(table, keys)
     draw_names(axes, names, notes, fonts("".join(names), language))
-    draw_scale(axes, {"chrf": "chrF", "chrf++": "chrF++", "bleu": "BLEU", "ter": "TER"}.get(score, score))
+    draw_scale(axes, _SCORES.get(score, score))
     return figure
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
-from speechlab.evaluate._changes.tested import BETTER, SCORES, VERDICTS, WORSE, changes
+from speechlab.evaluate._changes.tested import SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
-from speechlab.evaluate._report import Report
-from speechlab.evaluate._translation import TranslationReport
+from speechlab.evaluate._report import BETTER, WORSE, Report
+from speechlab.evaluate._translation.report import TranslationReport
 from speechlab.evaluate._writing.record import service_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.evaluate._report import ALIKE, BETTER, WORSE, verdicts_of
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER
+from speechlab.evaluate._translation.effects import BACK, CHRF
 from speechlab.metrics import compare, holm, score
 from speechlab.text import language_name
 
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 
     from speechlab.evaluate._report import Report
 
-WORSE, BETTER, ALIKE, UNPAIRED = VERDICTS = ("worse", "better", "no difference shown", "not paired")
+UNPAIRED = "not paired"
+VERDICTS = (WORSE, BETTER, ALIKE, UNPAIRED)
 _LEVEL = 0.95
 _KEYS = ("id", "file", "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
-CHRF, BACK = SCORES = ("chrF", "chrF of the translation back")
+SCORES = (CHRF, BACK)
 """Units of which more is better."""
 _SCORED = (
     *("unit", "reference_normalized", "hypothesis_normalized", "error_rate", "errors", "reference_length"),
@@ -246,11 +249,8 @@ def corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
     out["significant"] = out["p_holm"] < 1 - _LEVEL
     out["paired"] = out["p"].notna()
     more = np.where(out["unit"].isin(SCORES), -out["difference"], out["difference"])
-    out["verdict"] = np.select(
-        [~out["paired"], out["significant"] & (more > 0), out["significant"]],
-        [UNPAIRED, WORSE, BETTER],
-        ALIKE,
-    )
+    verdicts = verdicts_of(out["significant"], pd.Series(more, index=out.index))
+    out["verdict"] = np.where(out["paired"], verdicts, UNPAIRED)
     return out
 
 

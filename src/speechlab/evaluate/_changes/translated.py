@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.evaluate._changes.tested import (
-    BACK,
-    CHRF,
     NAMES,
     changed_rows,
     check_scored,
@@ -14,16 +12,16 @@ from speechlab.evaluate._changes.tested import (
     failed_rows,
     paired,
 )
+from speechlab.evaluate._translation.effects import BACK, CHRF, RANDOMIZATION
 from speechlab.metrics import compare_translations, translation_score
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.evaluate._translation import TranslationReport
+    from speechlab.evaluate._translation.report import TranslationReport
 
 _KEYS = ("id", "setting", "source_lang", "target_lang", "text", "reference")
 _KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
-RANDOMIZATION = "approximate randomisation"
 
 
 def translation_changes(

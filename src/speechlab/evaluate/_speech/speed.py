@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab._arguments import is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     import pandas as pd
 
     from speechlab.client import Client
 
+K = TypeVar("K")
+T = TypeVar("T")
 _TYPES = {
     "voice": "string",
     "voice_name": "string",
@@ -77,19 +81,37 @@ def timed_voices(lab: Client, rows: pd.DataFrame, text: str, language: str, coun
         tuple(map(str, key)): part[text].astype(str).tolist()[:count]
         for key, part in chosen.groupby(["voice", "voice_name", language], observed=True, sort=False)
     }
-    for (voice, _, _), texts in parts.items():
-        _timed(once, voice, texts[0], stream=streams[voice])
-    found = []
-    for turn in range(count):
-        keys = list(parts)
-        start = turn % len(keys)
-        for key in keys[start:] + keys[:start]:
-            if turn < len(parts[key]):
-                voice, name, code = key
-                spoken = parts[key][turn]
-                facts = {"voice": voice, "voice_name": name, "language": code, "text": spoken, "turn": turn}
-                found.append(facts | {"concurrency": 1} | _timed(once, voice, spoken, stream=streams[voice]))
+
+    def timed(key: tuple[str, ...], spoken: str) -> dict[str, Any]:
+        voice, name, code = key
+        facts = {"voice": voice, "voice_name": name, "language": code, "text": spoken, "concurrency": 1}
+        return facts | _timed(once, voice, spoken, stream=streams[voice])
+
+    found = in_turns(parts, timed)
     return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+
+
+def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make calls for the clock, one after the other: of all parts the first item, then of all the second.
+
+    One call of each part comes before, and does not count; each turn begins with another part.
+
+    Args:
+        parts: The items of each part.
+        call: Makes the call of an item and returns what is to be told of it.
+
+    Returns:
+        What was told, with the ``turn`` (from 0).
+    """
+    keys = [key for key, items in parts.items() if items]
+    for key in keys:
+        call(key, parts[key][0])
+    found: list[dict[str, Any]] = []
+    for turn in range(max((len(items) for items in parts.values()), default=0)):
+        start = turn % len(keys)
+        there = [key for key in keys[start:] + keys[:start] if turn < len(parts[key])]
+        found.extend({**call(key, parts[key][turn]), "turn": turn} for key in there)
+    return found
 
 
 def timed_or_why(

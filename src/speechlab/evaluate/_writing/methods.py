@@ -113,6 +113,19 @@ _RIEZLER = (
     "S. Riezler, J. T. Maxwell, On some pitfalls in automatic evaluation and significance testing for MT "
     "(ACL 2005 workshop)"
 )
+_SOMERS = "H. Somers, Round-trip translation: what is it good for? (ALTA 2005)"
+_BACK = (
+    "Translations were also translated back and compared with the source by chrF, copies left out, with sacrebleu "
+    "{sacrebleu}; what comes back whole may still be wrong, and what is lost may be lost on the way back."
+)
+_TERMS = (
+    "A term of the glossary is expected as often as it stands in the source, and found as often as the translation "
+    "has one of those that will do, after normalisation."
+)
+_STREAMED = (
+    "Times of streams were measured by calls of their own, one at a time, in turns, after one call each that does "
+    "not count: to the first piece with a letter or digit, and to the end; medians are given."
+)
 _TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
 
 _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -141,6 +154,9 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         "Translations were scored by chrF with sacrebleu {sacrebleu}.",
         (_CHRF, _POST),
     ),
+    (("back_chrf",), _BACK, (_SOMERS,)),
+    (("terms_expected",), _TERMS, ()),
+    (("first_word_s",), _STREAMED, ()),
     (("bleu",), "BLEU is sacrebleu's, {sacrebleu}.", (_BLEU, _POST)),
     (("ter",), "TER is sacrebleu's, {sacrebleu}.", (_TER, _POST)),
     (

@@ -137,11 +137,17 @@ def translation(
     target_lang: Annotated[
         str | None, typer.Option(help="Code of the language wanted, if the table has no such column.")
     ] = None,
+    back: Annotated[
+        bool, typer.Option("--back", help="Translate back as well, and compare with the text.")
+    ] = False,
+    speed: Annotated[
+        int, typer.Option(min=0, help="With how many texts the time to the first word is measured.")
+    ] = 0,
     **shared: Any,
 ) -> None:
-    """Translate texts and score them: columns text, source_lang, target_lang and reference."""
+    """Translate texts and score them: columns text, source_lang, target_lang and, where there are any, reference."""
     codes = {"source_lang": source_lang, "target_lang": target_lang}
-    _perform("translation", source, out, {}, columns=codes, **shared)
+    _perform("translation", source, out, {"back": back, "speed": speed}, columns=codes, **shared)
 
 
 @app.command("compare")

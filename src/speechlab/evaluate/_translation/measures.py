@@ -1,0 +1,205 @@
+"""What can be said of translations: against references, by translating them back, and of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import glossary_terms, translation_score
+from speechlab.text import normalizer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULTS = frozenset(
+    {
+        *("setting", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
+        *("back_translation", "back_chrf", "back_error"),
+    }
+)
+"""Columns that the study makes, and that its input may not have."""
+_TERMS = ("terms_expected", "terms_found")
+_SPEED = ("first_word_s", "total_s")
+
+
+class Columns(NamedTuple):
+    """Columns of a table of texts; ``reference`` is empty where there are no references."""
+
+    text: str
+    reference: str
+    source_lang: str
+    target_lang: str
+
+
+def as_glossary(glossary: object) -> dict[str, Any]:
+    """Terms of the sources with what will do for them; a list of terms is kept as it is.
+
+    Raises:
+        InvalidRequestError: It is neither a list nor a dict.
+    """
+    if isinstance(glossary, Mapping):
+        return dict(glossary)
+    if isinstance(glossary, str) or not isinstance(glossary, Sequence):
+        message = (
+            f"glossary is {glossary!r:.60}; give a list of terms that stay as they are, or a dict from source "
+            "terms to what will do for them, as in {'会議室': ['meeting room']}"
+        )
+        raise InvalidRequestError(message, parameter="glossary")
+    return {term: term for term in glossary}
+
+
+def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows with a score, a ratio of lengths, whether the text was copied, and the terms that were kept."""
+    import pandas as pd
+
+    text, reference, source_lang, target_lang = columns
+    plain = normalizer("basic")
+    chrf: list[float | None] = []
+    ratios: list[float | None] = []
+    copies: list[Any] = []
+    terms: list[tuple[Any, Any]] = []
+    for row in done.to_dict("records"):
+        source, translated = row[text], row["translation"]
+        if not isinstance(translated, str) or not isinstance(source, str):
+            chrf.append(None)
+            ratios.append(None)
+            copies.append(pd.NA)
+            terms.append((pd.NA, pd.NA))
+            continue
+        said = row[reference] if reference else None
+        chrf.append(_chrf([said], [translated], row[target_lang]) if isinstance(said, str) else None)
+        ratios.append(len(translated.strip()) / len(source.strip()))
+        copies.append(plain(source) == plain(translated) and any(map(str.isalpha, source)))
+        languages = str(row[source_lang]), str(row[target_lang])
+        terms.append(_kept(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
+    found = {
+        "chrf": pd.array(chrf, dtype="float64"),
+        "length_ratio": pd.array(ratios, dtype="float64"),
+        "copied": pd.array(copies, dtype="boolean"),
+    }
+    for name, counts in zip(_TERMS, zip(*terms, strict=True) if terms else ([], []), strict=True):
+        if glossary:
+            found[name] = pd.array(list(counts), dtype="Int64")
+    return done.assign(**found)
+
+
+def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Rows with their translation back and how close that is to the source; a copied text says nothing there.
+
+    Args:
+        done: Rows that were measured.
+        back: What came back, with ``back_translation`` and ``back_error``, and the places of the rows as its index.
+        columns: Of both.
+    """
+    import pandas as pd
+
+    came = back.reindex(range(len(done)))
+    rows = done.assign(**{name: came[name].to_numpy() for name in ("back_translation", "back_error")})
+    scores = [
+        _chrf([row[columns.text]], [row["back_translation"]], row[columns.source_lang])
+        if isinstance(row["back_translation"], str) and row["copied"] is not True
+        else None
+        for row in rows.to_dict("records")
+    ]
+    return rows.assign(back_chrf=pd.array(scores, dtype="float64"))
+
+
+def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
+    """One row for each direction, of each setting if there are several."""
+    import pandas as pd
+
+    text, reference, source_lang, target_lang = columns
+    keys = [*(["setting"] if "setting" in done.columns else []), source_lang, target_lang]
+    timed = {} if not len(speed) else dict(iter(speed.groupby(["setting", "source_lang", "target_lang"])))
+    rows = []
+    for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
+        source, target = values[-2:]
+        scored = part.dropna(subset=["chrf"])
+        figures: dict[str, Any] = {"utterances": len(part), "chrf": None, "signature": None}
+        if reference and len(scored):
+            figures["chrf"], figures["signature"] = _corpus(
+                scored[reference].tolist(), scored["translation"].tolist(), str(target)
+            )
+        if "back_chrf" in part.columns:
+            came = part.dropna(subset=["back_chrf"])
+            score = (
+                _corpus(came[text].tolist(), came["back_translation"].tolist(), str(source))
+                if len(came)
+                else None
+            )
+            figures["back_chrf"] = None if score is None else score[0]
+            figures["signature"] = figures["signature"] or (None if score is None else score[1])
+        figures |= {"length_ratio": part["length_ratio"].median(), "copies": int(part["copied"].sum())}
+        if set(_TERMS) <= set(part.columns):
+            expected, found = (int(part[name].sum()) for name in _TERMS)
+            figures |= {
+                **dict(zip(_TERMS, (expected, found), strict=True)),
+                "terms_kept": found / expected if expected else None,
+            }
+        figures["processing_s"] = part["processing_s"].median()
+        setting = str(values[0]) if len(keys) == 3 else ""
+        if (calls := timed.get((setting, str(source), str(target)))) is not None:
+            figures |= _times(calls)
+        rows.append(dict(zip(keys, values, strict=True)) | figures)
+    names = list(
+        dict.fromkeys([*keys, "utterances", "chrf", "signature", *(name for row in rows for name in row)])
+    )
+    table = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
+    numbers = [name for name in table.columns if name not in {*keys, "signature"}]
+    return table.astype({name: "float64" for name in numbers if table[name].dtype == object})
+
+
+def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
+    """How often each term was kept: the table of :func:`speechlab.metrics.glossary_terms` of each direction."""
+    import pandas as pd
+
+    text, _, source_lang, target_lang = columns
+    keys = [*(["setting"] if "setting" in done.columns else []), source_lang, target_lang]
+    tables = []
+    for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
+        found = glossary_terms(
+            None,
+            part["translation"].tolist(),
+            glossary,
+            sources=part[text].tolist(),
+            source_language=str(values[-2]),
+            language=str(values[-1]),
+        )
+        kept = found[found["expected"] > 0].drop(columns="missed_in")
+        tables.append(
+            kept.assign(**{key: str(value) for key, value in zip(keys, values, strict=True)})[
+                [*keys, *kept.columns]
+            ]
+        )
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def _times(calls: pd.DataFrame) -> dict[str, Any]:
+    done = calls[calls["error"].isna()]
+    found: dict[str, Any] = {"timed_calls": len(done)}
+    for name in _SPEED:
+        found |= {
+            name: done[name].median(),
+            f"{name}_low": done[name].min(),
+            f"{name}_high": done[name].max(),
+        }
+    return found
+
+
+def _kept(
+    source: str, translated: str, languages: tuple[str, str], glossary: Mapping[str, Any]
+) -> tuple[int, int]:
+    found = glossary_terms(
+        None, [translated], glossary, sources=[source], source_language=languages[0], language=languages[1]
+    )
+    return int(found["expected"].sum()), int(found["found"].sum())
+
+
+def _chrf(said: list[Any], heard: list[str], language: object) -> float:
+    return translation_score(said, heard, language=str(language), metrics=["chrf"]).chrf
+
+
+def _corpus(said: list[str], heard: list[str], language: str) -> tuple[float, str]:
+    score = translation_score(said, heard, language=language, metrics=["chrf"])
+    return score.chrf, score.signatures["chrf"]

@@ -1,0 +1,231 @@
+"""The report of the study of translations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab._arguments import is_missing
+from speechlab._platform import package_version
+from speechlab.display import Html, element, percent, table
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._report import Report, drawn
+from speechlab.evaluate._translation.effects import CHRF, effects_in_words
+from speechlab.evaluate._translation.speed import no_times
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+_SCORES = {"chrf": "chrF", "back_chrf": "chrF of the translation back"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TranslationReport(Report):
+    """Report of how good translations are.
+
+    Attributes:
+        title: Title of the page.
+        table: One row for each text, of each setting if there are several (``setting``): the input's columns,
+            ``translation``, ``chrf`` (0 to 100, where there is a reference), ``length_ratio`` (characters of the
+            translation over those of the text), ``copied`` (whether the translation is the text itself),
+            ``terms_expected`` and ``terms_found`` (with a glossary), ``back_translation``, ``back_chrf`` (against
+            the text; missing where it was copied) and ``back_error`` (with ``back=True``), token counts, ``model``,
+            ``status``, ``error``.
+        summary: One row for each direction, of each setting: ``utterances``, corpus ``chrf`` and ``back_chrf``,
+            ``length_ratio`` (median), ``copies``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a fraction),
+            ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and ``total_s``
+            (medians) with their lowest and highest call (``first_word_s_low`` and so on); ``signature``.
+        columns: Columns of ``table`` with the texts, the references (empty: there are none), and the languages of
+            both.
+        record: As for :class:`Report`.
+        effects: Each setting against the first: ``setting``, ``baseline``, ``source_lang``, ``target_lang``,
+            ``texts`` (all, or those with and without terms of the glossary), ``measure``, ``utterances``,
+            ``score_baseline``, ``score``, ``difference``, ``p``, ``p_holm``, ``significant``, ``verdict``.
+        terms: How often each term of the glossary was kept, by direction and setting.
+        speed: One row for each stream that was timed: ``setting``, ``source_lang``, ``target_lang``, ``text``,
+            ``turn``, ``first_word_s``, ``total_s``, ``characters``, ``concurrency``, ``error``.
+        notes: What was not measured, and why.
+    """
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    columns: tuple[str, str, str, str] = ("text", "reference", "source_lang", "target_lang")
+    record: Mapping[str, Any] = field(default_factory=dict)
+    effects: pd.DataFrame = field(default_factory=pd.DataFrame)
+    terms: pd.DataFrame = field(default_factory=pd.DataFrame)
+    speed: pd.DataFrame = field(default_factory=no_times)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the settings change, in sentences that a person can quote; empty with one setting."""
+        return effects_in_words(self.effects) if len(self.effects) else ()
+
+    @property
+    def _score(self) -> str | None:
+        """The column of the scores that the report goes by; None if there is none."""
+        return next(
+            (name for name in _SCORES if name in self.summary and self.summary[name].notna().any()), None
+        )
+
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return what was found, the scores, the terms and the texts."""
+        said = [*self.findings, *self.notes]
+        found = [element("ul", *(element("li", one) for one in said))] if said else []
+        head = self.headline()
+        lines = [
+            [element("strong", row[0]), *(_cell(one) for one in row[1:])]
+            for row in head.itertuples(index=False)
+        ]
+        caption = "Translations by direction. chrF: 0 to 100, more is closer."
+        found.append(table(list(head.columns), lines, caption=caption, right=range(1, len(head.columns))))
+        if len(self.terms):
+            terms = [
+                [
+                    *(str(row[name]) for name in ("term", "target")),
+                    _direction(row),
+                    row["expected"],
+                    percent(row["preserved"]),
+                ]
+                for row in self.terms.to_dict("records")
+            ]
+            heads = ("term", "will do", "direction", "expected", "kept")
+            found.append(table(heads, terms, caption="Terms of the glossary", right=(4,)))
+        if clips != 0:
+            shown = self.table if clips is None else self.table.head(clips)
+            caption = "Translations"
+            if len(shown) < len(self.table):
+                caption += f": the first {len(shown)} of {len(self.table)} rows"
+            names = (
+                "source",
+                "translation",
+                *(["reference"] if self.columns[1] else ["translation back"]),
+                "chrF",
+            )
+            found.append(table(names, [self._line(row) for row in shown.to_dict("records")], caption=caption))
+        return found
+
+    def _line(self, row: Mapping[Hashable, Any]) -> list[object]:
+        source, reference, source_lang, target_lang = self.columns
+        codes = str(row[source_lang]), str(row[target_lang])
+        other, code, score = (
+            (row[reference], codes[1], row.get("chrf"))
+            if reference
+            else (row.get("back_translation"), codes[0], row.get("back_chrf"))
+        )
+        return [
+            element("span", row[source], lang=codes[0]),
+            element("span", row["translation"], lang=codes[1])
+            if isinstance(row["translation"], str)
+            else element("em", str(row["error"])),
+            None if is_missing(other) else element("span", other, lang=code),
+            None if is_missing(score) else score,
+        ]
+
+    def plain_rows(self) -> pd.DataFrame:
+        """Return the rows with the names that the study gives its columns where the table has others."""
+        names = dict(zip(self.columns, ("text", "reference", "source_lang", "target_lang"), strict=True))
+        given = [new for old, new in names.items() if old != new and new in self.table.columns]
+        return self.table.drop(columns=given).rename(columns=names)
+
+    def rows(self, **options: Any) -> Any:
+        """Search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table, without sound."""
+        source, reference, source_lang, target_lang = self.columns
+        usual = {"reference": reference, "hypotheses": "translation", "language": target_lang}
+        if not reference and "back_translation" in self.table.columns:
+            usual = {"reference": source, "hypotheses": "back_translation", "language": source_lang}
+        elif not reference:
+            usual = {}
+        return super().rows(**{**usual, **options})
+
+    def headline(self) -> pd.DataFrame:
+        """Return the scores of the directions."""
+        summary = self.summary
+        rows = [
+            {
+                "Direction": _direction(row, *self.columns[2:]),
+                "Texts": row["utterances"],
+                "chrF": _figure(row, "chrf", ".1f"),
+                "chrF back": _figure(row, "back_chrf", ".1f"),
+                "Length": _figure(row, "length_ratio", ".2f"),
+                "Copies": row.get("copies"),
+                "Terms kept": percent(row["terms_kept"]) if "terms_kept" in summary else None,
+                "First word (s)": _figure(row, "first_word_s", ".2f"),
+                "Whole (s)": _figure(row, "total_s", ".2f"),
+            }
+            for row in summary.to_dict("records")
+        ]
+        found = pd.DataFrame(rows, columns=None if rows else ["Direction", "Texts", "chrF"])
+        return found.drop(
+            columns=[name for name in found.columns if found[name].isna().all() and name != "chrF"]
+        )
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the scores of the directions: :func:`speechlab.plots.translation_scores` of the summary.
+
+        Raises:
+            InvalidRequestError: There are no scores.
+        """
+        if self._score is None:
+            message = "the report has no scores; give references, or back=True"
+            raise InvalidRequestError(message, parameter="score")
+        keys = [*(["setting"] if "setting" in self.summary else []), *self.columns[2:]]
+        # By name: figures stand a floor above this room, and load when one is drawn.
+        figure: Figure = import_module("speechlab.plots").translation_scores(
+            self.summary, **{"score": self._score, "by": keys, **options}
+        )
+        return figure
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the figures of the scores, of what settings change, and of the time to the first word."""
+        plots = import_module("speechlab.plots")
+        scored = (
+            self.effects[self.effects["measure"].str.startswith(CHRF)] if len(self.effects) else self.effects
+        )
+        figures: dict[str, Any] = {"Summary": self.plot}
+        if len(scored):
+            where = scored["source_lang"] + " → " + scored["target_lang"] + ", " + scored["texts"]
+            changed = scored.assign(
+                a=scored["baseline"],
+                b=where + ": " + scored["setting"],
+                difference_low=None,
+                difference_high=None,
+            ).astype({"difference_low": "float64", "difference_high": "float64"})
+            figures["What settings change"] = lambda: plots.differences(changed, score=CHRF)
+        if len(self.speed):
+            named = self.speed.assign(direction=[_direction(row) for row in self.speed.to_dict("records")])
+            figures["Time to the first word"] = lambda: plots.distributions(
+                named, "first_word_s", by="direction"
+            )
+        return drawn(figures)
+
+    def facts(self) -> Mapping[str, str]:
+        """Return versions, the metric's signature, and how speed was measured."""
+        signatures: list[str] = (
+            list(self.summary["signature"].dropna()) if "signature" in self.summary else []
+        )
+        timed = f"{len(self.speed)} streams, one at a time, in turns" if len(self.speed) else "not measured"
+        found = {"speechlab": package_version(), "chrF": str(next(iter(signatures), "none")), "speed": timed}
+        if not self.columns[1]:
+            found["references"] = "none"
+        return found
+
+
+def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target: str = "target_lang") -> str:
+    direction = f"{row[source]} → {row[target]}"
+    return f"{row['setting']}, {direction}" if row.get("setting") else direction
+
+
+def _figure(row: Mapping[Hashable, Any], name: str, form: str) -> str | None:
+    value = row.get(name)
+    return None if is_missing(value) else format(float(value), form)  # type: ignore[arg-type]
+
+
+def _cell(value: object) -> str | None:
+    return None if is_missing(value) else str(value)

@@ -1,0 +1,177 @@
+"""The study of translations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from speechlab import batch
+from speechlab._brief import briefly
+from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.evaluate._arguments import keep_free, need_columns
+from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._speech.speed import check_speed
+from speechlab.evaluate._translation.effects import effects
+from speechlab.evaluate._translation.measures import (
+    RESULTS,
+    Columns,
+    as_glossary,
+    kept_terms,
+    measured,
+    summarized,
+    with_back,
+)
+from speechlab.evaluate._translation.report import TranslationReport
+from speechlab.evaluate._translation.speed import no_times, timed_translations
+from speechlab.evaluate._writing.record import record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from speechlab.batch import Progress
+    from speechlab.client import Client
+    from speechlab.store import Store
+
+
+@briefly
+def translation(
+    lab: Client,
+    frame: pd.DataFrame,
+    *,
+    text: str = "text",
+    reference: str | None = "auto",
+    source_lang: str = "source_lang",
+    target_lang: str = "target_lang",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    glossary: Mapping[str, str | Sequence[str]] | Sequence[str] = (),
+    back: bool = False,
+    speed: int = 0,
+    store: Store | str | None = None,
+    concurrency: int = batch.DEFAULT_CONCURRENCY,
+    progress: Progress = True,
+    title: str = "Translation",
+    **options: Any,
+) -> TranslationReport:
+    """Translate texts, and say how good the translations are: by references, or by what can be said without.
+
+    With references they are compared by chrF. Without, ``back=True`` translates them back and compares that with the
+    source: what comes back whole was not lost, but a translation that comes back may still be wrong or clumsy, and
+    what does not come back may have been lost on the way back. Ratios of lengths and copies are always told, terms
+    that were kept with a glossary. Several settings are compared with the first, text by text.
+
+    Args:
+        lab: The client.
+        frame: One row for each text, with the columns named below.
+        text: Column of the texts.
+        reference: Column of the reference translations; ``"auto"`` takes ``reference`` if the table has it; None for
+            no references.
+        source_lang: Column of the languages of the texts.
+        target_lang: Column of the languages wanted.
+        settings: Parameters of ``Client.translate`` by the name of the setting, the one to compare with first, as in
+            ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``.
+        glossary: Terms that must be kept: a list of those that stay as they are, or for each source term what will do
+            for it, as in ``{"会議室": ["meeting room", "conference room"]}``.
+        back: Whether translations are translated back.
+        speed: With how many texts of each direction and setting the time to the first word of a stream is measured,
+            warmed up, one call after the other; 0 measures none.
+        store: Where results are kept and reused; None for the user's own store.
+        concurrency: Calls under way at once.
+        progress: True for a bar, False for none, or a function of (calls done, calls in all), for each batch.
+        title: Title of the report.
+        **options: Parameters of ``Client.translate`` for all settings: keywords, context, model.
+
+    Raises:
+        InvalidRequestError: A column is missing, or an argument is not allowed.
+        AuthenticationError: The service refuses the API key.
+    """
+    import pandas as pd
+
+    if reference == "auto":
+        reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
+    need_columns(frame, text, source_lang, target_lang, *([] if reference is None else [reference]))
+    keep_free(frame, RESULTS)
+    columns = Columns(text, reference or "", source_lang, target_lang)
+    named, terms, turns = _settings(settings, options), as_glossary(glossary), check_speed(speed)
+    running = {"store": store, "concurrency": concurrency, "progress": progress}
+    parts, batches = [], []
+    for name, given in named.items():
+        done = _translated(lab, frame, text, source_lang, target_lang, {**running, **given})
+        batches.append(done)
+        rows = measured(done.reset_index(drop=True), columns, terms)
+        if back:
+            returned = _back(
+                lab, rows, columns, {**running, **{key: given[key] for key in ("model",) if key in given}}
+            )
+            batches += [] if returned is None else [returned]
+            rows = with_back(rows, _places(rows, returned), columns)
+        parts.append(rows.assign(setting=name) if settings else rows.set_axis(done.index))
+    table = pd.concat(parts, ignore_index=True) if settings else parts[0]
+    notes = []
+    if settings and not reference and not back:
+        notes.append("What settings cost was not measured: that takes references, or back=True.")
+    try:
+        timed = timed_translations(lab, frame, columns, named, turns)
+    except SpeechLabError as error:
+        timed = no_times()
+        notes.append(f"Speed was not measured: {error}")
+    report = TranslationReport(
+        title,
+        table,
+        summarized(table, columns, timed),
+        columns,
+        record_of(
+            "translation", store, *batches, back=back, speed=turns, settings=list(named) if settings else []
+        ),
+        effects(table, columns),
+        kept_terms(table, columns, terms) if terms else pd.DataFrame(),
+        timed,
+        tuple(notes),
+    )
+    wrong = table[table["status"] == "error"]
+    tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
+    return report
+
+
+def _settings(settings: object, options: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of each setting; one without a name if there are no settings."""
+    if settings is None:
+        return {"": options}
+    if (
+        not isinstance(settings, Mapping)
+        or not settings
+        or not all(
+            isinstance(name, str) and name and isinstance(given, Mapping) for name, given in settings.items()
+        )
+    ):
+        message = (
+            f"settings is {settings!r:.60}; give a dict from names to options, as in "
+            "{'plain': {}, 'keywords': {'keywords': ['API']}}"
+        )
+        raise InvalidRequestError(message, parameter="settings")
+    return {name: {**options, **given} for name, given in settings.items()}
+
+
+def _translated(
+    lab: Client, rows: pd.DataFrame, text: str, source: str, target: str, how: Mapping[str, Any]
+) -> pd.DataFrame:
+    with batch.failures_told_elsewhere():
+        return batch.translate(
+            rows, lab, text=text, source_lang=batch.Column(source), target_lang=batch.Column(target), **how
+        )
+
+
+def _back(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame | None:
+    """What came back of the rows that were translated; None if none was."""
+    came = rows[rows["translation"].notna()]
+    if not len(came):
+        return None
+    _, _, source, target = columns
+    return _translated(lab, came, "translation", target, source, {**how, "prefix": "back_"})
+
+
+def _places(rows: pd.DataFrame, returned: pd.DataFrame | None) -> pd.DataFrame:
+    """What came back under the places of its rows."""
+    names = ["back_translation", "back_error"]
+    return rows.head(0).reindex(columns=names) if returned is None else returned[names]

@@ -1,0 +1,184 @@
+"""The study of translations: scores, settings, terms, the way back and the first word, on the real service."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._translation.effects import effects, effects_in_words
+from speechlab.evaluate._translation.measures import Columns, measured, summarized
+from speechlab.evaluate._translation.speed import no_times
+from speechlab.store import Store
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+NAMES = Columns("text", "reference", "source_lang", "target_lang")
+GLOSSARY = {"会議室": ["meeting room", "conference room"]}
+
+
+def rows(translations, setting=None, **columns):
+    """Translations of twelve texts, of which each other one has the term of the glossary."""
+    count = len(translations)
+    frame = pd.DataFrame(
+        {
+            "text": [f"{'会議室' if row % 2 else '駅'}は{row}番です。" for row in range(count)],
+            "reference": [
+                f"The {'meeting room' if row % 2 else 'station'} is number {row}." for row in range(count)
+            ],
+            "source_lang": "ja",
+            "target_lang": "en",
+            "translation": translations,
+            "processing_s": 0.1,
+            "status": "ok",
+        }
+    ).assign(**columns)
+    found = measured(frame, NAMES, GLOSSARY)
+    return found if setting is None else found.assign(setting=setting)
+
+
+def right(row):
+    return f"The {'meeting room' if row % 2 else 'station'} is number {row}."
+
+
+def lost(row):
+    return right(row).replace("meeting room", "assembly hall")
+
+
+def clumsy(row):
+    return right(row) if row % 2 else f"Station? It has got the {row}."
+
+
+# What is measured, on constructed cases
+
+
+def test_measures_of_rows():
+    found = rows([right(0), lost(1), "駅は2番です", None])
+    assert found["terms_expected"].tolist()[:3] == [0, 1, 0]
+    assert found["terms_found"].tolist()[:3] == [0, 0, 0]
+    assert found["copied"].tolist()[:3] == [False, False, True]
+    assert found["length_ratio"][0] == pytest.approx(len(right(0)) / 7)
+    assert found["chrf"][0] == 100
+    assert found.loc[3, ["chrf", "length_ratio", "copied", "terms_found"]].isna().all()
+    summary = summarized(found, NAMES, no_times()).iloc[0]
+    assert (summary["utterances"], summary["copies"]) == (3, 1)
+    assert (summary["terms_expected"], summary["terms_found"], summary["terms_kept"]) == (1, 0, 0)
+
+
+def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
+    without = rows([lost(row) for row in range(24)], "plain")
+    costly = rows([clumsy(row) for row in range(24)], "keywords")
+    harmless = rows([right(row) for row in range(24)], "context")
+    found = effects(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
+    verdicts = found.set_index(["setting", "texts", "measure"])["verdict"]
+    assert verdicts["keywords", "texts with terms", "terms kept"] == "better"
+    assert verdicts["keywords", "texts with terms", "chrF"] == "better"
+    assert verdicts["keywords", "texts without terms", "chrF"] == "worse"
+    assert verdicts["context", "texts without terms", "chrF"] == "no difference shown"
+    assert found["utterances"].tolist() == [12] * 6
+    assert (found["p_holm"] >= found["p"]).all()
+    words = effects_in_words(found)[0]
+    assert words.startswith(
+        "keywords instead of plain, ja → en: terms kept in texts with terms 0.0 to 100.0: better (p "
+    )
+
+
+def test_settings_of_few_texts_or_of_one_text_many_times_show_no_difference():
+    few = [rows([say(row) for row in range(8)], name) for name, say in (("plain", lost), ("keywords", right))]
+    assert set(effects(pd.concat(few), NAMES)["verdict"]) == {"no difference shown"}
+    one = [part.assign(text="会議室です。", reference=right(1)) for part in few]
+    assert not effects(pd.concat(one), NAMES)["significant"].any()
+
+
+def test_texts_that_one_setting_lacks_are_left_out():
+    parts = (
+        rows([right(row) for row in range(24)], "plain"),
+        rows([None] * 2 + [right(row) for row in range(2, 24)], "b"),
+    )
+    found = effects(pd.concat(parts, ignore_index=True), NAMES)
+    assert found["utterances"].tolist() == [11, 11, 11]
+
+
+# The study on the embedded service
+
+
+@pytest.fixture(scope="module")
+def report(lab, tmp_path_factory):
+    frame = pd.DataFrame(
+        {
+            "text": ["会議室は三階です。", f"Kubernetesを使います。{HOSTILE}", None],
+            "source_lang": "ja",
+            "target_lang": "en",
+        }
+    )
+    with (
+        Store(tmp_path_factory.mktemp("translations")) as store,
+        pytest.warns(UserWarning, match="2 of 6 rows failed"),
+    ):
+        yield evaluate.translation(
+            lab,
+            frame,
+            settings={"plain": {}, "keywords": {"keywords": ["Kubernetes"]}},
+            glossary={**GLOSSARY, "Kubernetes": "Kubernetes"},
+            back=True,
+            speed=1,
+            store=store,
+            progress=False,
+        )
+
+
+@pytest.mark.engines
+def test_a_study_without_references(report):
+    table = report.table
+    assert table["setting"].tolist() == ["plain"] * 3 + ["keywords"] * 3
+    assert table["status"].tolist()[2::3] == ["error", "error"]
+    answered = table[table["status"] != "error"]
+    assert answered["back_translation"].map(type).eq(str).all()
+    assert answered["back_chrf"].between(0, 100).all()
+    assert table["chrf"].isna().all()
+    assert answered["terms_expected"].tolist() == [1, 1] * 2
+    kept = report.summary.set_index("setting")
+    assert kept.loc["keywords", "terms_found"] >= 1
+    assert set(report.effects["measure"]) == {"terms kept", "chrF of the translation back"}
+    assert report.effects["verdict"].eq("no difference shown").all()
+    assert report.terms["term"].tolist() == ["会議室", "Kubernetes"] * 2
+
+
+@pytest.mark.engines
+def test_the_first_word_is_timed_warmed_up_and_in_turns(report):
+    calls = report.speed
+    assert calls["setting"].tolist() == ["plain", "keywords"]
+    assert (calls["first_word_s"] <= calls["total_s"]).all()
+    assert calls["concurrency"].eq(1).all()
+    assert report.summary["timed_calls"].eq(1).all()
+
+
+@pytest.mark.engines
+def test_the_page_the_files_and_the_methods(report, tmp_path):
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    pd.testing.assert_frame_equal(again.effects, report.effects)
+    assert again.findings == report.findings
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert HOSTILE not in page
+    assert HOSTILE not in report._repr_html_()
+    assert list(report.figures()) == ["Summary", "What settings change", "Time to the first word"]
+    said = str(report.methods())
+    assert "translated back" in said
+    assert "Riezler" in said
+    assert len(report.record["runs"]) == 4
+
+
+def test_bad_input_is_said_in_words():
+    frame = pd.DataFrame({"text": ["a"], "source_lang": "en", "target_lang": "ja"})
+    for wrong in (
+        {"settings": {"": {}}},
+        {"settings": ["a"]},
+        {"glossary": "会議室"},
+        {"speed": -1},
+    ):
+        with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
+            evaluate.translation(None, frame, **wrong)
+    with pytest.raises(InvalidRequestError, match="no column 'gone'"):
+        evaluate.translation(None, frame, reference="gone")
+    with pytest.raises(InvalidRequestError, match="'chrf'"):
+        evaluate.translation(None, frame.assign(chrf=1))
