@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
@@ -10,7 +11,7 @@ from speechlab.metrics import compare_chinese, compare_japanese, error_rate
 from speechlab.text import language_code, writes_without_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -21,25 +22,39 @@ Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
 """Kind, text, and the class of the difference where it is known: notation, homophone, tone or recognition."""
 
 
-def differences(said: str, heard: str, lang: str, *, classes: bool = True) -> list[Piece]:
-    """Return the hypothesis in pieces: what agrees, what was added, and what is missing, where it is missing.
+def differences(
+    texts: Iterable[tuple[str | None, str | None, str]], *, classes: bool = True
+) -> list[list[Piece] | None]:
+    """Return each hypothesis in pieces: what agrees, what was added, and what is missing, where it is missing.
 
     Args:
-        said: The reference.
-        heard: The hypothesis.
-        lang: Language code of both; empty if unknown.
+        texts: Reference, hypothesis and language code of each pair; the code is empty if unknown.
         classes: Also tell the class of each difference, for which dictionaries are loaded.
+
+    Returns:
+        The pieces of each pair, or None where a text is missing.
     """
-    try:
-        language = language_code(lang) if lang else None
-    except InvalidRequestError:
-        language = None
-    by_characters = writes_without_spaces(language) if language else _unspaced(said + heard)
-    unit = "char" if by_characters else "word"
-    compared = error_rate([said], [heard], unit=unit, language=language)  # type: ignore[arg-type]
-    (alignment,) = compared.alignments
-    if alignment.reference == alignment.hypothesis:
-        return [("equal", heard, "")] if heard else []
+    found: list[list[Piece] | None] = []
+    # pairs that are compared alike go together, since each comparison makes a table of its own
+    alike: dict[tuple[bool, str | None], list[tuple[int, str, str]]] = defaultdict(list)
+    for number, (said, heard, lang) in enumerate(texts):
+        found.append(None)
+        if said is not None and heard is not None:
+            language = _language(lang)
+            by_characters = writes_without_spaces(language) if language else _unspaced(said + heard)
+            alike[by_characters, language].append((number, said, heard))
+    for (by_characters, language), pairs in alike.items():
+        pieces = _compared(pairs, "char" if by_characters else "word", language, classes=classes)
+        for (number, _, _), one in zip(pairs, pieces, strict=True):
+            found[number] = one
+    return found
+
+
+def _compared(
+    pairs: list[tuple[int, str, str]], unit: Any, language: str | None, *, classes: bool
+) -> Iterator[list[Piece]]:
+    _, references, hypotheses = zip(*pairs, strict=True)
+    compared = error_rate(references, hypotheses, unit=unit, language=language)
     steps = compared.edits(equal=True)
     places = zip(
         steps["operation"],
@@ -47,11 +62,23 @@ def differences(said: str, heard: str, lang: str, *, classes: bool = True) -> li
         _whole(steps["reference_end"]),
         _whole(steps["hypothesis_start"]),
         _whole(steps["hypothesis_end"]),
-        (edit.reference_index for edit in alignment),
         strict=True,
     )
-    spans = _class_spans(said, heard, language) if classes else []
-    return _spaced(list(_pieces(said, heard, list(places), spans)))
+    for said, heard, alignment in zip(references, hypotheses, compared.alignments, strict=True):
+        # each step of an alignment has its row, pair after pair
+        placed = [(*next(places), edit.reference_index) for edit in alignment]
+        if alignment.reference == alignment.hypothesis:
+            yield [("equal", heard, "")] if heard else []
+        else:
+            spans = _class_spans(said, heard, language) if classes else []
+            yield _spaced(list(_pieces(said, heard, placed, spans)))
+
+
+def _language(code: str) -> str | None:
+    try:
+        return language_code(code) if code else None
+    except InvalidRequestError:
+        return None
 
 
 def _spaced(pieces: list[Piece]) -> list[Piece]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.page import base64_text, json_text, page_of
-from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
@@ -120,15 +119,6 @@ def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:
 
 def _differences(rows: Rows) -> dict[str, list[Any]]:
     reference = rows.layout.reference
-    found: dict[str, list[Any]] = {}
-    for column in rows.layout.columns if reference else ():
-        if not column.compared:
-            continue
-        texts = ((rows.text(row, reference), rows.text(row, column.title), row) for row in range(len(rows)))
-        found[column.title] = [
-            None
-            if said is None or heard is None
-            else list(differences(said, heard, column.lang or rows.lang_of(row)))
-            for said, heard, row in texts
-        ]
-    return found
+    every = range(len(rows))
+    compared = [column for column in rows.layout.columns if reference and column.compared]
+    return {column.title: rows.differences(every, reference, column.title) for column in compared}

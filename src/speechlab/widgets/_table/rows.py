@@ -8,12 +8,16 @@ from speechlab._arguments import is_missing, is_number, plain_number
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code
 from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import Sounds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
 
     from speechlab.widgets._table.columns import Layout
+    from speechlab.widgets._table.differences import Piece
 
 NOTED = ("mark", "rating", "note")
 """Columns that are filled in the browser."""
@@ -69,6 +73,24 @@ class Rows:
         column = self.layout.by_title.get(title)
         value = None if column is None else cell_value(self.frame[column.name].iloc[row], "text")
         return value if value is None else str(value)
+
+    def differences(
+        self, rows: Iterable[int], reference: str, title: str, *, classes: bool = True
+    ) -> list[list[Piece] | None]:
+        """Return texts of a column as differences from those of another, or None where one is missing.
+
+        Args:
+            rows: Positions of the rows.
+            reference: Title of the column with what was said.
+            title: Title of the column with what was heard.
+            classes: Also tell the class of each difference, for which dictionaries are loaded.
+        """
+        column = self.layout.by_title.get(title)
+        lang = "" if column is None else column.lang
+        texts = (
+            (self.text(row, reference), self.text(row, title), lang or self.lang_of(row)) for row in rows
+        )
+        return differences(texts, classes=classes)
 
     def checked(self, name: str, value: Any) -> Any:
         """Return what was noted in the form in which it is kept.

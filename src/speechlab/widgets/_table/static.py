@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.audio import sound_preview
 from speechlab.display import Html, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._table.columns import cell_value
-from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from speechlab.widgets._table.columns import ShownColumn
     from speechlab.widgets._table.differences import Piece
     from speechlab.widgets._table.rows import Rows
+
+    _Differences: TypeAlias = Mapping[tuple[int, str], list[Piece] | None]
 
 _MAX_BYTES = 600_000
 _MAX_CLIP_BYTES = 60_000
@@ -44,15 +45,15 @@ def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) 
     room = _MAX_BYTES
     lines = []
     order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
+    differences = _differences(rows, order[:count], shown)
     for row in order[:count]:
+        texts = _texts(rows, row, shown, differences)
         if rows.layout.audio is None:
-            lines.append(element("div", _texts(rows, row, shown), style=_ROW))
+            lines.append(element("div", texts, style=_ROW))
             continue
         sound, taken = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
         room -= taken
-        lines.append(
-            element("div", element("div", sound, style=_SOUND), _texts(rows, row, shown), style=_ROW)
-        )
+        lines.append(element("div", element("div", sound, style=_SOUND), texts, style=_ROW))
     facts = [f"{len(rows):,} rows"]
     if len(lines) < len(rows):
         which = f"{len(lines)}" if first else f"the first {len(lines)}"
@@ -74,21 +75,33 @@ def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     return element("audio", src=url, controls=True, preload="none", style=_PLAYER), len(url)
 
 
-def _texts(rows: Rows, row: int, columns: list[ShownColumn]) -> Html:
+def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -> _Differences:
+    reference = rows.layout.reference
+    return {
+        (row, column.title): pieces
+        for column in columns
+        if reference and column.compared and column.title != reference
+        for row, pieces in zip(
+            shown, rows.differences(shown, reference, column.title, classes=False), strict=True
+        )
+    }
+
+
+def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
     """The cells of a row: what is short in one line, and each text in a line of its own."""
-    short = [_named(rows, row, column) for column in columns if column.kind != "text"]
-    texts = [_named(rows, row, column) for column in columns if column.kind == "text"]
+    short = [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
+    texts = [_named(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
     below = [element("div", cell) for cell in texts if cell is not None]
     return element("div", element("div", line) if line else None, *below, style=_TEXTS)
 
 
-def _named(rows: Rows, row: int, column: ShownColumn) -> Html | None:
-    cell = _cell(rows, row, column)
+def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:
+    cell = _cell(rows, row, column, differences.get((row, column.title)))
     return None if cell is None else element("span", element("span", column.title, " ", style=_NAME), cell)
 
 
-def _cell(rows: Rows, row: int, column: ShownColumn) -> object:
+def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None) -> object:
     value: Any = cell_value(rows.frame[column.name].iloc[row], column.kind)
     if value is None:
         return None
@@ -98,9 +111,8 @@ def _cell(rows: Rows, row: int, column: ShownColumn) -> object:
         each = [element("span", one, dir="auto", style="unicode-bidi:isolate") for one in value]
         return join(", ", each) if each else None
     lang = column.lang or rows.lang_of(row)
-    said = rows.text(row, rows.layout.reference) if column.compared else None
-    if said is not None and column.title != rows.layout.reference:
-        return _difference(differences(said, value, lang, classes=False), lang)
+    if pieces is not None:
+        return _difference(pieces, lang)
     return element("span", value, lang=lang or None, dir="auto")
 
 

@@ -17,7 +17,6 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 from speechlab.widgets._table.columns import cell_value, layout_of
-from speechlab.widgets._table.differences import differences
 from speechlab.widgets._table.page import table_page
 from speechlab.widgets._table.rows import NOTED, Rows
 from speechlab.widgets._table.sounds import reason
@@ -347,21 +346,14 @@ class AudioTable(LiveWidget):
             self.send({"type": "outline", "revision": self.revision, **facts}, [outline.peaks])
 
     def _send_differences(self, asked: dict[str, Any]) -> None:
+        rows = [int(row) for row in asked["rows"][:_MAX_ASKED]]
         found = [
-            {"row": row, "column": title, "pieces": self._difference(int(row), asked["reference"], title)}
-            for row in asked["rows"][:_MAX_ASKED]
+            {"row": row, "column": title, "pieces": pieces}
             for title in asked["columns"]
+            for row, pieces in zip(rows, self._rows.differences(rows, asked["reference"], title), strict=True)
         ]
         told = {"type": "differences", "reference": asked["reference"], "revision": self.revision}
         self.send(told, [orjson.dumps(found)])
-
-    def _difference(self, row: int, reference: str, title: str) -> list[Any] | None:
-        said, heard = self._rows.text(row, reference), self._rows.text(row, title)
-        if said is None or heard is None:
-            return None
-        return list(
-            differences(said, heard, self._rows.layout.by_title[title].lang or self._rows.lang_of(row))
-        )
 
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         name, row = noted["name"], int(noted["row"])

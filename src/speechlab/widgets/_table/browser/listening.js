@@ -8,6 +8,18 @@ const MAKING_MS = 120_000;
 const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
+/** A tenth of a second of silence, as a file. */
+function silence() {
+  const bytes = new Uint8Array(44 + 800).fill(128, 44);
+  const view = new DataView(bytes.buffer);
+  const words = /** @type {[number, string][]} */ ([[0, "RIFF"], [8, "WAVEfmt "], [36, "data"]]);
+  for (const [at, word] of words) [...word].forEach((letter, index) => view.setUint8(at + index, letter.charCodeAt(0)));
+  // 8-bit PCM, one channel, 8 kHz
+  for (const [at, size] of [[4, 836], [16, 16], [24, 8000], [28, 8000], [40, 800]]) view.setUint32(at, size, true);
+  for (const [at, value] of [[20, 1], [22, 1], [32, 1], [34, 8]]) view.setUint16(at, value, true);
+  return new Blob([bytes], { type: "audio/wav" });
+}
+
 /** The outline of a sound as a drawing that takes the colour of its text. @param {Int8Array} peaks */
 export function waveform(peaks) {
   const bins = peaks.length / 2;
@@ -58,6 +70,7 @@ export class Listening {
     this.from = 0;
     this.error = "";
     this.frame = 0;
+    this.opened = false;
     /** @type {Map<number, {url: string, note: string}>} */
     this.sounds = new Map();
     /** @type {Map<number, Uint8Array[]>} */
@@ -191,6 +204,17 @@ export class Listening {
     });
     this.prepare(this.table.neighbour(this.row, 1));
     this.table.changed();
+  }
+
+  /** Has the browser open its sound, which takes it up to a third of a second once, before somebody wants to hear. */
+  open() {
+    if (this.opened) return;
+    this.opened = true;
+    const url = URL.createObjectURL(silence());
+    const audio = new Audio(url);
+    audio.preload = "auto";
+    const done = () => URL.revokeObjectURL(url);
+    for (const name of ["canplaythrough", "error"]) audio.addEventListener(name, done, { once: true });
   }
 
   /** Has the sound of a row ready before it is asked for. @param {number} row */

@@ -77,7 +77,10 @@ export class VirtualRows {
     const first = this.at(top);
     const last = this.at(top + this.scroller.clientHeight);
     const wanted = new Set();
-    for (let one = Math.max(first - AROUND, 0); one <= Math.min(last + AROUND, this.count - 1); one += 1) wanted.add(one);
+    // where all rows are others, those around them are not built for a frame that passes by
+    const near = !this.there.size || [...this.there.keys()].some((one) => one >= first && one <= last);
+    const around = near ? AROUND : 0;
+    for (let one = Math.max(first - around, 0); one <= Math.min(last + around, this.count - 1); one += 1) wanted.add(one);
     if (this.kept >= 0 && this.kept < this.count) wanted.add(this.kept);
     for (const [position, row] of this.there) {
       if (wanted.has(position)) continue;

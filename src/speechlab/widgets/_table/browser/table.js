@@ -100,18 +100,22 @@ class AudioTableView {
     this.empty = make(this.root, "p", "sl-none", "No row fits.");
     this.grid.addEventListener("keydown", (event) => this.key(event));
     this.grid.addEventListener("click", (event) => this.click(event));
-    this.grid.addEventListener("pointerover", (event) => {
-      // who rests on a sound is about to hear it; who only passes by is not
-      clearTimeout(this.restTimer);
-      const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
-      if (!node?.dataset.row || !this.sound) return;
-      const row = Number(node.dataset.row);
-      this.restTimer = window.setTimeout(() => this.listening.prepare(row), REST_MS);
-    });
+    for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.listening.open());
+    this.grid.addEventListener("pointerover", (event) => this.comeNear(event, REST_MS));
+    this.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     addHelp(this.root, this.editable, this.sound);
     this.sized = new ResizeObserver(() => this.fit());
     this.sized.observe(this.root);
+  }
+
+  /** Who rests on a sound is about to hear it; who only passes by is not. @param {PointerEvent} event @param {number} rest */
+  comeNear(event, rest) {
+    clearTimeout(this.restTimer);
+    const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
+    if (!node?.dataset.row || !this.sound) return;
+    const row = Number(node.dataset.row);
+    this.restTimer = window.setTimeout(() => this.listening.prepare(row), rest);
   }
 
   listen() {
