@@ -89,6 +89,26 @@ def test_the_sound_of_the_next_row_is_there_before_it_is_asked_for(show_table):
     assert page.evaluate("sent.filter(one => one.type === 'sound').map(one => one.row)") == [0, 1]
 
 
+def test_the_browser_opens_its_sound_when_the_pointer_comes_and_asks_before_the_click_ends(shown, show_table):
+    shown.page.add_init_script(
+        "window.made = []; const Native = Audio;"
+        "window.Audio = function (url) { const one = new Native(url); made.push(one); return one; };"
+    )
+    page = show_table(made())
+    page.mouse.move(0, 0)
+    assert page.evaluate("made.length") == 1
+    page.locator(".sl-search").hover()
+    page.wait_for_function("made.length === 2 && made[1].readyState === 4 && made[1].paused")
+    page.locator(".sl-tools").hover()
+    assert page.evaluate("made.length") == 2
+    play = page.get_by_role("button", name="Play row 4", exact=True)
+    play.dispatch_event("pointerdown")
+    page.wait_for_function("sent.some((one) => one.type === 'sound' && one.row === 3)")
+    assert page.locator(".sl-on").count() == 0
+    play.click()
+    assert heard(page) == 3
+
+
 def test_keys_choose_play_mark_rate_and_write_and_none_of_them_leaves(show_table):
     table = made()
     page = show_table(table)
