@@ -28,6 +28,7 @@ from speechlab.client._api.realtime import RealtimePool, RealtimeSession, Speech
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, CallTotals, Timing
+from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.recognition import Transcribe, Transcript
@@ -72,6 +73,7 @@ __all__ = [
     "CallTotals",
     "Client",
     "Clock",
+    "OpenAIAdapter",
     "Operation",
     "Random",
     "RawReplies",

@@ -54,7 +54,8 @@ class AsyncClient(Performer):
             machine), ``on_event`` (called with each ``CallEvent``), ``store`` (a ``Store`` or its folder, where calls
             are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it is used), ``pace`` (``"at once"`` or
             ``"as recorded"``: how streams are replayed), ``transport`` (``"aiohttp"``: less CPU for each call, with
-            ``speechlab[fast]``; or an httpx2 transport), ``clock`` and ``rng`` (for tests).
+            ``speechlab[fast]``; or an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that
+            speaks OpenAI's API), ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.

@@ -26,7 +26,13 @@ from speechlab.contract import (
     SessionUpdate,
     TtsError,
 )
-from speechlab.errors import APIConnectionError, APITimeoutError, InvalidRequestError, SpeechLabError
+from speechlab.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    ConfigurationError,
+    InvalidRequestError,
+    SpeechLabError,
+)
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
@@ -111,6 +117,10 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     settings = sender.settings
     if settings.mode == "replay":
         raise nothing_is_sent("realtime")
+    if settings.adapter is not None:
+        raise ConfigurationError(
+            "OpenAI's API has no realtime session of the contract; use stream_speech instead"
+        )
     sender.connections.check()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))

@@ -60,6 +60,10 @@ def configured_settings(
     base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
     if base is None and options.get("mode") == "replay":
         base = NOWHERE
+    if base is None and options.get("adapter") is not None:
+        raise ConfigurationError(
+            "an adapter was given but no base_url; give that of the service, with its /v1"
+        )
     if base is None:
         return None
     # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.

@@ -11,6 +11,7 @@ from speechlab._arguments import is_number, is_whole_number
 from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import shown
 from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
 from speechlab.client._settings.store_mode import PACES, with_mode
@@ -44,6 +45,7 @@ class ClientOptions(TypedDict, total=False):
     default_headers: Mapping[str, str]
     on_event: Callable[[CallEvent], None] | None
     transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
+    adapter: OpenAIAdapter | None
     clock: Clock
     rng: Random
     store: Store | str | os.PathLike[str] | None
@@ -70,6 +72,7 @@ class Settings:
         allow_insecure: Whether a key may travel over plain HTTP to another machine.
         on_event: Called with each :class:`CallEvent`.
         transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
+        adapter: What lets the client use a service that speaks another API; None for the contract.
         clock: Time.
         rng: Jitter.
         store: Where calls are kept, or None.
@@ -90,6 +93,7 @@ class Settings:
     default_headers: Mapping[str, Secret] = field(default_factory=dict)
     on_event: Callable[[CallEvent], None] | None = None
     transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
+    adapter: OpenAIAdapter | None = None
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=default_random, repr=False)
     store: Store | None = field(default=None, repr=False)
@@ -129,6 +133,14 @@ class Settings:
             )
         _check_methods("clock", self.clock, "monotonic", "time", "sleep")
         _check_methods("rng", self.rng, "uniform")
+        self._check_way()
+
+    def _check_way(self) -> None:
+        """Refuse what is no transport, or no adapter."""
+        if not isinstance(self.adapter, OpenAIAdapter | None):
+            raise ConfigurationError(
+                f"adapter is {shown(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
+            )
         if isinstance(self.transport, str):
             if self.transport != FAST:
                 raise ConfigurationError(
@@ -219,7 +231,7 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
 _OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
 
 
-_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport")
+_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter")
 """What belongs to the connections of a client, so that another one needs a new client."""
 _FOR_TESTS = ("clock", "rng")
 

@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from speechlab._require import require
 from speechlab.client._settings.settings import FAST
+from speechlab.client._transport.adapted import AdaptedWire
 from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
@@ -123,6 +124,11 @@ async def close_all() -> None:
 
 
 def _wire(settings: Settings) -> Wire:
+    plain = _plain_wire(settings)
+    return plain if settings.adapter is None else AdaptedWire(settings, plain, settings.adapter)
+
+
+def _plain_wire(settings: Settings) -> Wire:
     if settings.transport != FAST:
         return HttpxWire(settings)
     require("aiohttp")

@@ -1,0 +1,225 @@
+"""Requests of the contract in the words of OpenAI's API, and its replies in those of the contract.
+
+Known are ``POST /audio/speech``, ``POST /audio/transcriptions`` and ``POST /chat/completions``, as OpenAI documents
+them and other services offer them too. What the other side does not know is refused, and not left out.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from email import message_from_bytes
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from speechlab.client._operations.call import BytesBody, json_body
+from speechlab.contract import (
+    DEFAULT_SAMPLE_RATE,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    decode_audio_field,
+    form_body,
+)
+from speechlab.errors import ConfigurationError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.client._operations.call import HttpCall
+
+_FORMATS = {"ogg": "opus"}
+"""Formats that have another name there."""
+_LANGUAGES = "Japanese, English, Chinese"
+_VOICES = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
+"""Namespace of the ids of voices, which have names there."""
+_ADVICE = "; leave it out, or ask a service of the contract"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIAdapter:
+    """Lets a client use a service that speaks OpenAI's API in place of the contract.
+
+    >>> adapter = OpenAIAdapter(speech="tts-1", voices=["alloy", "nova"])
+    >>> [voice["description"] for voice in adapter.catalogue]
+    ['alloy (tts-1: alloy)', 'nova (tts-1: nova)']
+
+    Args:
+        speech: Model of ``/audio/speech``; None for none.
+        transcription: Model of ``/audio/transcriptions``.
+        translation: Model of ``/chat/completions`` that translates, unless a call names another.
+        voices: Names of the voices, or for each the languages that it is to be used for; the API has no catalogue.
+
+    Raises:
+        ConfigurationError: A model or a voice is no text.
+    """
+
+    speech: str | None = None
+    transcription: str | None = None
+    translation: str | None = None
+    voices: Iterable[str] | Mapping[str, str] = ()
+
+    def __post_init__(self) -> None:
+        given: object = self.voices
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            message = f"voices is {given!r:.40}; give a list of names, or a dict from names to languages"
+            raise ConfigurationError(message)
+        languages = given if isinstance(given, Mapping) else dict.fromkeys(given, _LANGUAGES)
+        for name, value in [*languages.items(), *((name, getattr(self, name) or "-") for name in _MODELS)]:
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise ConfigurationError(f"{name!r:.40} of the adapter is {value!r:.40}; it must be a text")
+        object.__setattr__(self, "voices", dict(languages))
+
+    @property
+    def _languages(self) -> dict[str, str]:
+        return dict(cast("Mapping[str, str]", self.voices))
+
+    @property
+    def catalogue(self) -> list[dict[str, Any]]:
+        """The voices, as the contract lists them."""
+        return [
+            {
+                "id": str(uuid.uuid5(_VOICES, name)),
+                "description": f"{name} ({self.speech}: {name})",
+                "language": language,
+                "gender": "Neutral",
+                "formats": ["wav", "mp3", "ogg", "flac", "pcm"],
+                "sample_rates": [DEFAULT_SAMPLE_RATE],
+                "streaming": True,
+            }
+            for name, language in self._languages.items()
+        ]
+
+    @property
+    def identity(self) -> str:
+        """What tells apart results of other models."""
+        return "openai " + ", ".join(f"{name} {getattr(self, name) or 'none'}" for name in _MODELS)
+
+    def asked(self, call: HttpCall, body: bytes) -> HttpCall:
+        """The call in the words of the other side; one that it has no words for is sent as it is.
+
+        Raises:
+            InvalidRequestError: It asks for what the other side does not know.
+        """
+        make = {
+            SPEECH_PATH: self._speech,
+            RECOGNITION_PATH: self._transcription,
+            TRANSLATION_PATH: self._chat,
+        }
+        return make[call.path](call, body) if call.path in make and not call.raw else call
+
+    def _speech(self, call: HttpCall, body: bytes) -> HttpCall:
+        fields = orjson.loads(body)
+        _refuse({"temperature": fields.get("temperature")})
+        rate = fields.get("sample_rate")
+        _refuse({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
+        names = {str(uuid.uuid5(_VOICES, name)): name for name in self._languages}
+        if fields["voice_id"] not in names:
+            known = ", ".join(names.values()) or "none"
+            message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {known}"
+            raise InvalidRequestError(message, parameter="voice_id")
+        asked = {
+            "model": self._model("speech"),
+            "input": fields["text"],
+            "voice": names[fields["voice_id"]],
+            "response_format": _FORMATS.get(fields["format"], fields["format"]),
+        }
+        return replace(call, path="/audio/speech", body=json_body(asked))
+
+    def _transcription(self, call: HttpCall, body: bytes) -> HttpCall:
+        from speechlab.audio import sniff  # a heavy room, of which most calls need nothing
+
+        fields = orjson.loads(body)
+        audio = decode_audio_field(fields.pop("audio"))
+        segments = fields.pop("vad", "off")
+        if segments not in {"off", "segments"}:
+            _refuse({"vad": segments})
+        asked = [("model", self._model("transcription"))]
+        asked += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
+        if words := fields.pop("hotwords", None):
+            asked.append(("prompt", ", ".join(words)))
+        _refuse(fields)
+        asked.append(("response_format", "verbose_json" if segments == "segments" else "json"))
+        if segments == "segments":
+            asked.append(("timestamp_granularities[]", "segment"))
+        boundary = secrets.token_hex(16)
+        tail, kind = form_body(asked, boundary)
+        named = f'name="file"; filename="audio.{sniff(audio)}"'
+        about = f"Content-Disposition: form-data; {named}\r\nContent-Type: application/octet-stream"
+        content = b"".join((f"--{boundary}\r\n{about}\r\n\r\n".encode(), audio, b"\r\n", tail))
+        return replace(call, path="/audio/transcriptions", body=BytesBody(content, kind))
+
+    def _chat(self, call: HttpCall, body: bytes) -> HttpCall:
+        from speechlab.text import language_name
+
+        kind = call.body.content_type if call.body else ""
+        fields: dict[str, list[str]] = {}
+        for part in message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk():
+            name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+            if isinstance(name, str) and isinstance(value, bytes):
+                fields.setdefault(name, []).append(value.decode())
+        source, target = (language_name(fields[name][0]) for name in ("source_lang", "target_lang"))
+        rules = [f"Translate the user's text from {source} into {target}. Reply with the translation alone."]
+        if words := fields.get("keywords"):
+            rules.append(f"Keep these terms exactly as they are: {'; '.join(words)}.")
+        if context := fields.get("context"):
+            rules.append(f"Context, which is not to be translated: {context[0]}")
+        stream = fields.get("stream") == ["true"]
+        asked = {
+            "model": fields["model"][0] if "model" in fields else self._model("translation"),
+            "messages": [
+                {"role": "system", "content": "\n".join(rules)},
+                {"role": "user", "content": fields["text"][0]},
+            ],
+            **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
+        }
+        return replace(call, path="/chat/completions", body=json_body(asked))
+
+    def _model(self, name: str) -> str:
+        model: str | None = getattr(self, name)
+        if model is None:
+            message = f"the adapter has no model for {name}; give one, as in OpenAIAdapter({name}='…')"
+            raise InvalidRequestError(message, parameter="model")
+        return model
+
+    @staticmethod
+    def answered(call: HttpCall, status: int, content: bytes) -> tuple[int, bytes]:
+        """A reply that was read as a whole, in the words of the contract: its status and its body."""
+        try:
+            fields = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            return status, content
+        if not isinstance(fields, dict):
+            return status, content
+        error = fields.get("error")
+        if status == 429 and isinstance(error, dict) and error.get("code") == "insufficient_quota":
+            return 403, content  # asking again later does not help
+        if status == 200 and call.path == RECOGNITION_PATH:
+            fields["language"] = _code(fields.get("language"))
+            for segment in fields.get("segments") or ():
+                segment["text"] = str(segment.get("text", "")).strip()
+            return status, orjson.dumps(fields)
+        return status, content
+
+    def reads(self, call: HttpCall, status: int) -> bool:
+        """Whether a reply is to be read as a whole before it is handed on."""
+        return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
+
+
+_MODELS = ("speech", "transcription", "translation")
+
+
+def _refuse(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if value is not None:
+            message = f"{name}={value!r:.40} has no counterpart in OpenAI's API{_ADVICE}"
+            raise InvalidRequestError(message, parameter=name)
+
+
+def _code(language: object) -> str:
+    """The code of a language, which may come as its English name."""
+    from speechlab.text import languages_in
+
+    known = languages_in(language) & {"ja", "en", "zh"} if isinstance(language, str) and language else set()
+    return next(iter(known)) if len(known) == 1 else str(language or "")

@@ -1,0 +1,71 @@
+"""A wire to a service that speaks another API than the contract: an adapter stands between the two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from speechlab.client._settings.settings import plain_url
+from speechlab.client._transport.http import Reply, Wire
+from speechlab.contract import VOICES_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from speechlab.client._openai import OpenAIAdapter
+    from speechlab.client._operations.call import HttpCall
+    from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Sent
+
+
+class _Whole(Reply):
+    """A reply that is here already."""
+
+    def __init__(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._content = content
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body."""
+        self.ended = True
+        yield self._content
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class AdaptedWire(Wire):
+    """A wire whose calls and replies an adapter puts into other words."""
+
+    def __init__(self, settings: Settings, wire: Wire, adapter: OpenAIAdapter) -> None:
+        super().__init__(settings)
+        self._wire = wire
+        self._adapter = adapter
+        self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
+
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+        """Send a request and wait for the head of the reply; the catalogue is the adapter's own."""
+        if call.path == VOICES_PATH:
+            headers = {"content-type": "application/json", "x-speechlab-service": self._service}
+            return _Whole(200, headers, orjson.dumps({"voices": self._adapter.catalogue}))
+        reply = await self._wire.open(self._adapter.asked(call, await _content(call)), sent, connect_s)
+        if not self._adapter.reads(call, reply.status):
+            return reply
+        try:
+            content = b"".join([piece async for piece in reply.pieces()])
+        finally:
+            await reply.close()
+        status, content = self._adapter.answered(call, reply.status, content)
+        return _Whole(status, reply.headers, content)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await super().close()
+        await self._wire.close()
+
+
+async def _content(call: HttpCall) -> bytes:
+    content = b"" if call.body is None else call.body.open()
+    return content if isinstance(content, bytes) else b"".join([piece async for piece in content])

@@ -1,0 +1,184 @@
+"""A service that speaks OpenAI's API, as a client, a batch and a study see it through the adapter.
+
+The server of these tests puts the wire format, as it is documented, in front of real engines; it is no vendor's.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import pandas as pd
+import pytest
+
+from speechlab import batch, evaluate
+from speechlab.client import Client, OpenAIAdapter
+from speechlab.errors import (
+    AuthenticationError,
+    BadRequestError,
+    ConfigurationError,
+    InvalidRequestError,
+    PermissionDeniedError,
+)
+from speechlab.store import Store
+from support.openai_server import KEY, openai_server
+
+pytestmark = pytest.mark.engines
+
+ADAPTER = OpenAIAdapter(
+    speech="tts-1",
+    transcription="whisper-1",
+    translation="gpt-x",
+    voices={"alloy": "English", "nova": "Japanese"},
+)
+
+
+@pytest.fixture(scope="module")
+def counterpart(live_service):
+    with openai_server(live_service) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def theirs(counterpart):
+    with Client(counterpart[1], api_key=KEY, adapter=ADAPTER) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def clip(theirs):
+    return theirs.synthesize("Good morning.", voice="alloy")
+
+
+def test_the_catalogue_is_the_adapters_own(theirs):
+    voices = theirs.voices()
+    assert [voice.short_name for voice in voices] == ["tts-1: alloy", "tts-1: nova"]
+    assert len(voices.find(language="ja")) == 1
+    assert "whisper-1" in theirs.identity()
+    assert KEY not in theirs.identity()
+
+
+def test_speech(theirs, counterpart, clip):
+    assert clip.duration_s > 0.4
+    assert clip.sample_rate == 24_000
+    asked = next(one for one in counterpart[0].asked if one.get("input") == "Good morning.")
+    assert asked == {"model": "tts-1", "input": "Good morning.", "voice": "alloy", "response_format": "wav"}
+    assert theirs.synthesize("Good.", voice="alloy", format="ogg").format == "ogg"
+    with theirs.stream_speech("Good.", voice="alloy", format="wav") as stream:
+        assert sum(piece.duration_s for piece in stream.clips()) > 0.2
+
+
+def test_recognition_with_and_without_segments(theirs, counterpart, clip):
+    heard = theirs.transcribe(clip, language="en", hotwords=["morning", "Ada"])
+    assert "morning" in heard.text.lower()
+    assert heard.pieces is None
+    assert counterpart[0].asked[-1]["prompt"] == "morning, Ada"
+    assert counterpart[0].asked[-1]["response_format"] == "json"
+    timed = theirs.transcribe(clip, vad="segments")
+    assert timed.language == "en"
+    assert timed.segments["text"].str.strip().tolist() == timed.segments["text"].tolist()
+    assert (timed.segments["end"] > timed.segments["start"]).all()
+    assert counterpart[0].asked[-1]["timestamp_granularities[]"] == "segment"
+
+
+def test_translation_whole_and_in_pieces(theirs, counterpart):
+    given = {"source_lang": "ja", "target_lang": "en", "keywords": ["API"], "context": "Some\r\nlines: é"}
+    done = theirs.translate("おはよう。", **given)
+    assert done.text
+    assert (done.usage.total_tokens, done.finish_reason, done.model) == (5, "stop", "gpt-x")
+    system = counterpart[0].asked[-1]["messages"][0]["content"]
+    assert "exactly as they are: API." in system
+    assert "Some\r\nlines: é" in system
+    with theirs.stream_translation("おはよう。", source_lang="ja", target_lang="en", model="other") as stream:
+        pieces = [piece.text for piece in stream]
+    assert "".join(pieces) == done.text
+    assert stream.translation.usage.total_tokens == 5
+    assert counterpart[0].asked[-1]["model"] == "other"
+
+
+def test_what_has_no_counterpart_is_refused_in_words(theirs, clip):
+    for wrong in ({"vad": "on"}, {"top_p": 0.5}, {"vad": "segments", "min_silence_gap": 300}):
+        with pytest.raises(
+            InvalidRequestError, match=f"{list(wrong)[-1]}=.* has no counterpart in OpenAI's API"
+        ):
+            theirs.transcribe(clip, **wrong)
+    with pytest.raises(InvalidRequestError, match=r"temperature=0\.5 has no counterpart"):
+        theirs.synthesize("a", voice="alloy", temperature=0.5)
+    with pytest.raises(InvalidRequestError, match="none of the adapter's, which has alloy, nova"):
+        theirs.synthesize("a", voice="00000000-0000-0000-0000-000000000000")
+    with (
+        pytest.raises(ConfigurationError, match="has no realtime session"),
+        theirs.realtime(voice="alloy") as session,
+    ):
+        session.say("a")
+
+
+def test_errors_are_those_of_the_client(counterpart, theirs):
+    with Client(counterpart[1], api_key="sk-wrong", adapter=ADAPTER) as other:
+        with pytest.raises(AuthenticationError, match="Incorrect API key") as told:
+            other.synthesize("a", voice="alloy")
+        assert "sk-wrong" not in str(told.value) + repr(other) + repr(other._async._settings)
+        assert told.value.request_id == "req_1"
+    faults = {
+        PermissionDeniedError: (
+            429,
+            {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}},
+        ),
+        BadRequestError: (
+            400,
+            {"error": {"message": "no such model", "type": "invalid_request_error", "param": "model"}},
+        ),
+    }
+    for kind, fault in faults.items():
+        counterpart[0].fault = fault
+        with pytest.raises(kind, match=fault[1]["error"]["message"]):
+            theirs.translate("a", source_lang="en", target_lang="ja")
+        counterpart[0].fault = None
+
+
+def test_a_client_without_a_model_or_an_address_says_so(counterpart, monkeypatch):
+    monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
+    with Client(counterpart[1], api_key=KEY, adapter=OpenAIAdapter()) as bare:
+        assert len(bare.voices()) == 0
+        with pytest.raises(InvalidRequestError, match="no model for translation"):
+            bare.translate("a", source_lang="en", target_lang="ja")
+    with pytest.raises(ConfigurationError, match="no base_url"):
+        Client(adapter=ADAPTER)
+    with pytest.raises(ConfigurationError, match="give an OpenAIAdapter"):
+        Client(counterpart[1], adapter="openai")
+    with pytest.raises(ConfigurationError, match="voices is 'alloy'"):
+        OpenAIAdapter(voices="alloy")
+    assert pickle.loads(pickle.dumps(ADAPTER)) == ADAPTER
+
+
+@pytest.fixture(scope="module")
+def ours(live_service):
+    with Client(live_service.base_url, api_key=live_service.api_key) as client:
+        yield client
+
+
+def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, tmp_path):
+    texts = pd.DataFrame({"text": ["The weather is fine.", "See you at noon."], "language": "en"})
+    with Store(tmp_path) as store:
+        made = [
+            evaluate.round_trip(client, texts, voice, store=store, progress=False, speed=1)
+            for client, voice in ((ours, "heart"), (theirs, "alloy"))
+        ]
+        both = evaluate.SpeechReport.joined("Ours or theirs", made).summary
+        assert set(both["voice_name"]) == {"hibari: heart", "tts-1: alloy"}
+        assert both["ranking_rate"].notna().all()
+        assert both["rtf"].gt(0).all()
+        recordings = made[0].table[["audio", "text", "language"]]
+        heard = [
+            evaluate.recognition(client, recordings, store=store, progress=False) for client in (ours, theirs)
+        ]
+        assert heard[1].compare(heard[0]).summary["verdict"].tolist() == ["no difference shown"]
+        asked = [
+            one for one in counterpart[0].asked if one["model"] == "whisper-1" and one.get("language") == "en"
+        ]
+        assert len(asked) >= 3  # nothing of one is taken for the other's
+        rows = pd.DataFrame({"text": ["Good night."], "source_lang": "en", "target_lang": "ja"})
+        done = batch.translate(
+            rows, theirs, source_lang=batch.Column("source_lang"), target_lang=batch.Column("target_lang"),
+            store=store, progress=False,
+        )  # fmt: skip
+        assert done["status"].tolist() == ["ok"]
