@@ -35,6 +35,12 @@ def shown(request, chromium):
 WATCH_STARTS = """
 state.peaks = new DataView(new Uint8Array(state.peaks).buffer);
 window.starts = [];
+window.words = [];
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+  words.push(text);
+  return fillText.call(this, text, ...place);
+};
 const start = AudioBufferSourceNode.prototype.start;
 AudioBufferSourceNode.prototype.start = function (when, offset, duration) {
   const sound = this.buffer;

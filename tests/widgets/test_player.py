@@ -188,12 +188,28 @@ def test_selection_is_a_span_or_nothing(clip):
     player.selection = (0.25, 0.5)
     with pytest.raises(TraitError, match="start, end"):
         player.selection = (0.5, 0.25)
+    player.selection = (0.75, 9)
+    assert player.selection == (0.75, 1.0)
 
 
 def test_seek_stays_within_the_clip(clip):
     player = Player(clip)
     player.seek(9)
     assert player.current_time == 1.0
+    player.current_time = -5
+    assert player.current_time == 0.0
+    with pytest.raises(TraitError, match="current_time is nan"):
+        player.current_time = float("nan")
+
+
+def test_what_cannot_be_seen_or_played_is_not_taken(clip):
+    player = Player(clip)
+    player.view = (0.5, 9)
+    assert player.view == (0.5, 1.0)
+    player.view = (0.5, 0.5)
+    assert player.view == (0.0, 1.0)
+    with pytest.raises(InvalidRequestError, match="end 1.0 is before start 2.0"):
+        player.play(2.0, 1.0)
 
 
 def test_repr_is_short_and_holds_no_sound(clip):

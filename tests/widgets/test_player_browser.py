@@ -292,6 +292,27 @@ def test_tiers_are_seen_listed_and_played(show_player):
     assert state(page, "selected") == 1
 
 
+def test_segments_of_a_tier_that_overlap_stand_below_each_other(show_player):
+    tiers = {
+        "one": [(2.0, 3.0, "later"), (0.5, 2.5, "long"), (1.0, 1.5, "within")],
+        "other": [(0, 3, "below")],
+    }
+    page = show_player(Player(AudioClip(tone(3), RATE), tiers))
+    box = page.locator("canvas").bounding_box()
+    first = 18 + 88 + 12  # the middle of the first lane, below the time axis and the waveform
+    for seconds, lane, index in ((1.2, 0, 1), (1.2, 1, 2), (2.2, 1, 0), (1.2, 2, 0)):
+        page.mouse.click(box["x"] + box["width"] * seconds / 3, box["y"] + first + 24 * lane)
+        assert (state(page, "tier"), state(page, "selected")) == (int(lane == 2), index)
+    assert "lane" not in page.evaluate("JSON.stringify(model.get('layers'))")
+
+
+def test_the_last_segment_has_no_next_one(show_player, player):
+    page = show_player(player)
+    slider(page).focus()
+    page.keyboard.press("p")
+    assert page.get_by_role("status").text_content() == "There is no previous segment"
+
+
 def test_what_is_zoomed_into_is_asked_for_and_the_spectrogram_too(show_player):
     page = show_player(Player(AudioClip(tone(60), RATE), spectrogram=True))
     asked = "window.sent && sent.some(({ type, end }) => type === '{}' && end === 30.05)"
@@ -323,6 +344,15 @@ def test_a_file_that_is_gone_and_a_kernel_that_is_gone_are_words(show_player, pl
     message = "{ type: 'sound', clip: 0, piece: 0, error: 'the file is gone' }"
     page.evaluate(f"model.emit('msg:custom', {message}, [])")
     assert page.get_by_role("status").text_content() == "the file is gone"
+
+
+def test_a_spectrogram_that_does_not_come_says_so(show_player, player):
+    page = show_player(player)
+    before = page.locator("canvas").screenshot()
+    page.evaluate("void (model.send = () => { throw new Error('closed') })")
+    page.get_by_role("button", name="Spectrogram").click()
+    page.wait_for_function("words.includes('No answer: the kernel is busy, or gone')")
+    assert page.locator("canvas").screenshot() != before
 
 
 def test_the_kernel_seeks_plays_and_changes_segments(show_player, player):

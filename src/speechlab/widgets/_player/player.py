@@ -194,12 +194,14 @@ class Player(LiveWidget):
         """Play from ``start`` (seconds; by default where it stands) to ``end`` (by default the end).
 
         Raises:
-            InvalidRequestError: A time is no number.
+            InvalidRequestError: A time is no number, or the end is before the start.
         """
         first, last = (
             None if given is None else _seconds(name, given)
             for name, given in (("start", start), ("end", end))
         )
+        if first is not None and last is not None and last < first:
+            raise InvalidRequestError(f"end {last!r} is before start {first!r}", parameter="end")
         self.send({"type": "play", "start": first, "end": last})
 
     def pause(self) -> None:
@@ -219,7 +221,16 @@ class Player(LiveWidget):
         value, name = tuple(proposal["value"]), proposal["trait"].name
         if value and not (len(value) == 2 and all(map(is_number, value)) and 0 <= value[0] <= value[1]):
             raise traitlets.TraitError(f"{name} is {value!r}; give (start, end) in seconds, or () for none")
-        return value or ((0.0, self.duration) if name == "view" else ())
+        start, end = (min(seconds, self.duration) for seconds in value or (0.0, 0.0))
+        if name == "view":
+            return (start, end) if start < end else (0.0, self.duration)
+        return (start, end) if value else ()
+
+    @traitlets.validate("current_time")
+    def _within(self, proposal: Any) -> float:
+        if math.isnan(proposal["value"]):
+            raise traitlets.TraitError(f"current_time is {proposal['value']!r}; give a time in seconds")
+        return min(max(float(proposal["value"]), 0.0), self.duration)
 
     @traitlets.validate("speed")
     def _bounded(self, proposal: Any) -> float:

@@ -4,7 +4,8 @@
 // so to every page; or it has set other segments by then, which win.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
-import { layLanes, sortRows } from "./rows.js";
+import { layLanes } from "../../_player/browser/draw.js";
+import { sortRows } from "./rows.js";
 
 const SAME_STEP_MS = 1_200;
 const MOST_STEPS = 500;

@@ -1,9 +1,8 @@
-// Changes of segments, as pure functions: what they make of rows, and the lanes that overlapping ones are drawn in.
+// Changes of segments, as pure functions: what they make of rows.
 
 import { clock } from "../../_shared/dom.js";
 
 export const SHORTEST_SEGMENT_S = 0.001;
-const MOST_LANES = 4;
 const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
 
 /** @typedef {{id: number, start: number, end: number, text: string, speaker: string, like: number, lane?: number}} EditedRow */
@@ -71,17 +70,4 @@ export function joinTexts(one, other) {
   if (!one || !other) return one || other;
   const close = NO_SPACES.test([...one].at(-1) ?? "") || NO_SPACES.test([...other][0]) || /[。、！？]$/u.test(one);
   return close ? one + other : `${one} ${other}`;
-}
-
-/** Gives each row a lane, so that rows that overlap stand below each other; returns how many there are. @param {EditedRow[]} rows In order. */
-export function layLanes(rows) {
-  /** @type {number[]} */
-  const ends = [];
-  for (const row of rows) {
-    let lane = ends.findIndex((end) => end <= row.start + 1e-9);
-    if (lane < 0) lane = Math.min(ends.length, MOST_LANES - 1);
-    ends[lane] = Math.max(ends[lane] ?? 0, row.end);
-    row.lane = lane;
-  }
-  return Math.max(ends.length, 1);
 }

@@ -52,7 +52,7 @@ export class EditorView extends PlayerView {
       const known = rows.some((row) => row.id === draft.id);
       segments = known ? rows.map((row) => (row.id === draft.id ? draft : row)) : [...rows, draft];
     }
-    return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...this.model.get("layers")];
+    return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...super.layers];
   }
 
   /** Edges to hold on to: of all other rows, of the reference, the position and the ends. @param {number} id */

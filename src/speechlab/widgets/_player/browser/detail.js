@@ -1,6 +1,6 @@
 // What is drawn of the clips: an outline of all of each, and finer ones and spectrograms of what is seen, asked for.
 
-import { tell } from "../../_shared/kernel.js";
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
 const SETTLED_MS = 80;
 const MOST_COLUMNS = 2_000;
@@ -16,6 +16,7 @@ export class Detail {
     this.model = model;
     this.changed = changed;
     this.timer = 0;
+    this.patience = 0;
     this.asked = "";
     /** @type {Outline[]} */
     this.fine = [];
@@ -57,8 +58,23 @@ export class Detail {
         if (start < stop && !enough) tell(this.model, { type: "peaks", clip: index, start, end: stop, count });
       });
       const stop = Math.min(end, this.whole[clip].end);
-      if (spectrogram && start < stop) tell(this.model, { type: "spectrogram", clip, start, end: stop, count });
+      if (spectrogram && start < stop) this.askPicture({ clip, start, end: stop, count });
     }, SETTLED_MS);
+  }
+
+  /** @param {{clip: number, start: number, end: number, count: number}} wanted */
+  askPicture(wanted) {
+    const fail = () => this.picture?.image || this.showPicture({ ...wanted, image: null, top: 0, error: "No answer: the kernel is busy, or gone" });
+    clearTimeout(this.patience);
+    this.patience = setTimeout(fail, PATIENCE_MS);
+    if (!tell(this.model, { type: "spectrogram", ...wanted })) fail();
+  }
+
+  /** @param {Picture} picture */
+  showPicture(picture) {
+    this.picture?.image?.close();
+    this.picture = picture;
+    this.changed();
   }
 
   /** @param {any} message @param {DataView[]} buffers */
@@ -72,9 +88,10 @@ export class Detail {
     } else {
       if (message.clip !== this.model.get("heard")) return;
       const bytes = new Uint8Array(/** @type {ArrayBuffer} */ (view.buffer), view.byteOffset, view.byteLength);
+      clearTimeout(this.patience);
       const image = error ? null : await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-      this.picture?.image?.close();
-      this.picture = { start, end, image, top: message.top, error };
+      this.showPicture({ start, end, image, top: message.top, error });
+      return;
     }
     this.changed();
   }
@@ -86,6 +103,7 @@ export class Detail {
 
   reset() {
     clearTimeout(this.timer);
+    clearTimeout(this.patience);
     this.asked = "";
     this.fine = [];
     this.forgetPicture();

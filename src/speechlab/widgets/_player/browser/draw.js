@@ -6,6 +6,7 @@ const ALONE_PX = 88;
 const SPECTROGRAM_PX = 110;
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 const TICK_PX = 70;
+const MOST_LANES = 4;
 
 /**
  * @typedef {{start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
@@ -14,6 +15,19 @@ const TICK_PX = 70;
  *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,
  *   detail: import("./detail.js").Detail}} Scene
  */
+
+/** Gives each segment a lane, so that those that overlap stand below each other; returns how many there are. @param {Segment[]} segments */
+export function layLanes(segments) {
+  /** @type {number[]} */
+  const ends = [];
+  for (const one of [...segments].sort((a, b) => a.start - b.start || a.end - b.end)) {
+    let lane = ends.findIndex((end) => end <= one.start + 1e-9);
+    if (lane < 0) lane = Math.min(ends.length, MOST_LANES - 1);
+    ends[lane] = Math.max(ends[lane] ?? 0, one.end);
+    one.lane = lane;
+  }
+  return Math.max(ends.length, 1);
+}
 
 /** Where each part of the picture stands. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
 export function placesOf(clips, spectrogram, layers) {

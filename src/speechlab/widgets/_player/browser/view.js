@@ -6,7 +6,7 @@
 import { clock, spoken } from "../../_shared/dom.js";
 import { fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
 import { Detail } from "./detail.js";
-import { drawScene } from "./draw.js";
+import { drawScene, layLanes } from "./draw.js";
 import { Gestures } from "./gestures.js";
 import { Transport } from "./transport.js";
 
@@ -20,6 +20,10 @@ export class PlayerView {
   /** @type {MutationObserver} */ themed;
   /** What it is called. */
   kind = "Player";
+  /** The tiers of the model, and the same with their lanes. @type {import("./draw.js").Layer[]} */
+  given = [];
+  /** @type {import("./draw.js").Layer[]} */
+  laid = [];
 
   /** @param {any} model @param {import("./controls.js").Parts} ui */
   constructor(model, ui) {
@@ -65,7 +69,15 @@ export class PlayerView {
 
   /** All tiers. @returns {import("./draw.js").Layer[]} */
   get layers() {
-    return this.model.get("layers");
+    const given = this.model.get("layers");
+    if (given !== this.given) {
+      this.given = given;
+      this.laid = given.map((/** @type {import("./draw.js").Layer} */ layer) => {
+        const segments = layer.segments.map((one) => ({ ...one }));
+        return { ...layer, segments, lanes: layLanes(segments) };
+      });
+    }
+    return this.laid;
   }
 
   /** Those of the tier that is listed. @returns {import("./draw.js").Segment[]} */
@@ -156,7 +168,9 @@ export class PlayerView {
     const selected = this.model.get("selected");
     const later = this.segments.findIndex((segment) => segment.start > at + 1e-3);
     const next = later < 0 ? this.segments.length : later;
-    this.playSegment(selected >= 0 ? selected + step : step > 0 ? next : next - 1);
+    const index = selected >= 0 ? selected + step : step > 0 ? next : next - 1;
+    if (this.segments[index]) this.playSegment(index);
+    else this.say(`There is no ${step > 0 ? "next" : "previous"} segment`);
   }
 
   /** @param {number} seconds */
