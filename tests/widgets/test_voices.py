@@ -150,6 +150,17 @@ def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
     assert explorer._rows.sounds.missing(0).makeable  # play asks again
 
 
+def test_a_service_that_is_gone_is_looked_for_once_and_not_for_each_voice(voices_lab):
+    events = []
+    with sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0, on_event=events.append) as gone:
+        explorer = VoiceExplorer(gone, voices_lab.voices())
+        rows = explorer.speak("Hello.", voices=list(explorer.catalogue)[:4])
+    assert len({event.call_id for event in events}) == 1
+    assert rows["error"].str.contains("check base_url").all()
+    assert "4 failed" in explorer._controls[-1].value
+    assert explorer._controls[2].disabled
+
+
 def test_the_saved_notebook_holds_what_was_heard(explorer):
     explorer.speak(HOSTILE, voices=["both"])
     html = str(explorer.static_html())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -215,12 +216,16 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
 
     def stop(self) -> None:
         """Have the voices stop that have not ended yet."""
+        self._stopping = True
+        for row, _ in self._left():
+            self._show_row(row, None, _STOPPED)
+
+    def _left(self) -> list[tuple[int, str]]:
+        """Take what has not begun out of the queue."""
         with self._turns:
-            self._stopping = True
             left = list(self._queue)
             self._queue.clear()
-        for row, _ in left:
-            self._show_row(row, None, _STOPPED)
+        return left
 
     def _meant(self) -> list[int]:
         return self.marked or ([self.chosen] if self.chosen >= 0 else [])
@@ -283,6 +288,9 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
             self._finish(row, Spoken(text, error=words, words=words))
         else:
             self._finish(row, spoken)
+            if spoken.gone:  # each would take as long to find out
+                for other, sentence in self._left():
+                    self._finish(other, replace(spoken, text=sentence))
 
     def _finish(self, row: int, spoken: Spoken) -> None:
         if spoken.clip is not None:

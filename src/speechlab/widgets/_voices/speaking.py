@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab.audio import AudioClip
-from speechlab.errors import APIError, BadRequestError, SpeechLabError
+from speechlab.errors import APIConnectionError, APIError, BadRequestError, SpeechLabError
 from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Spoken:
         gain_db: What brings the clip to ``LEVEL_LUFS`` without clipping; 0 where the loudness is unknown.
         error: Why there is no clip; empty if there is one.
         words: The same in the service's words alone.
+        gone: Whether there was no service, so that no other voice of it speaks either.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Spoken:
     gain_db: float = math.nan
     error: str = ""
     words: str = ""
+    gone: bool = False
 
     @property
     def characters(self) -> int | None:
@@ -84,7 +86,8 @@ def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> 
         clip, first = _heard(lab, voice, text, begun, stopped)
     except SpeechLabError as error:
         alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
-        return Spoken(text, error=_short(str(error)), words=_short(alone))
+        gone = type(error) is APIConnectionError and not error.possibly_metered
+        return Spoken(text, error=_short(str(error)), words=_short(alone), gone=gone)
     total = time.perf_counter() - begun
     loudness = loudness_of(clip)
     return Spoken(
