@@ -391,6 +391,9 @@ def test_a_kernel_that_is_gone_is_words_and_the_edit_still_shows(show_editor, ed
     page.get_by_role("button", name="Delete").click()
     assert status(page) == "No answer: the kernel is gone. What is edited here is not in Python"
     assert page.locator(".sl-segments li").count() == 2
+    page.evaluate("model.emit('msg:custom', { type: 'play', start: 0, end: 0.1 }, [])")
+    page.wait_for_function("starts.length && model.get('current_time') === 0.1 && !model.get('playing')")
+    assert "is not in Python" in status(page)  # and not where it paused
 
 
 def test_a_kernel_that_is_late_is_told_of_and_so_is_its_answer(show_editor, editor):
@@ -493,8 +496,9 @@ def test_removing_it_ends_the_listening(show_editor, editor):
 
 @needs_axe
 @pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 380)], indirect=["shown"])
-def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_editor, editor, shown, width):
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_editor, shown, width):
     shown.page.set_viewport_size({"width": width, "height": 900})
+    editor = SegmentEditor(tone(4), GIVEN, reference={"long names " * 20: [(0.6, 1.2, "said")]})
     page = show_editor(editor)
     choose(page, 2)
     page.locator("summary").click()

@@ -208,7 +208,7 @@ def test_what_cannot_be_seen_or_played_is_not_taken(clip):
     assert player.view == (0.5, 1.0)
     player.view = (0.5, 0.5)
     assert player.view == (0.0, 1.0)
-    with pytest.raises(InvalidRequestError, match="end 1.0 is before start 2.0"):
+    with pytest.raises(InvalidRequestError, match="is before start"):
         player.play(2.0, 1.0)
 
 

@@ -61,6 +61,11 @@ export class EditorView extends PlayerView {
     return [0, this.duration, this.transport.now(), ...others.flatMap((one) => [one.start, one.end])];
   }
 
+  /** What Python does not have stays to be read, whatever plays. @param {string} said */
+  sayState(said) {
+    if (!this.book.open.size || !this.ui.live.classList.contains("sl-failed")) this.say(said);
+  }
+
   // -- what is chosen
 
   /** @param {number} id */

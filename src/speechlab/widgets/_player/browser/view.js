@@ -102,13 +102,18 @@ export class PlayerView {
     this.ui.live.classList.toggle("sl-failed", failed);
   }
 
+  /** Whether it plays. @param {string} said */
+  sayState(said) {
+    this.say(said);
+  }
+
   // -- playing
 
   moved() {
     const playing = this.transport.active;
     if (playing !== this.wasPlaying) {
       this.wasPlaying = playing;
-      this.say(playing ? "Playing" : `Paused at ${spoken(this.transport.now())}`);
+      this.sayState(playing ? "Playing" : `Paused at ${spoken(this.transport.now())}`);
       this.put({ playing });
     }
     this.report(true);
