@@ -145,6 +145,36 @@ def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_open
         )
 
 
+ERRORS = """
+import pandas as pd
+import speechlab as sl
+said = ["costs $5 in Tokyo and $6 in Osaka", "<img src=x onerror=alert(1)> was said", "the last one"]
+frame = pd.DataFrame({"text": said, "large": said, "small": [said[0].replace("6", "7"), "was said", said[2]]})
+errors = sl.widgets.ErrorBrowser(frame, hypothesis=["small", "large"], language="en")
+errors
+"""
+
+
+def test_errors_of_two_systems_are_narrowed_and_marked_and_stay_when_the_notebook_is_opened_again(notebook):
+    notebook.run(ERRORS)
+    table = notebook.page.locator(".speechlab-table")
+    table.locator(".sl-row del").first.wait_for()
+    table.get_by_role("button", name="Filter").click()
+    table.get_by_role("group", name="error_classes_small").get_by_label("substitution").check()
+    table.get_by_text("1 of 3 rows").wait_for()
+    table.locator(".sl-row .sl-text").first.click()
+    notebook.press("m", "x")  # "x" cuts no cell
+    notebook.becomes("(errors.marked, errors.frame.fewer_errors[0], errors.sound)", "([0], 'large', False)")
+    assert notebook.cells == 1
+    notebook.save()
+    notebook.open_as_stranger()
+    output = notebook.output
+    output.get_by_text("3 rows").wait_for()
+    assert output.get_by_text("<img src=x onerror=alert(1)> was said").count() == 2
+    assert output.locator("del").first.inner_text() == "$6"
+    assert output.locator("audio, img, mjx-container").count() == 0
+
+
 VOICES = """
 import speechlab as sl
 lab = sl.Client({url!r}, api_key={key!r})

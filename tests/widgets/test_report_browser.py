@@ -55,6 +55,7 @@ def test_a_report_is_read_sorted_and_heard(shown, html, request):
     assert figure.evaluate("node => node.complete && node.naturalWidth") > 300
     assert page.evaluate("getComputedStyle(document.querySelector('td')).paddingLeft") == "10px"
     assert page.locator("li", has_text="Levenshtein").is_visible()
+    assert page.get_by_text("Sounds are previews (Opus).").is_visible()
     page.get_by_role("button", name="error_rate").click()
     page.locator("[aria-sort=ascending]", has_text="error_rate").wait_for()
     page.locator(".sl-row .sl-play").first.click()
@@ -122,4 +123,5 @@ def test_translations_have_such_a_page_without_sound(shown):
     page.locator(".sl-row ins").first.wait_for()
     assert page.locator(".sl-row").count() == 2
     assert page.get_by_role("button", name="Play").count() == 0
+    assert page.get_by_text("Opus").count() == 0
     assert page.evaluate("window.fired") is None

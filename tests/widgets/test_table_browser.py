@@ -303,3 +303,26 @@ def test_the_saved_page_plays_under_its_own_policy(shown, tmp_path):
     assert page.locator(".sl-row.sl-playing").get_attribute("data-row") == "1"
     assert page.evaluate("window.fired") is None
     assert page.locator(".sl-star").count() == 0
+
+
+def test_names_of_columns_stand_above_their_cells_or_are_a_line_to_sort_by(shown, tmp_path):
+    shown.page.set_viewport_size({"width": 1300, "height": 700})
+    edges = """() => ["header", "row"].map((name) => [...document.querySelector(`.sl-${name}`).children].map(
+      (cell) => Math.round(cell.getBoundingClientRect().left)))"""
+    file = tmp_path / "page.html"
+    for more in (0, 13):
+        frame = made(6).frame.drop(columns=["mark", "rating", "note"])
+        frame = frame.assign(**{f"measure_{one}": np.arange(6) / 7 for one in range(more)})
+        page = shown.show(AudioTable(frame).save(file).read_text("utf-8"))
+        page.locator(".sl-row del").first.wait_for()
+        header = page.locator(".sl-header")
+        names, cells = page.evaluate(edges)
+        said = header.evaluate("node => getComputedStyle(node, '::before').content")
+        if not more:
+            assert (names, said) == (cells, "none")
+            continue
+        assert said == '"Sort by"'
+        assert header.evaluate("node => node.scrollWidth <= node.clientWidth")
+        page.get_by_role("button", name="measure_12").click()
+        page.wait_for_selector(".sl-header [aria-sort=ascending]")
+        header.get_by_text("Sound", exact=True).wait_for(state="hidden")

@@ -37,6 +37,9 @@ def report_page(
         record: The record of the run.
         max_bytes: Size of the page, of which the sound takes what is left.
     """
+    told = "A click on the name of a column sorts."
+    if rows.sound:
+        told += " Sounds are previews (Opus)."
     drawn = [_figure(name, vectors) for name, vectors in figures.items()]
     above = join(
         "",
@@ -45,10 +48,7 @@ def report_page(
             *sections,
             *([element("h2", "Figures"), *drawn] if drawn else []),
             element("h2", "Rows"),
-            element(
-                "p",
-                "A click on the name of a column sorts. Sounds, where there are any, are previews (Opus).",
-            ),
+            element("p", told),
         ],
     )
     sources = (
