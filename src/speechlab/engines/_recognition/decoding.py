@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _RUNAWAY_RATIO = 2.4
 _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
 _TIMES = 3
+# Letters without what is between them: one of them eight times in a row, or up to twenty of them six times.
+_SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
+_BETWEEN = re.compile(r"[\W_]+")
 
 
 def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
@@ -103,6 +106,8 @@ def repeats_itself(text: str) -> bool:
         return True
     parts = [part.strip().lower() for part in _SENTENCE_END.split(text) if part.strip()]
     runs = zip(*(parts[shift:] for shift in range(_TIMES)), strict=False)
+    if _SHORT_LOOP.search(_BETWEEN.sub("", text.lower())):
+        return True
     return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.audio import pre_roll
+from speechlab.engines._chunks import weight
 from speechlab.engines._protocols import Recognition, RecognitionSegment
 from speechlab.engines._recognition.decoding import (
     confidence_of,
@@ -55,6 +56,8 @@ _SURE = 0.8
 """A language that is less likely than this, among those supported, is looked for in each piece."""
 _SLOWEST = (1.5, 5.0)
 """Characters a second of the slowest speech, in Japanese and Chinese, and in English; less text has lost some."""
+_MOST = 0.8
+"""What is heard in pieces must have this share of the whole text at least, where only the language was unsure."""
 _SEAM_MS = 150
 _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
@@ -161,8 +164,12 @@ class WhisperEngine:
             said = "".join(segment.text for segment in found).strip()
             spoken_s = sum(span.end - span.start for span in speech)
             unsure = options.language is None and certainty < _SURE
-            if unsure or repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]:
-                found, language, certainty = self._decode_pieces(shortened, options)
+            wrong = repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]
+            if unsure or wrong:
+                again = self._decode_pieces(shortened, options)
+                heard = "".join(segment.text for segment in again[0])
+                if wrong or weight(heard) > _MOST * weight(said):
+                    found, language, certainty = again
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
         text = self._script("".join(segment.text for segment in found).strip(), language)
