@@ -89,12 +89,21 @@ def test_s89_without_the_slash_as_well_and_no_redirect(staged):
         (b"--b\r\n", "multipart/mixed; boundary=b"),
         (b"--b\r\n", 'multipart/form-data; boundary=""'),
         (b"--b\r\n", "multipart/form-data; boundary=" + "b" * 71),
+        (b"--b\r\n", "multipart/form-data; boundary*" + "1" * 100 + "=b"),
         (b"x", None),
     ],
 )
 def test_s90_s113_other_content_types_are_400(live, error_body, body, kind):
     reply = live.request("POST", "/translate/", body, {"Content-Type": kind} if kind else {})
     assert "multipart/form-data" in error_body(reply, 400, "ErrInvalidRequest")["error"]
+
+
+@pytest.mark.parametrize("parameter", ['a="' + ";" * 60_000, "boundary*" + "1" * 5_000 + "=b"])
+def test_s90_a_content_type_that_takes_long_to_read_is_not_read(staged, error_body, parameter):
+    reply = staged.http.request(
+        "POST", "/translate/", b"x", {"Content-Type": f"multipart/form-data; {parameter}"}
+    )
+    assert "longer than 256 characters" in error_body(reply, 400, "ErrInvalidRequest")["error"]
 
 
 REFUSED = {
@@ -178,6 +187,10 @@ DAMAGED = {
     "empty": b"",
     "only the end": b"--b--\r\n",
     "65 parts": multipart(*GOOD, *[part("keywords", b"k")] * 65, part("text", b"x")),
+    "two dispositions": multipart(
+        *GOOD, b'Content-Disposition: form-data; name="a"\r\n' + part("text", b"x")
+    ),
+    "long disposition": multipart(*GOOD, part("text", b"x", '; a="' + ";" * 300)),
     "huge headers": multipart(*GOOD, part("text", b"x", "; x=" + "y" * 5_000)),
 }
 

@@ -25,6 +25,8 @@ _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]
 _SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64
 _MAX_PART_HEADERS = 4096
+_MAX_PARAMETERS = 256
+"""Maximum length of a header with parameters: the standard library takes seconds for those of tens of kilobytes."""
 
 
 async def read_body(request: Request, limit: int, service: str) -> bytes:
@@ -98,6 +100,10 @@ def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
 
 
 def _boundary(content_type: str) -> bytes:
+    if len(content_type) > _MAX_PARAMETERS:
+        raise _refused(
+            f"the Content-Type is longer than {_MAX_PARAMETERS} characters; send multipart/form-data"
+        )
     message = Message()
     message["Content-Type"] = content_type.replace("\r", " ").replace("\n", " ")
     if message.get_content_type() != "multipart/form-data" or not content_type:
@@ -113,15 +119,19 @@ def _part(part: bytes) -> tuple[str, str]:
     head, blank, content = part.partition(b"\r\n\r\n")
     if not blank or len(head) > _MAX_PART_HEADERS:
         raise _damaged("a part has no blank line after its headers")
-    name, is_file = None, False
+    name, is_file, disposed = None, False, False
     for line in _unfolded(_text(head, "the headers of a part")):
         key, _, value = line.partition(":")
-        header = Message()
-        header[key.strip()] = value.strip()
         lowered = key.strip().lower()
         if lowered == "content-disposition":
-            name = header.get_param("name", header=key.strip())
-            is_file = header.get_param("filename", header=key.strip()) is not None
+            if disposed or len(value) > _MAX_PARAMETERS:
+                raise _damaged(
+                    f"a part has two Content-Dispositions, or one that is longer than {_MAX_PARAMETERS} characters"
+                )
+            header, disposed = Message(), True
+            header[lowered] = value.strip()
+            name = header.get_param("name", header=lowered)
+            is_file = header.get_param("filename", header=lowered) is not None
             if header.get_content_disposition() != "form-data":
                 raise _damaged("a part's Content-Disposition is not form-data")
         elif lowered == "content-transfer-encoding" and value.strip().lower() not in {
