@@ -15,6 +15,7 @@ from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
 from speechlab.engines import EngineVoice
+from speechlab.store import Stored
 from speechlab.widgets import (
     AudioTable,
     BatchPreview,
@@ -172,9 +173,10 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
     preview.end()
     preview.begin("transcribe")
     rows = [
-        Outcome("error", error_text="ServerError: 502", latency_s=1.2, attempts=3),
-        Outcome("ok", latency_s=0.61),
+        Outcome("ok", Stored("k", "transcribe", {}, {"text": text, "language": "zh"}), latency_s=0.61)
+        for text in ("今天的天气真不错，我们去公园走走吧。", "目前的经济形势非常复杂")
     ]
+    rows.insert(1, Outcome("error", error_text="ServerError: 502", latency_s=1.2, attempts=3))
     preview.update(rows, Counts(12, 40, 1, 0, 6.0))
     save_picture(show_preview(preview), ".speechlab-preview", f"preview-{scheme}")
 
