@@ -254,6 +254,15 @@ def test_the_segment_and_what_is_around_its_edges_plays_to_the_sample(show_edito
         page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
 
 
+def test_a_speaker_who_says_nothing_is_named_without_a_colon(show_player):
+    frame = pd.DataFrame(
+        {"start": [0.0, 2.0], "end": [2.0, 4.0], "text": ["", "said"], "speaker": ["Ann", "Bo"]}
+    )
+    page = show_player(SegmentEditor(tone(4), frame))
+    page.wait_for_function("words.includes('Ann') && words.includes('Bo: said')")
+    assert not page.evaluate("words.some((one) => one.startsWith('Ann:'))")
+
+
 def test_the_reference_plays_and_cannot_be_edited(show_editor, editor):
     page = show_editor(editor)
     drag(page, 2.5, 3.2, y=REFERENCE_PX)

@@ -239,7 +239,7 @@ function drawTier(brush, scene, number) {
       if (chosen) pen.strokeRect(from + 0.5, top + 2.5, Math.max(wide - 1, 1), high - 1);
     }
     const left = Math.max(from, 0);
-    const said = segment.speaker ? `${segment.speaker}: ${segment.text}` : segment.text;
+    const said = [segment.speaker, segment.text].filter(Boolean).join(": ");
     if (from + wide - left < 14 || !said) return;
     pen.save();
     pen.beginPath();

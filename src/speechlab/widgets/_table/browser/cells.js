@@ -58,6 +58,11 @@ export function addJudgement(cell, row, max) {
   for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
 }
 
+/** The parts between which a name may break: behind an underscore, but not before a unit of a letter or two. @param {string} name */
+export function nameParts(name) {
+  return name.split(/(?<=_)(?![^_]{0,2}$)/);
+}
+
 /**
  * Least width in pixels, by the longest of the first cells and of the name.
  * @param {import("./data.js").TableData} data
@@ -65,8 +70,7 @@ export function addJudgement(cell, row, max) {
  */
 export function leastWidth(data, column) {
   if (column.kind === "text") return 170;
-  // a long name breaks behind its underscores
-  const parts = column.name.length <= 12 ? [column.name] : column.name.split("_").map((part) => `${part}_`);
+  const parts = column.name.length <= 12 ? [column.name] : nameParts(column.name);
   const head = Math.max(...parts.map((part) => part.length)) * 8.6;
   if (column.kind === "list") return Math.ceil(Math.max(head, 100));
   let longest = 0;

@@ -5,7 +5,7 @@ import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { tell } from "../../_shared/kernel.js";
 import { TableData } from "./data.js";
-import { addHelp, addJudgement, leastWidth, SOUND_KEYS, showContent } from "./cells.js";
+import { addHelp, addJudgement, leastWidth, nameParts, SOUND_KEYS, showContent } from "./cells.js";
 import { showControls } from "./controls.js";
 import { Listening, waveform } from "./listening.js";
 import { Narrowing } from "./narrowing.js";
@@ -375,8 +375,7 @@ class AudioTableView {
       const down = sorted?.name === sort ? sorted.down : null;
       const state = down === null ? "none" : down ? "descending" : "ascending";
       if (cell.getAttribute("role") === "columnheader") cell.setAttribute("aria-sort", state);
-      // names of columns may break behind an underscore
-      const button = make(cell, "button", "sl-sort", title.replaceAll("_", "_\u200b"));
+      const button = make(cell, "button", "sl-sort", nameParts(title).join("\u200b"));
       button.title = title;
       button.dataset.sort = sort;
       if (sort.startsWith("noted:")) button.setAttribute("aria-label", down === null ? `Sort by ${title}` : `${title}, ${state}`);
