@@ -11,7 +11,14 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.statistics import more_needed, two_way, two_way_bootstrap
+from speechlab.evaluate._listening.statistics import (
+    answers_needed,
+    binomial_p,
+    detectable,
+    more_needed,
+    two_way,
+    two_way_bootstrap,
+)
 
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202e"
 KEY = {
@@ -92,7 +99,7 @@ def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
         (answered(), 5, "key is a int"),
         (answered(), {**KEY, "method": "guess"}, "key holds no key of a listening test: method"),
         (answered(), {name: value for name, value in KEY.items() if name != "format"}, "test: format"),
-        (answered(answers=[]), KEY, "nobody has answered yet"),
+        (answered(answers=[], finished=None), KEY, "nobody has answered yet"),
         (
             {**answered(), "answers": [{**answered()["answers"][0], "order": 10**30}]},
             KEY,
@@ -106,6 +113,45 @@ def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
 def test_what_is_no_answer_is_refused_in_words(data, key, words):
     with pytest.raises(InvalidRequestError, match=words):
         evaluate.listening(data, key)
+
+
+def test_an_answer_that_was_taken_out_of_a_file_is_missed():
+    """Of whoever hears that a check went wrong, too."""
+    data = answered()
+    data["answers"] = [one for one in data["answers"] if one["trial"] != "t3"]
+    with pytest.raises(InvalidRequestError, match=r"all is answered, and 1 questions are not.*once more"):
+        evaluate.listening(data, KEY)
+    data = answered()
+    data["answers"][1]["scores"] = {}
+    with pytest.raises(InvalidRequestError, match="rates 0 of 1 sounds in question t1"):
+        evaluate.listening(data, KEY)
+
+
+def test_files_as_editors_and_packers_leave_them_are_read(tmp_path):
+    text = json.dumps(answered())
+    (tmp_path / "._ann.json").write_bytes(b"\x00\x05\x16\x07")
+    for data in (text.encode("utf-8-sig"), text.encode("utf-16"), b"\xfe\xff" + text.encode("utf-16-be")):
+        (tmp_path / "ann.json").write_bytes(data)
+        assert len(evaluate.listening_answers(tmp_path, KEY)) == 3
+    (tmp_path / "ann.json").write_text(text[:200])
+    with pytest.raises(
+        InvalidRequestError, match=r"ann\.json holds no answers.*ask its listener for it once more"
+    ):
+        evaluate.listening_answers(tmp_path, KEY)
+
+
+@pytest.mark.parametrize("column", ["listener", "item", "score", "session"])
+def test_a_frame_with_a_gap_loses_no_answer_without_a_word(column):
+    frame = rows_of({("ann", item, "one"): 4 for item in range(3)}).astype({column: "object"})
+    frame.loc[1, column] = None
+    with pytest.raises(InvalidRequestError, match=f"row 1 of the frame of answers has no {column}"):
+        evaluate.listening(frame)
+
+
+def test_where_all_say_the_same_there_is_no_interval_of_no_width():
+    report = evaluate.listening(rows_of({(n, i, "one", "two"): 1 for n in range(7) for i in range(7)}, "ab"))
+    assert report.summary["low"].isna().all()
+    assert report.headline()["95 % interval"].tolist() == ["–", "–"]
 
 
 def test_a_changed_score_or_sound_is_refused():
@@ -359,28 +405,118 @@ def test_at_most_six_in_a_hundred_find_what_is_not_there(listeners, items, sprea
 
 
 @pytest.mark.slow
-def test_the_advice_on_listeners_finds_what_it_promises():
+@pytest.mark.parametrize(
+    ("pilot", "spread", "shift"), [((12, 20), (0.5, 0.15, 1.0), 0.3), ((8, 10), (0.5, 0.1, 0.6), 0.4)]
+)
+def test_the_advice_on_listeners_finds_what_it_promises(pilot, spread, shift):
     rng = np.random.default_rng(3)
-    spread, shift = (0.5, 0.15, 1.0), 0.3
-    pilots = compared(simulated(rng, 500, 12, 20, spread))
-    enough = 12 + round(np.median([more_needed(one, shift)[0] for one in pilots]))
-    assert 20 < enough < 50
-    found = list(compared(simulated(rng, 1_000, enough, 20, spread, shift)))
-    assert 0.7 < np.mean([one.p < 0.05 for one in found]) < 0.9
+    tried = compared(simulated(rng, 300, *pilot, spread))
+    enough = pilot[0] + round(np.median([more_needed(one, shift)[0] for one in tried]))
+    assert 15 < enough < 50
+    found = list(compared(simulated(rng, 1_000, enough, pilot[1], spread, shift)))
+    assert 0.76 < np.mean([one.p < 0.05 for one in found]) < 0.88
 
 
 @pytest.mark.slow
-def test_intervals_of_means_cover_the_truth_though_listeners_and_items_vary():
+def test_what_a_test_can_find_it_finds_in_eight_of_ten():
+    rng = np.random.default_rng(4)
+    spread = (0.4, 0.2, 0.8)
+    size = np.median([detectable(one) for one in compared(simulated(rng, 500, 14, 10, spread))])
+    found = list(compared(simulated(rng, 1_000, 14, 10, spread, size)))
+    assert 0.76 < np.mean([one.p < 0.05 for one in found]) < 0.88
+
+
+@pytest.mark.parametrize("above", [0.1, 0.15, 0.25, 0.5])
+def test_the_advice_for_abx_is_that_of_the_exact_test(above):
+    rng = np.random.default_rng(2)
+    asked = answers_needed(above)
+    chances = {right: binomial_p(right, asked) for right in range(asked + 1)}
+    found = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5 + above, 4_000)])
+    assert 0.78 < found < 0.86 or above == 0.5
+    guessed = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5, 4_000)])
+    assert guessed < 0.06
+
+
+def test_no_number_of_listeners_makes_up_for_too_few_items():
+    scores = {
+        (listener, item, system): 3 + number + 0.2 * ((listener * item + number) % 3)
+        for listener in range(9)
+        for item in range(5)
+        for number, system in enumerate(["a", "b"])
+    }
+    (pair,) = evaluate.listening(rows_of(scores), draws=100).pairs.to_dict("records")
+    assert math.isinf(pair["more_listeners"])
+    assert pair["more_items"] == 1
+    assert math.isnan(pair["detectable"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [(0.5, 0.4, 0.8), (0.7, 0, 0.6), (0, 0.7, 0.6), (0.3, 0.3, 1)])
+def test_intervals_cover_the_truth_though_listeners_and_items_vary(spread):
     rng = np.random.default_rng(11)
     listener, item = (place.ravel() for place in np.indices((10, 12)))
+    drawn = simulated(rng, 1_000, 10, 12, spread)
+    differences = np.mean([one.low <= 0 <= one.high for one in compared(drawn)])
+    assert 0.93 <= differences <= 0.975
     ends = [
-        two_way_bootstrap(3 + values.ravel(), listener, item, level=0.95, draws=500, seed=1)
-        for values in simulated(rng, 1_000, 10, 12, (0.5, 0.4, 0.8))
+        two_way_bootstrap(3 + values.ravel(), listener, item, level=0.95, draws=300, seed=1)
+        for values in drawn
     ]
-    assert 0.935 <= np.mean([low <= 3 <= high for low, high in ends]) <= 0.985
+    # of means they are rather too wide, the more the less listeners and items differ
+    assert np.mean([low <= 3 <= high for low, high in ends]) >= 0.94
 
 
 # -- the report
+
+
+def clear_difference(method="mos", **more):
+    scores = {
+        (listener, item, system): 3 + number + 0.5 * ((listener + item) % 2)
+        for listener in range(8)
+        for item in range(8)
+        for number, system in enumerate(["low", "high", "same"])
+    }
+    table = rows_of(scores, method, **more)
+    table.loc[table["system"] == "same", "score"] -= 1
+    return table
+
+
+def test_the_headline_is_written_out_for_people():
+    shown = evaluate.listening(clear_difference(), draws=100).headline()
+    assert list(shown) == [
+        *("System", "Mean opinion score", "95 % interval", "Answers", "Listeners", "Items", "Better than")
+    ]
+    assert shown["System"].tolist() == ["high", "same", "low"]
+    assert shown["Mean opinion score"].tolist() == ["4.25", "4.25", "3.25"]
+    assert shown["Better than"].fillna("").tolist() == ["low", "low", ""]
+    asked = {(n, item, "one", "two"): n < 7 for n in range(8) for item in range(6)}
+    report = evaluate.listening(rows_of(asked, "abx"), draws=100)
+    (line,) = report.headline().to_dict("records")
+    assert (line["Pair"], line["Share right"], line["p (Holm)"]) == ("one or two", "0.88", "< 0.001")
+    assert "| one or two | 0.88 |" in report.to_markdown()
+    preferred = {(n, item, "one", "two"): -1 for n in range(8) for item in range(8)}
+    report = evaluate.listening(rows_of(preferred, "ab"), draws=100)
+    assert report.headline()["Better than"].fillna("").tolist() == ["one", ""]
+    one = evaluate.listening(clear_difference()[lambda rows: rows["system"] == "low"], draws=100)
+    assert one.headline()["Better than"].isna().all()
+
+
+def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
+    report = evaluate.listening([answered(), answered("bob")], KEY, draws=200, smallest=0.5)
+    record = report.record
+    assert record["study"] == "listening"
+    assert record["settings"] == {"max_failed_checks": 0, "smallest": 0.5, "draws": 200, "seed": 0}
+    asked = {"name": "0a1b", "title": "Voices", "method": "mos", "question": "How natural?"}
+    assert record["test"] == {**asked, "listeners": 2, "sessions": 2, "began": "2026-01-01"}
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert again.record == record
+    assert again.headline().equals(report.headline())
+
+
+def test_two_listening_tests_are_not_compared_and_the_words_say_why():
+    report = evaluate.listening(clear_difference(), draws=100)
+    with pytest.raises(InvalidRequestError, match=r"ratings depend on what else is heard.*one ListeningTest"):
+        report.compare(report)
 
 
 def test_the_report_draws_shows_and_saves_itself(tmp_path):

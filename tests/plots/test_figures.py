@@ -245,6 +245,53 @@ def test_what_is_refused(draw, table, given, words):
         draw(table, **given)
 
 
+def many_listeners(count, systems=("one", "two")):
+    """The first rates all high, the second turns the scale round, all others agree; every tenth is excluded."""
+    cells = [(number, system, place) for number in range(count) for place, system in enumerate(systems)]
+    table = pd.DataFrame(cells, columns=["listener", "system", "score"])
+    table["score"] += 2.0
+    table.loc[table["listener"] == 0, "score"] = 5.0
+    table.loc[table["listener"] == 1, "score"] = 5.0 - table.loc[table["listener"] == 1, "score"]
+    table["excluded"] = np.where(table["listener"] % 10 == 9, "attention: 1 of 1 checks failed", "")
+    return table.assign(listener="l" + table["listener"].astype(str), other=None, method="mos", role="test")
+
+
+def test_of_many_listeners_those_who_are_far_from_the_others_have_rows():
+    names = {}
+    for count in (3, 30, 300):
+        figure = plots.listeners(many_listeners(count))
+        (axes,) = figure.axes
+        names[count] = [label.get_text() for label in axes.get_yticklabels()]
+        assert figure.get_size_inches()[1] < 13
+        figure.to_svg()
+    assert len(names[3]) == 3
+    assert len(names[30]) == 30
+    assert len(names[300]) == 41
+    assert {"l0", "l1"} <= set(names[300])
+    assert names[300][-1] == "260 others"
+    assert "nearer to the means; 20 excluded" in [text.get_text() for text in axes.texts]
+    few = plots.listeners(many_listeners(300), most=4)
+    assert len(few.axes[0].get_yticklabels()) == 5
+    with pytest.raises(InvalidRequestError, match="most is 3"):
+        plots.listeners(many_listeners(3), most=3)
+
+
+def test_of_many_systems_the_first_are_drawn_and_the_figure_says_so():
+    systems = [
+        f"{number:02d} of a name that is much longer than any legend can be in a figure"
+        for number in range(30)
+    ]
+    figure = plots.listeners(many_listeners(5, systems))
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 12
+    assert all(len(text.get_text()) <= 60 for text in legend.get_texts())
+    assert figure.axes[0].get_xlabel() == "mean opinion score, the first 12 of 30 systems"
+    colours = {
+        (line.get_color(), line.get_marker()) for line in figure.axes[0].lines if line.get_label().isdigit()
+    }
+    assert len(colours) == 12
+
+
 def test_what_stands_beside_listeners_says_when_it_is_cut():
     why = "hidden reference below 90 in 20% of the items (BS.1534-3)"
     rated = RATED.assign(score=[4, 5], excluded=["", why])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from speechlab._arguments import is_whole_number, refused
 from speechlab.plots._figure import (
     INK,
     SHADE,
@@ -22,16 +23,20 @@ from speechlab.plots._figure import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
-    from speechlab.plots._figure import PaperFigure
+    from speechlab.plots._figure import PaperFigure, Style
 
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
-_MAX_NAME, _MAX_NOTE = 24, 34
-"""Characters of a listener's name, which may be of any length, and of the reason beside it."""
+_MAX_NAME, _MAX_NOTE, _MAX_SYSTEM = 24, 34, 60
+"""Characters of a listener's name, which may be of any length, of the reason beside it, and of a system's name."""
+_LEAST = 4
+"""Fewest rows of listeners that can be asked for, and one in so many at most is of somebody excluded."""
+_MOST_SYSTEMS = 12
+"""More could not be told apart in rows of this height."""
 _LABELS = {
     "mos": ("mean opinion score", (0.9, 5.1)),
     "mushra": ("MUSHRA score", (-2.0, 102.0)),
@@ -45,18 +50,23 @@ def listeners(
     summary: pd.DataFrame | None = None,
     *,
     notes: Mapping[str, str] | None = None,
+    most: int = 40,
     language: str | None = None,
     width: float = 7.0,
 ) -> PaperFigure:
     """Draw what listeners said of systems, all of them on top and each in a row below.
 
     Who is far from the others, gives all systems the same, or turns the scale round is seen at once. Listeners who
-    were excluded stand last, in grey.
+    were excluded stand last, in grey. Of more than ``most`` listeners those have rows who are farthest from the means
+    of all; the others stand in one row together. Of more than twelve systems the first twelve are drawn, those with
+    the highest means if there is a summary.
 
     Args:
         answers: The table of :func:`speechlab.evaluate.listening`, or of ``listening_answers``.
         summary: The summary of the same report, whose means and intervals stand on top.
         notes: A few words on a listener, to the right.
+        most: Most listeners with a row of their own, at least 4; at most a quarter of the rows are of excluded ones
+            while others are left.
         language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
         width: Inches; the height follows from the rows.
 
@@ -64,9 +74,11 @@ def listeners(
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+        InvalidRequestError: A column is missing or holds no numbers, there are no rows, or ``most`` is too small.
     """
     check_width(width)
+    if not is_whole_number(most) or most < _LEAST:
+        raise refused("most", most, f"a whole number from {_LEAST} on")
     needed = ("listener", "system", "other", "score", "method", "role")
     tidy(answers, *needed, argument="answers", hint=_GIVEN)
     asked = answers[answers["role"] != "check"]
@@ -75,15 +87,16 @@ def listeners(
     method = str(asked["method"].iloc[0])
     means = _means(asked, method)
     excluded = _excluded(answers)
-    order = sorted(means.index, key=lambda name: (name in excluded, -means.loc[name].mean()))
+    order, crowd = _rows(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
-    systems = list(means.columns) if summary is None else _ordered(means, summary)
+    known = list(means.columns) if summary is None else _ordered(means, summary)
+    systems = known[:_MOST_SYSTEMS]
     top = summary is not None
-    rows = len(order) + top
+    rows = len(order) + top + bool(crowd)
     figure = new_figure(width, 1.1 + _ROW_INCHES * max(rows, 2))
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
-        style = STYLES[number % len(STYLES)]
+        style = _style(number)
         beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
         for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
@@ -93,6 +106,8 @@ def listeners(
                     values[drawn], places[drawn], style.marker, color=color, markeredgecolor=edge,
                     markeredgewidth=0.5, markersize=5,
                 )  # fmt: skip
+        others = means.loc[[name for name in crowd if name not in excluded], system].dropna().to_numpy()
+        axes.plot(others, np.full(len(others), rows - 1 + beside), "|", color=style.color, alpha=0.35)
         # its name is written below, since matplotlib leaves out a label that begins with an underscore
         axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(number))
         if summary is not None:
@@ -103,22 +118,53 @@ def listeners(
         **{name: _short(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
     }
     right = [*([""] if top else []), *(str(told.get(name, "")) for name in order)]
+    if crowd:
+        names.append(f"{len(crowd):,} others")
+        beyond = sum(name in excluded for name in crowd)
+        right.append("nearer to the means" + (f"; {beyond:,} excluded" if beyond else ""))
     families = fonts("".join([*names, *map(str, systems)]), language)
     draw_names(axes, names, right, families)
     if top:
         axes.axhline(0.5, color=INK, linewidth=0.6)
     label, limits = _LABELS.get(method, ("score", None))
+    if len(known) > len(systems):
+        label += f", the first {len(systems)} of {len(known)} systems"
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
+    _draw_legend(figure, systems, families)
+    return figure
+
+
+def _draw_legend(figure: PaperFigure, systems: Sequence[Any], families: list[str]) -> None:
+    labels = [_short(str(system), _MAX_SYSTEM) for system in systems]
+    columns = min(len(labels), 4, 100 // max(map(len, labels)))
     legend = figure.legend(
-        loc="outside upper center", ncols=min(len(systems), 4), frameon=False,
+        loc="outside upper center", ncols=max(columns, 1), frameon=False,
         prop={"family": families, "size": SMALL_PT},
     )  # fmt: skip
-    for text, system in zip(legend.get_texts(), systems, strict=True):
-        text.set_text(str(system))
+    for text, name in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(name)
         text.set_parse_math(False)
-    return figure
+
+
+def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[list[Any], list[Any]]:
+    """Listeners with a row each, the highest means first and those who were excluded last, and all others."""
+    far = ((means - means[[name not in excluded for name in means.index]].mean()) ** 2).mean(axis=1)
+    far = far.fillna(0.0).sort_values(ascending=False, kind="stable")
+    good = [name for name in far.index if name not in excluded]
+    bad = [name for name in far.index if name in excluded]
+    kept = good[: most - min(len(bad), most // _LEAST)]
+    shown = kept + bad[: most - len(kept)]
+    order = sorted(shown, key=lambda name: (name in excluded, -means.loc[name].mean()))
+    chosen = set(order)
+    return order, [name for name in far.index if name not in chosen]
+
+
+def _style(number: int) -> Style:
+    """Of more systems than there are styles, each colour comes again with another marker."""
+    count = len(STYLES)
+    return STYLES[number % count]._replace(marker=STYLES[(number + number // count) % count].marker)
 
 
 def _short(text: str, most: int) -> str:
@@ -161,7 +207,7 @@ def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
 def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
     if not len(row):
         return
-    style = STYLES[number % len(STYLES)]
+    style = _style(number)
     place = (number - (count - 1) / 2) * min(0.18, 0.7 / max(count, 1))
     mean, low, high = (float(numbers(row, name)[0]) for name in ("mean", "low", "high"))
     if np.isfinite(low) and np.isfinite(high):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -102,10 +103,24 @@ def parse(model: type[_Model], data: object, what: str) -> _Model:
         InvalidRequestError: It is no such file; says where it departs.
     """
     try:
-        return model.model_validate_json(data) if isinstance(data, bytes) else model.model_validate(data)
+        return (
+            model.model_validate_json(_plain(data)) if isinstance(data, bytes) else model.model_validate(data)
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         kind = "key" if model is ListeningKey else "answers"
-        message = f"{what} holds no {kind} of a listening test: {place}: {first['msg']}"
+        remedy = (
+            "give the key that .save() wrote"
+            if model is ListeningKey
+            else "ask its listener for it once more, or leave it out"
+        )
+        message = f"{what} holds no {kind} of a listening test: {place}: {first['msg']}; {remedy}"
         raise InvalidRequestError(message, parameter=kind) from None
+
+
+def _plain(data: bytes) -> bytes:
+    """JSON as UTF-8 without a byte-order mark, which some editors put before it."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace").encode()
+    return data.removeprefix(codecs.BOM_UTF8)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from speechlab._platform import package_version
 from speechlab.display import Html, element, table
+from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._report import Report, drawn
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
+
+_LISTED = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +46,8 @@ class ListeningReport(Report):
         findings: What was excluded and why, and what else to know.
         method: ``mos``, ``ab``, ``abx`` or ``mushra``.
         smallest: The smallest difference that matters.
+        record: When the study was made, with which version and settings; and of the ``test`` its name, title, method,
+            question, how many listeners and sessions there were, and when the first one began.
     """
 
     title: str
@@ -54,6 +59,7 @@ class ListeningReport(Report):
     findings: tuple[str, ...] = ()
     method: str = "mos"
     smallest: float = 0.2
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return systems, pairs, listeners, and what was excluded."""
@@ -61,6 +67,52 @@ class ListeningReport(Report):
         told = [element("li", one, dir="auto") for one in self.findings]
         excluded = element("ul", *told) if told else element("p", "Nobody was excluded, and all finished.")
         return [self._systems(), self._pairs(), excluded, self._listeners()]
+
+    def headline(self) -> pd.DataFrame:
+        """Return the systems with their means and intervals, and which others each is significantly better than.
+
+        For ABX, the pairs with the share of right answers, and whether that could be chance.
+        """
+        better = self.pairs[self.pairs["significant"]] if len(self.pairs) else self.pairs
+        chances = {
+            f"{row['first']} or {row['second']}": row["p_holm"] for row in self.pairs.to_dict("records")
+        }
+        lines = []
+        for row in self.summary.to_dict("records"):
+            line = {
+                "Pair" if self.method == "abx" else "System": _named(row),
+                METHODS[self.method].measure.capitalize().replace("Mushra", "MUSHRA"): self._figure(
+                    row["mean"]
+                ),
+                "95 % interval": _range(self._figure(row["low"]), self._figure(row["high"])),
+                **{name.capitalize(): row[name] for name in ("answers", "listeners", "items")},
+            }
+            if self.method == "abx":
+                line["p (Holm)"] = _p(chances.get(row["system"], math.nan))
+            else:
+                line["Better than"] = _listed(_worse_than(row["system"], better))
+            lines.append(line)
+        return pd.DataFrame(lines)
+
+    def compare(self, earlier: Any) -> Any:
+        """Refuse to compare two listening tests; what is to be compared has to be heard in one.
+
+        How a sound is rated depends on what else is heard in the test, so that a difference of two tests says little
+        of their systems (S. Zieliński, F. Rumsey, S. Bech, On some biases encountered in modern audio quality
+        listening tests, Journal of the Audio Engineering Society 56, 2008).
+
+        Args:
+            earlier: Any report.
+
+        Raises:
+            InvalidRequestError: Always; says what to do.
+        """
+        del earlier
+        message = (
+            "two listening tests cannot be compared, since ratings depend on what else is heard in a test; put the "
+            "recordings of both into one ListeningTest, as systems of their own, and look at pairs of its report"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
 
     def _systems(self) -> Html:
         rows = [
@@ -165,6 +217,24 @@ class ListeningReport(Report):
             "tests": f"{test}; Holm over pairs",
             "agreement": f"Krippendorff's alpha, {METHODS[self.method].scale}",
         }
+
+
+def _worse_than(system: object, better: pd.DataFrame) -> list[str]:
+    """Systems that one is significantly better than, by the pairs in which either is."""
+    found = []
+    for row in better.to_dict("records"):
+        first, second = (
+            (row["first"], row["second"]) if row["difference"] > 0 else (row["second"], row["first"])
+        )
+        found += [str(second)] if first == system else []
+    return found
+
+
+def _listed(names: Sequence[str]) -> str | None:
+    """A few names, or how many there are; None for none."""
+    if len(names) > _LISTED:
+        return f"{len(names)} systems"
+    return ", ".join(names) or None
 
 
 def _named(row: Mapping[Any, Any]) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_MISSED = 0.15
-"""Share of items whose hidden reference may be missed; source: ITU-R BS.1534-3, 4.1.2."""
+"""Share of items whose hidden reference may be missed; source: ITU-R BS.1534-3, 4.1.2 (post-screening)."""
 _TOO_GOOD = 0.25
 """Share of listeners above which an anchor is no worse than its reference; source: as above."""
 _TOLD = 5
@@ -57,7 +57,10 @@ def _exclude_later_sessions(table: pd.DataFrame, told: list[str]) -> None:
     if later.any():
         _exclude(table, later, "a later session of the same listener")
         who = _names(table.loc[later, "listener"])
-        told.append(f"later sessions of listeners who had answered before are excluded: {who}")
+        told.append(
+            f"later sessions of listeners who had answered before are excluded: {who}; if they are other "
+            "people of the same name, give them names of their own in the files"
+        )
 
 
 def _exclude_inattentive(table: pd.DataFrame, allowed: int, told: list[str]) -> None:

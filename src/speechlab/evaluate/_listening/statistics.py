@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STEPS = 4_000
-ONE_SIDED, POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
+_ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
 """Standard errors of a one-sided test at 5 %, and those that make it find a difference in 80 % of tests."""
-POWER_WIDTH = NormalDist().inv_cdf(0.975) + POWER
-"""Standard errors that a difference needs to be found at 5 % in 80 % of tests, two-sided."""
+_FOUND = 0.8
+_FEWEST = 6
+"""Listeners and items below which nothing is found, since 2^(1-n) is above 5 %."""
+_EXACT = 2_000
+"""Answers from which on the normal distribution stands for the binomial one."""
 
 
 class TwoWay(NamedTuple):
@@ -165,12 +168,12 @@ def two_way_bootstrap(
         seed: The same seed gives the same interval.
 
     Returns:
-        Both ends; NaN with fewer than two listeners or items.
+        Both ends; NaN with fewer than two listeners or items, and where all answers are the same.
     """
     _, rows = np.unique(listeners, return_inverse=True)
     _, columns = np.unique(items, return_inverse=True)
     shape = int(rows.max()) + 1, int(columns.max()) + 1
-    if min(shape) < 2:
+    if min(shape) < 2 or np.ptp(scores) == 0:
         return math.nan, math.nan
     sums, counts = np.zeros(shape), np.zeros(shape)
     np.add.at(sums, (rows, columns), scores)
@@ -187,6 +190,21 @@ def two_way_bootstrap(
     return float(low), float(high)
 
 
+def detectable(found: TwoWay) -> float:
+    """The smallest difference that a test of this size finds in 80 % of cases at 5 %; NaN if it finds none."""
+    fewest = min(found.listeners, found.items)
+    return _width(fewest) * found.deviation if fewest >= _FEWEST and found.deviation else math.nan
+
+
+def _width(fewest: int) -> float:
+    """Standard errors that a difference needs to be found at 5 % in 80 % of tests, two-sided.
+
+    Args:
+        fewest: Listeners or items, whichever are fewer: one more than the degrees of freedom.
+    """
+    return student_quantile(0.05, fewest - 1) + student_quantile(2 * (1 - _FOUND), fewest - 1)
+
+
 def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
     """How many more listeners, or else more items, it takes to find a difference in 80 % of tests at 5 %.
 
@@ -201,16 +219,25 @@ def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
     """
     if math.isnan(found.deviation):
         return math.nan, math.nan
-    wanted = (smallest / POWER_WIDTH) ** 2
 
     def more(own: float, other: float, have: int, others: int) -> float:
-        room = wanted - other / others
-        needed = (own + found.by_answer / others) / room if room > 0 else math.inf
-        return max(needed if math.isinf(needed) else math.ceil(needed), 6) - have
+        if others < _FEWEST:
+            return math.inf
+
+        def needed(count: int) -> float:
+            room = (smallest / _width(min(count, others))) ** 2 - other / others
+            return (own + found.by_answer / others) / room if room > 0 else math.inf
+
+        least = needed(others)  # more of them than of the others make nothing better known
+        if math.isinf(least):
+            return math.inf
+        count = max(math.ceil(least), _FEWEST)
+        while count < others and count < needed(count):
+            count += 1
+        return max(count - have, 0)
 
     listeners = more(found.by_listener, found.by_item, found.listeners, found.items)
-    items = more(found.by_item, found.by_listener, found.items, found.listeners)
-    return max(listeners, 0), max(items, 0)
+    return listeners, more(found.by_item, found.by_listener, found.items, found.listeners)
 
 
 def binomial_p(right: int, asked: int) -> float:
@@ -218,11 +245,44 @@ def binomial_p(right: int, asked: int) -> float:
     return sum(math.comb(asked, one) for one in range(right, asked + 1)) / 2**asked if asked else math.nan
 
 
+def guesses_told_apart(asked: int) -> float:
+    """The share of right answers above a half that so many find in 80 % of tests by the exact test, about."""
+    return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(asked)
+
+
+def answers_needed(above: float) -> int:
+    """How many answers the exact binomial test needs to find a share of right ones in 80 % of tests at 5 %.
+
+    Args:
+        above: The share, less a half.
+    """
+    spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
+    asked = max(math.ceil((spread / above) ** 2), 5)
+    while asked < _EXACT and _power(asked, 0.5 + above) < _FOUND:
+        asked += 1
+    return asked
+
+
+def _power(asked: int, share: float) -> float:
+    """How often the exact binomial test finds a share of right answers."""
+    right = next(one for one in range(asked // 2, asked + 2) if binomial_p(one, asked) < 0.05)
+    if share >= 1:
+        return float(right <= asked)
+    logs = math.log(share), math.log(1 - share)
+    ways = [
+        math.lgamma(asked + 1) - math.lgamma(one + 1) - math.lgamma(asked - one + 1)
+        for one in range(asked + 1)
+    ]
+    return sum(
+        math.exp(ways[one] + one * logs[0] + (asked - one) * logs[1]) for one in range(right, asked + 1)
+    )
+
+
 def krippendorff_alpha(values: NDArray[np.float64], scale: str) -> float:
     """Agreement of raters: 1 if all agree, 0 if as by chance.
 
-    Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011). (The package that computes it is under
-    the GPL.)
+    Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011). (The package krippendorff, which
+    computes it, is under GPL-3.0-or-later.)
 
     Args:
         values: Shape (raters, units); NaN where one has not rated.

@@ -17,9 +17,12 @@ from speechlab.evaluate._listening.summary import (
     summary_of,
 )
 from speechlab.evaluate._listening.tidy import read_key, tidy_answers
+from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from speechlab.evaluate._listening.files import ListeningKey
 
 
 def listening(
@@ -89,7 +92,35 @@ def listening(
         tuple(told),
         method,
         matters,
+        _record(table, read, max_failed_checks, matters, draws, seed),
     )
+
+
+def _record(
+    table: pd.DataFrame,
+    key: ListeningKey | None,
+    max_failed_checks: int,
+    smallest: float,
+    draws: int,
+    seed: int,
+) -> dict[str, Any]:
+    """The record of the study; nothing of it says which sound was of which system."""
+    settings = {
+        "max_failed_checks": int(max_failed_checks),
+        "smallest": smallest,
+        "draws": int(draws),
+        "seed": int(seed),
+    }
+    test = {
+        "name": str(table["test"].iloc[0]),
+        "title": key.title if key else "",
+        "method": str(table["method"].iloc[0]),
+        "question": str(table["question"].iloc[0]),
+        "listeners": int(table["listener"].nunique()),
+        "sessions": len(table[["listener", "session"]].drop_duplicates()),
+        "began": min(table["session"]),
+    }
+    return {**record_of("listening", None, **settings), "test": test}
 
 
 def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.statistics import (
-    ONE_SIDED,
-    POWER,
-    POWER_WIDTH,
+    answers_needed,
     binomial_p,
+    detectable,
+    guesses_told_apart,
     krippendorff_alpha,
     more_needed,
     two_way,
@@ -129,7 +129,7 @@ def _pair(
     found: TwoWay,
     p: float,
     answers: int,
-    detectable: float,
+    finds: float,
     more: tuple[float, float],
 ) -> dict[str, Any]:
     return {
@@ -142,7 +142,7 @@ def _pair(
         "answers": answers,
         "listeners": found.listeners,
         "items": found.items,
-        "detectable": detectable,
+        "detectable": finds,
         "more_listeners": more[0],
         "more_items": more[1],
     }
@@ -155,8 +155,7 @@ def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: f
     else:
         mean, shares = _difference(part, first)
     found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    detectable = found.deviation * POWER_WIDTH if found.deviation else math.nan
-    return _pair(first, second, found, found.p, len(part), detectable, more_needed(found, smallest))
+    return _pair(first, second, found, found.p, len(part), detectable(found), more_needed(found, smallest))
 
 
 def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
@@ -164,12 +163,10 @@ def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) ->
     asked, right = len(part), int(part["score"].sum())
     shares = (part["score"].to_numpy() - right / asked) / asked
     found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    spread = ONE_SIDED * 0.5 + POWER * math.sqrt(0.25 - smallest**2)
-    needed = math.ceil((spread / smallest) ** 2)
+    needed = answers_needed(smallest)
     listeners, items = found.listeners, found.items
     more = (max(math.ceil(needed / items) - listeners, 0), max(math.ceil(needed / listeners) - items, 0))
-    detectable = (ONE_SIDED + POWER) * 0.5 / math.sqrt(asked)
-    return _pair(first, second, found, binomial_p(right, asked), asked, detectable, more)
+    return _pair(first, second, found, binomial_p(right, asked), asked, guesses_told_apart(asked), more)
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:

@@ -41,6 +41,7 @@ COLUMNS = {
     "session": "str",
     "finished": "bool",
 }
+_FILLED = ("listener", "item", "system", "score", "role", "method", "trial", "test", "session")
 _MAX_FILES = 10_000
 HIDDEN_REFERENCE_LEAST = 90.0
 """A hidden reference that is rated lower was not found; source: ITU-R BS.1534-3, 4.1.2."""
@@ -79,7 +80,7 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
             require_columns(
                 one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
             )
-            frames.append(one[list(COLUMNS)])
+            frames.append(_filled(one[list(COLUMNS)]))
             continue
         read = parse(AnswerFile, one, name)
         if key is None:
@@ -99,11 +100,22 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="answers") from None
 
 
+def _filled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of answers; refuse one with a gap, which would take answers away without a word."""
+    for name in _FILLED:
+        missing = frame[name].isna().to_numpy()
+        if missing.any():
+            row = int(missing.argmax())
+            message = f"row {row} of the frame of answers has no {name}; drop the row, or fill it in"
+            raise InvalidRequestError(message, parameter="answers")
+    return frame
+
+
 def _each(answers: Any) -> Iterator[tuple[str, Any]]:
     if is_frame(answers):
         yield "answers", answers
     elif isinstance(answers, bytes | Mapping):
-        yield "the answers", answers if isinstance(answers, bytes) else dict(answers)
+        yield "a set of answers", answers if isinstance(answers, bytes) else dict(answers)
     elif isinstance(answers, str | os.PathLike):
         path = user_path(answers)
         if path.is_dir():
@@ -119,7 +131,8 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
-    files = sorted(path.glob("*.json"))
+    # a hidden file is of the system that packed the folder
+    files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
     if len(files) > _MAX_FILES:
         message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
         raise InvalidRequestError(message, parameter="answers")
@@ -167,11 +180,22 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "finished": read.finished is not None,
         }
         rows += [{**common, **row} for row in make(answer, trial, key, name)]
+    unanswered = sum(trial.role != "training" for trial in trials.values())
+    if read.finished is not None and unanswered:
+        message = (
+            f"{name} says that all is answered, and {unanswered} questions are not; the file was changed: ask its "
+            "listener for it once more, or leave it out"
+        )
+        raise InvalidRequestError(message, parameter="answers")
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
     low, high = METHODS[key.method].ratings or (0, 0)
+    if len(answer.scores) < len(trial.sounds):
+        rated = f"{len(answer.scores)} of {len(trial.sounds)} sounds"
+        message = f"{name} rates {rated} in question {trial.id}; the file was changed"
+        raise InvalidRequestError(message, parameter="answers")
     for sound, score in answer.scores.items():
         if sound not in trial.sounds or not low <= score <= high:
             message = f"{name} rates {sound} with {score:g}; ratings of this test are {low} to {high}"
