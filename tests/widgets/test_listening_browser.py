@@ -60,8 +60,10 @@ def hear_all(page):
 def answer(page, choice=0):
     hear_all(page)
     if page.locator(".sl-range").count():
+        assert page.locator(".sl-unrated").count() == page.locator(".sl-range").count()
         for number in range(page.locator(".sl-range").count()):
             page.locator(".sl-range").nth(number).fill(str(20 * number))
+        assert page.locator(".sl-unrated").count() == 0
     else:
         page.locator(".sl-option").nth(choice).click()
     page.get_by_role("button", name="Next").click()
@@ -498,3 +500,38 @@ def test_the_policy_of_the_page_lets_nothing_else_run(exported, frame):
         }"""
     )
     assert page.evaluate("window.fired") is None
+
+
+ODD = [
+    AudioClip(np.zeros(12_000, "f4"), 24_000),
+    AudioClip(np.full(1, 0.5, "f4"), 8_000),
+    AudioClip(0.1 * np.ones((480, 2), "f4"), 48_000),
+    AudioClip((0.1 * np.sin(np.arange(5_513))).astype("f4"), 11_025),
+]
+
+
+@pytest.mark.parametrize("method", ["mos", "mushra"])
+def test_sounds_of_any_length_and_rate_are_heard_from_a_disk_without_a_network(chromium, tmp_path, method):
+    """Silence, one sample, two channels, four rates: as a file that a listener opens."""
+    frame = pd.DataFrame({"item": "a", "system": list("wxyz"), "audio": ODD})
+    page_file = ListeningTest(frame, method, reference="w", training=0, checks=0, seed=1).save(
+        tmp_path / "t.html"
+    )
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.goto(page_file.as_uri())
+    begin(page)
+    while not page.get_by_role("heading", name="Thank you").count():
+        answer(page)
+        page.reload()
+    assert page.locator(".sl-error:not(:empty)").count() == 0
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Save the answers").click()
+    waiting.value.save_as(tmp_path / "ann.json")
+    assert len(evaluate.listening_answers(tmp_path / "ann.json", tmp_path / "t.key.json")) >= 4
+    assert problems == []
+    context.close()

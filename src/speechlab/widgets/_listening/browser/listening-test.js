@@ -154,7 +154,7 @@ class TestView {
     make(form, "p", "sl-soft", "It goes into the file of answers. With the same name you go on where you stopped.");
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const listener = name.value.trim();
+      const listener = name.value.trim().replace(/[\ud800-\udfff]/gu, "\ufffd");  // halves of pairs, which no file holds
       if (!listener) return;
       this.expect();
       if (!tell(this.model, { type: "begin", listener, view: this.view })) this.lost();

@@ -98,13 +98,14 @@ function scaleQuestion(root, trial, question) {
   for (const [at, token] of trial.sounds.entries()) {
     const row = make(root, "div", "sl-rated");
     sounds.push(soundPart(row, token, `Sound ${at + 1}`));
-    const range = make(row, "input", "sl-range");
+    const range = make(row, "input", "sl-range sl-unrated");
     const shown = make(row, "output", "sl-score", "–");
     Object.assign(range, { type: "range", min: "0", max: "100", step: "1", value: "50" });
     range.setAttribute("aria-label", `Quality of sound ${at + 1}`);
     range.setAttribute("aria-valuetext", "not rated yet");
     const rate = () => {
       ranges.set(token, range);
+      range.classList.remove("sl-unrated");
       shown.textContent = range.value;
       const [, word] = OPINIONS[4 - Math.min(Math.floor(Number(range.value) / 20), 4)];
       range.setAttribute("aria-valuetext", `${range.value}, ${word}`);
