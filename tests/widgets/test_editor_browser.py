@@ -486,6 +486,14 @@ def test_thousands_of_segments_of_an_hour_are_edited_without_a_wait(show_player)
     page = show_player(editor)
     page.locator(".sl-segments li").nth(2_999).wait_for(state="attached")
     assert len(page.evaluate("sent").__repr__()) < 2_000
+    strongest = page.locator("canvas").evaluate(
+        """(canvas, y) => {
+          const row = canvas.getContext("2d").getImageData(9, y * devicePixelRatio, canvas.width / 2, 1).data;
+          return Math.max(...row.filter((_, at) => at % 4 === 3));
+        }""",
+        TIER_PX,
+    )
+    assert strongest < 200  # a light band, and not a block of edges side by side
     page.evaluate("model.set('selected', 1500)")
     page.locator(".sl-edit button").get_by_text("Delete").click()  # asking for roles takes seconds here
     assert len(told(page, editor).frame) == 2_999

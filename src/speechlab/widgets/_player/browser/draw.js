@@ -6,6 +6,7 @@ const ALONE_PX = 88;
 const SPECTROGRAM_PX = 110;
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 const TICK_PX = 70;
+const EDGED_PX = 4;
 const MOST_LANES = 4;
 
 /**
@@ -231,6 +232,7 @@ function drawTier(brush, scene, number) {
     const top = places.tops[number] + places.tier * (segment.lane ?? 0);
     pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
     pen.fillRect(from, top + 2, Math.max(wide - 1, 1), high);
+    if (wide < EDGED_PX && !chosen) return; // edges side by side would be a block
     pen.fillStyle = color("--sl-done");
     pen.fillRect(from, top + 2, 1.5, high);
     if (layer.editable) {
