@@ -19,6 +19,7 @@ from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.report import TranslationReport
+from speechlab.evaluate._translation.spoken import SpeechToSpeechReport, speech_to_speech
 from speechlab.evaluate._translation.study import translation
 from speechlab.evaluate._voices import speaks, voice_name
 
@@ -28,6 +29,7 @@ __all__ = [
     "ListeningReport",
     "Report",
     "SpeechReport",
+    "SpeechToSpeechReport",
     "TranslationReport",
     "VoicesReport",
     "combined_page",
@@ -36,6 +38,7 @@ __all__ = [
     "recognition",
     "round_trip",
     "speaks",
+    "speech_to_speech",
     "translation",
     "vad_sweep",
     "voice_name",
