@@ -158,6 +158,8 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     pd.testing.assert_frame_equal(again.effects, report.effects)
     assert again.findings == report.findings
+    assert again.columns == report.columns
+    assert again.compare(report).paired
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert HOSTILE not in report._repr_html_()

@@ -143,7 +143,7 @@ class Changes(Report):
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
         if self._translated:
-            columns = ["text", "translation_earlier", "translation", "score_difference", "target_lang"]
+            columns = ["text", "translation_earlier", "translation", "score_difference"]
             usual = {"hypotheses": ["translation_earlier", "translation"], "language": "target_lang"}
             if "reference" in self.table.columns:
                 columns, usual = ["reference", *columns], {**usual, "reference": "reference"}

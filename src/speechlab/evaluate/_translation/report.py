@@ -142,7 +142,18 @@ class TranslationReport(Report):
             usual = {"reference": source, "hypotheses": "back_translation", "language": source_lang}
         elif not reference:
             usual = {}
-        return super().rows(**{**usual, **options})
+        seen = (
+            "setting",
+            source,
+            "translation",
+            reference,
+            "back_translation",
+            "chrf",
+            "back_chrf",
+            "status",
+        )
+        known = [name for name in seen if name in self.table.columns and self.table[name].notna().any()]
+        return super().rows(**{"columns": known, **usual, **options})
 
     def headline(self) -> pd.DataFrame:
         """Return the scores of the directions."""

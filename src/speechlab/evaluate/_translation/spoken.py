@@ -131,7 +131,15 @@ class SpeechToSpeechReport(Report):
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows; what was recognised is compared with what was said."""
         audio, text, language, _ = self.columns
-        usual = {"reference": text, "hypotheses": "hypothesis", "language": language, "audio": audio}
+        columns = [audio, text, "hypothesis", *STEPS, "error_rate", "again_error_rate", "failed_at"]
+        known = [name for name in columns if self.table[name].notna().any()]
+        usual = {
+            "reference": text,
+            "hypotheses": "hypothesis",
+            "language": language,
+            "audio": audio,
+            "columns": known,
+        }
         return super().rows(**{**usual, **options})
 
     def facts(self) -> Mapping[str, str]:

@@ -120,7 +120,7 @@ def translation(
         title,
         table,
         summarized(table, columns, timed),
-        columns,
+        (*columns,),
         record_of(
             "translation", store, *batches, back=back, speed=turns, settings=list(named) if settings else []
         ),
