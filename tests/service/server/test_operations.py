@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 import shutil
@@ -147,6 +148,24 @@ def test_systemd_takes_the_unit(tmp_path):
     command = [program("systemd-analyze"), "verify", unit]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert "speechlab.service" not in done.stderr, done.stderr
+
+
+def test_logrotate_cuts_a_log_that_goes_on(tmp_path):
+    log, settings = tmp_path / "service.log", tmp_path / "logrotate.conf"
+    text = (FILES / "logrotate.conf").read_text()
+    settings.write_text(text.replace("/var/log/speechlab/service.log", str(log)))
+    settings.chmod(0o644)
+    command = [program("logrotate"), "--force", "--state", tmp_path / "state", settings]
+    with log.open("a") as service:
+        for number in range(3):
+            service.write(f"line {number}\n")
+            service.flush()
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+        service.write("line 3\n")
+    assert log.read_text() == "line 3\n"
+    assert (tmp_path / "service.log.1").read_text() == "line 2\n"
+    assert gzip.decompress((tmp_path / "service.log.2.gz").read_bytes()) == b"line 1\n"
 
 
 def test_caddy_takes_its_file():
