@@ -204,6 +204,20 @@ def test_160_frames_against_the_protocol_close_with_1002(started, opcode, option
     assert client.close_code() == 1002
 
 
+@pytest.mark.parametrize("opcode", [0, TEXT, PING, PONG])
+def test_160_a_flood_of_frames_ends_its_connection(started, opcode):
+    client, staged, _ = started
+    if opcode == 0:
+        client.frame(TEXT, fin=False)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        client.connection.sendall((bytes([opcode | (0x80 if opcode else 0), 0x80]) + bytes(4)) * 20_000)
+    while (frame := client.read())[0] != CLOSE:
+        pass
+    assert frame[1] == struct.pack("!H", 1008) + b"too many frames in a second"
+    staged.speaker.gate.set()
+    assert staged.http.request("GET", "/tts/voices").status == 200
+
+
 def test_160_pings_are_answered_during_synthesis(started):
     client, staged, state = started
     for number in range(3):

@@ -30,7 +30,7 @@ USED = {
     SOCKET: {
         "methods": (
             "connection_made data_received handle_connect handle_bytes handle_ping handle_pong resume_writing "
-            "send_keepalive_ping keepalive_timeout handle_parser_exception send stop_keepalive "
+            "send_keepalive_ping keepalive_timeout handle_parser_exception handle_events send stop_keepalive "
             "send_receive_event_to_app"
         ),
         "attributes": (

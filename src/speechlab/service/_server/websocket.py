@@ -18,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
+from speechlab.contract import CloseCode
 from speechlab.service._logs import log
 from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import ABORT
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _SEND_BUFFER_BYTES = 256 * 1024
 _SLOWEST_BYTES_S = 2_000
 """The slowest reader that is waited for: a quarter of the rate at which mp3 plays."""
+_SLICE_BYTES = 4 * 1024
+_FRAMES_S = 2_000
+"""How many frames a client may send in a second: each takes time, however short it is."""
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -43,6 +47,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._sent = 0
         self._sent_at_ping = 0
         self._read_for_sure = 0
+        self._second = 0
+        self._frames_of_second = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the kernel from buffering megabytes for a client that does not read."""
@@ -53,10 +59,14 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
-        """Read, unless the connection was failed already."""
-        if self._failed:
-            return
-        super().data_received(data)
+        """Read, unless the connection was failed already, and end one of too many frames before they are all read."""
+        for start in range(0, len(data), _SLICE_BYTES):
+            if self._failed:
+                return
+            super().data_received(data[start : start + _SLICE_BYTES])
+            if self._frames_of_second > _FRAMES_S and not self._failed:
+                self.conn.fail(CloseCode.POLICY, "too many frames in a second")
+                self.handle_parser_exception()
         if not self.handshake_initiated and self.conn.handshake_exc is not None:
             self._refuse(
                 "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
@@ -70,6 +80,14 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             return
         super().handle_connect(event)
         cast("dict[str, Any]", self.scope["extensions"])[ABORT] = {"call": self.abort}
+
+    def handle_events(self) -> None:
+        """Count the frames, and handle them."""
+        second = int(self.loop.time())
+        if second != self._second:
+            self._second, self._frames_of_second = second, 0
+        self._frames_of_second += len(self.conn.events)
+        super().handle_events()
 
     def handle_bytes(self, event: Frame) -> None:
         """Tell of a binary message at its first frame: it is refused whatever follows."""
