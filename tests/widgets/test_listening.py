@@ -358,6 +358,19 @@ def test_questions_are_counted_before_sounds_are_read(tmp_path):
         ListeningTest(pd.DataFrame(rows[:1]), "abx")
 
 
+def test_names_may_be_numbers_and_systems_may_share_no_item(frame):
+    numbers = frame[:3].assign(item=1, system=[1, 2, 3])
+    test = ListeningTest(numbers, "mushra", reference=3, training=0)
+    assert test.key["reference"] == "3"
+    assert "1 question, 3 systems" in repr(test)
+    pairs = ListeningTest(numbers, "ab", pairs=[(1, 2)], training=0, checks=0)
+    assert len(pairs.trials) == 1
+    with pytest.raises(InvalidRequestError, match="no item that counts has recordings of two systems"):
+        ListeningTest(numbers.assign(item=[1, 2, 3]), "ab", training=0)
+    with pytest.raises(InvalidRequestError, match="the frame has no rows"):
+        ListeningTest(numbers[:0])
+
+
 def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
     beginning = "the same long sentence " * 40
     rows = frame.assign(item=beginning + frame["item"], system=beginning + frame["system"])
@@ -384,15 +397,19 @@ def test_half_a_surrogate_pair_is_refused_before_it_reaches_a_page(frame, column
     [
         ({"title": "\ud800"}, "half surrogate pairs"),
         ({"method": "guess"}, "method is 'guess'"),
-        ({"method": "mushra"}, "reference is None"),
-        ({"method": "mushra", "reference": "nobody"}, "one of the systems"),
+        ({"method": "mushra"}, "reference is None.*one of 'secret one', 'secret two', 'original'"),
+        ({"method": "mushra", "reference": "nobody"}, "the system that MUSHRA compares with, one of 'secret"),
         ({"system": "voice"}, "no column 'voice'"),
         ({"checks": -1}, "checks is -1"),
         ({"training": "sentence 1"}, "training is"),
         ({"training": ["sentence 9"]}, "an item of the table"),
-        ({"training": 4}, "all 4 items are for practice.*training=0"),
+        ({"training": 4}, r"every item is for practice.*training=0"),
         ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
         ({"method": "ab", "pairs": [5]}, "pairs is 5"),
+        (
+            {"method": "ab", "pairs": [("secret one", "original"), ("original", "secret one")]},
+            "in the list once",
+        ),
         ({"method": "ab", "pairs": 5}, "pairs is 5"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**63}, "from 0 to 2\\*\\*63 - 1"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_WORDS = 2_000
+_TOLD = 10
 METHODS = {
     "mos": "How natural does it sound?",
     "ab": "Which sounds more natural?",
@@ -69,7 +70,7 @@ def training_of(training: object, items: Iterable[str]) -> list[str]:
         return known[: int(training)]
     if isinstance(training, str) or not isinstance(training, Iterable):
         raise refused("training", training, "a number of items, or a list of them")
-    chosen = [_name(one) for one in training]
+    chosen = list(dict.fromkeys(_name(one) for one in training))
     if unknown := [one for one in chosen if one not in known]:
         raise refused("training", unknown[0], "an item of the table")
     return chosen
@@ -81,19 +82,42 @@ def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tup
         return []
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise refused("pairs", pairs, "a list of pairs of systems, or None for all")
-    known, chosen = set(systems), []
+    known = set(systems)
+    chosen: list[tuple[str, str]] = []
     for pair in pairs:
         both = [_name(one) for one in pair] if isinstance(pair, Iterable) else []
         if len(both) != 2 or set(both) - known or both[0] == both[1]:
             raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(known)))}")
+        if set(both) in map(set, chosen):
+            raise refused(
+                "pairs", pair, "a pair that stands in the list once; in either order it is the same"
+            )
         chosen.append((both[0], both[1]))
     return chosen
 
 
 def material_of(
-    frame: pd.DataFrame, audio: Any, system: Any, item: Any, text: Any, language: Any, reference: str | None
+    frame: pd.DataFrame,
+    audio: Any,
+    system: Any,
+    item: Any,
+    text: Any,
+    language: Any,
+    reference: Any,
+    *,
+    refers: bool,
 ) -> Material:
     """Look the table up.
+
+    Args:
+        frame: The table.
+        audio: Column of the recordings.
+        system: Column of the systems.
+        item: Column of the items.
+        text: Column of a text that listeners see, or None.
+        language: Column of its language, or a tag.
+        reference: The system that others are compared with.
+        refers: Whether the method has one.
 
     Raises:
         InvalidRequestError: A column is missing, a name is, or a system speaks an item twice.
@@ -122,9 +146,11 @@ def material_of(
         raise InvalidRequestError(
             f"{taken[0]!r} is the name of an anchor; call the system otherwise", parameter="system"
         )
-    if reference is not None and reference not in systems:
-        raise refused("reference", reference, f"one of the systems {', '.join(map(repr, systems))}")
-    return Material(rows, items, systems, texts, reference)
+    known = None if is_missing(reference) or not refers else _name(reference)
+    if refers and known not in systems:
+        what = f"the system that MUSHRA compares with, one of {', '.join(map(repr, systems[:_TOLD]))}"
+        raise refused("reference", reference, what + (" …" if len(systems) > _TOLD else ""))
+    return Material(rows, items, systems, texts, known)
 
 
 def _name(value: object) -> str:

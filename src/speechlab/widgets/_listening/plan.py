@@ -100,18 +100,22 @@ def check_count(
     counted = sum(count for item, count in counts.items() if item not in practised)
     asked = sum(counts.values())
     if practised and not counted and practised.issuperset(material.items):
-        message = (
-            f"all {len(practised)} items are for practice, so that no answer would count; give training=0, or more "
-            "items"
-        )
+        message = "every item is for practice, so that no answer would count; give training=0, or more items"
         raise InvalidRequestError(message, parameter="training")
-    if not counted or asked > _MAX_QUESTIONS:
+    if not counted:
         message = (
-            f"{counted:,} questions count, with {asked - counted:,} for practice; give rows for one question at "
-            f"least, and for {_MAX_QUESTIONS:,} at most: fewer items or systems"
-            + (", or only some pairs=" if method in {"ab", "abx"} else "")
+            "there is nothing to ask: no item that counts has recordings of two systems that are compared"
+            if material.rows
+            else "there is nothing to ask: the frame has no rows"
         )
         raise InvalidRequestError(message, parameter="frame")
+    if asked > _MAX_QUESTIONS:
+        message = (
+            f"{counted:,} questions count, with {asked - counted:,} for practice, and {_MAX_QUESTIONS:,} in all is "
+            "the most; give fewer items or systems"
+        )
+        more = ", or only some pairs=" if method in {"ab", "abx"} else ""
+        raise InvalidRequestError(message + more, parameter="frame")
 
 
 class Planner:

@@ -137,10 +137,8 @@ class ListeningTest(LiveWidget):
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
             raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
         asked = checked_words("question", METHODS[method] if question is None else question)
-        if method == "mushra" and reference is None:
-            raise refused("reference", reference, "the system that MUSHRA compares with")
         material = material_of(
-            frame, audio, system, item, text, language, reference if method == "mushra" else None
+            frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
         chosen = chosen_pairs(pairs, material.systems, method)
         practised = training_of(training, material.items)
@@ -192,7 +190,7 @@ class ListeningTest(LiveWidget):
         finished = sum(one["finished"] is not None for one in self._sessions.values())
         systems = len(self._key["systems"])
         listeners = f"{finished} of {len(self._sessions)} listeners finished"
-        return [self.method, f"{count} questions", f"{systems} systems", listeners]
+        return [self.method, _counted(count, "question"), _counted(systems, "system"), listeners]
 
     def static_html(self) -> Html:
         """Return what is asked, and how many have answered; no system, so that whoever sees it stays blind."""
@@ -302,6 +300,10 @@ class ListeningTest(LiveWidget):
     def _reply(self, kind: str, asked: dict[str, Any], **more: Any) -> None:
         """Answer one view; all of them hear it."""
         self.send({"type": kind, "view": str(asked.get("view", ""))[:40], **more})
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _joined(kept: dict[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
