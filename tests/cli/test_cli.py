@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 
@@ -199,6 +198,8 @@ def test_help_and_version():
 
 
 def test_lab_brings_the_notebooks(tmp_path):
+    import nbformat  # a second and a half, which each worker would spend when it collects
+
     from speechlab.cli._commands.lab import notebooks
 
     found = notebooks()
