@@ -62,14 +62,28 @@ def terse(stage):
 LONG_HEADS = {
     "one header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000 + b"\r\n\r\n",
     "a header without end": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 5000,
-    "many headers": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 1200 + b"\r\n",
+    "many headers": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    + (b"X-A: " + b"b" * 40 + b"\r\n") * 150
+    + b"\r\n",
     "a URL": b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a URL without end": b"GET /" + b"a" * 5000,
     "headers after the body": (
         b"POST /tts HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + b"KEY" + b"\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + b"X-A: b\r\n" * 1200
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + (b"X-A: " + b"b" * 40 + b"\r\n") * 150
     ),
 }
+
+
+@pytest.mark.parametrize(("more", "status"), [(198, 200), (199, 431), (12_000, 431)])
+def test_a_head_has_200_headers_at_most(hasty, more, status):
+    with socket.create_connection(hasty.http.address, timeout=20) as connection:
+        head = (
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + b"a:\r\n" * more + b"\r\n"
+        )
+        connection.sendall(head)
+        came = read_all(connection)
+    assert came.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"longer than 200 headers" in came) == (status == 431)
 
 
 @pytest.mark.parametrize("head", LONG_HEADS.values(), ids=LONG_HEADS)

@@ -27,6 +27,8 @@ _LINGER_S = 30.0
 """How long what comes after a refusal is read and thrown away, ..."""
 _LINGER_PAUSE_S = 5.0
 """... and how long it may pause."""
+_MOST_HEADERS = 200
+"""How many headers a request may have: each takes time, however short it is."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -56,6 +58,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._header_timeout_s = header_timeout_s
         self._header_bytes = header_bytes
         self._head_bytes = 0  # complete headers and the URL
+        self._headers = 0
         self._partial_bytes = 0  # the incomplete head, including its last line
         self._unread_bytes = 0  # bytes since the last parser callback
         self._starts_with_next = 0  # bytes of a request that begins with this data
@@ -104,6 +107,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header."""
+        self._headers += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
@@ -116,7 +120,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Begin a head at its first byte."""
         super().on_message_begin()
         self._partial_bytes, self._starts_with_next = self._starts_with_next, 0
-        self._head_bytes = self._unread_bytes = 0
+        self._head_bytes = self._unread_bytes = self._headers = 0
         self._idle = False
         self._in_head = True
         if self._timer is None:
@@ -203,12 +207,15 @@ class HttpProtocol(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._unread_bytes = 0
         self._head_bytes += size
-        if self._head_bytes > self._header_bytes:
+        if self._head_bytes > self._header_bytes or self._headers > _MOST_HEADERS:
             self._too_long = True
             raise ValueError("the head is too long")  # ends the parsing; uvicorn asks for a 400
 
     def _refuse_head(self) -> None:
-        message = f"the head of the request is longer than {self._header_bytes:,} bytes"
+        most = (
+            f"{_MOST_HEADERS} headers" if self._headers > _MOST_HEADERS else f"{self._header_bytes:,} bytes"
+        )
+        message = f"the head of the request is longer than {most}"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
             refused = HandshakeRefused.not_upgraded(message)
             self._write(refused.status, refused.body())
