@@ -10,6 +10,7 @@ import re
 import numpy as np
 import orjson
 import pandas as pd
+import polars as pl
 import pytest
 
 import speechlab as sl
@@ -217,6 +218,79 @@ def test_what_python_changes_is_told_to_the_browser(frame):
     table.frame = frame.head(2)
     assert (table.count, table.revision, table.selected, table.marked) == (2, 1, None, [])
     assert answers_of(table, type="rows", start=0, revision=0) == []
+
+
+def cells_of(table):
+    ((_, (data,)),) = answers_of(table, type="rows", start=0)
+    return {name[2:]: cells for name, cells in orjson.loads(data).items() if name.startswith("c:")}
+
+
+def test_cells_of_every_type_are_shown(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "audio": [tone(), None],
+            3: [float("inf"), float("-inf")],
+            "large": [10**20, 2],
+            "missing": pd.array([None, 1], dtype="Int64"),
+            "small": [1e-9, 0.0],
+            "huge": [1e300, 1.0],
+            "time": pd.to_datetime(["2024-01-01 10:00", None]),
+            "length": pd.to_timedelta([1.5, None], unit="s"),
+            "category": pd.Categorical(["one", None]),
+            "objects": [{"a": 1}, (1, 2)],
+            "arrays": [np.zeros(2), np.ones(1)],
+        }
+    )
+    table = AudioTable(frame)
+    cells = cells_of(table)
+    assert cells["3"] == ["∞", "-∞"]
+    assert cells["large"] == [1e20, 2]
+    assert cells["missing"] == [None, 1]
+    assert cells["time"] == ["2024-01-01 10:00:00", None]
+    assert {column["name"]: column["kind"] for column in table.columns if column["kind"] != "number"} == {
+        "time": "label", "length": "label", "category": "category", "objects": "text", "arrays": "text",
+    }  # fmt: skip
+    html = table.static_html()
+    for name, shown in (("3", "∞"), ("small", "1e-09"), ("huge", "1e+300")):
+        assert f">{name} </span>{shown}</span>" in html
+    assert table.save(tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_a_table_whose_sounds_all_failed_or_were_filtered_out_is_one_too(frame):
+    for none in (frame.head(0), frame.assign(audio=None)):
+        table = AudioTable(none)
+        assert (table.sound, table.count) == (True, len(none))
+    assert "audio" not in cells_of(AudioTable(frame.assign(audio=None)))
+
+
+def test_each_view_of_a_table_learns_what_was_noted_in_another(frame):
+    sent = answers_of(AudioTable(frame), type="noted", row=1, name="rating", value=4)
+    assert sent == [({"type": "noted", "row": 1, "name": "rating", "value": 4}, [])]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rating": [3.7] * 6}, "column 'rating' .* 3.7 .* rename"),
+        ({"rating": [float("inf")] * 6}, "rating inf"),
+        ({"mark": ["False"] * 6}, "column 'mark' .* 'False' must be True or False"),
+        ({1: "a", "1": "b"}, "two columns read '1'"),
+    ],
+)
+def test_columns_that_cannot_be_what_they_are_called_are_refused(frame, change, said):
+    for name, values in change.items():
+        frame[name] = values
+    with pytest.raises(InvalidRequestError, match=said):
+        AudioTable(frame)
+
+
+def test_frames_of_other_kinds_say_what_to_give(frame):
+    with pytest.raises(
+        InvalidRequestError, match=r"polars\.\S+ is no pandas DataFrame; give frame.to_pandas"
+    ):
+        AudioTable(pl.DataFrame({"audio": ["a.wav"]}))
+    with pytest.raises(InvalidRequestError, match="give each one name"):
+        AudioTable(pd.concat({"one": frame}, axis=1))
 
 
 def test_an_empty_table_is_a_table(frame):

@@ -187,6 +187,19 @@ def test_a_column_sorts_up_down_and_not_at_all(show_table):
     assert orders == [("ascending", [0, 23]), ("descending", [17, 34]), ("none", [0, 1])]
 
 
+def test_numbers_without_end_are_shown_sorted_and_left_out_of_histograms(show_table):
+    frame = made(5).frame.assign(rate=[0.5, float("inf"), None, float("-inf"), 0.25])
+    page = show_table(AudioTable(frame))
+    rate = page.get_by_role("columnheader", name="rate")
+    rate.get_by_role("button").click()
+    assert shown_rows(page) == [3, 4, 0, 1, 2]
+    cells = page.locator(".sl-row .sl-number .sl-words, .sl-row .sl-missing.sl-number span")
+    assert cells.all_inner_texts() == ["-∞", "0.250", "0.500", "∞", "–"]
+    page.get_by_role("button", name="Filter").click()
+    assert page.get_by_label("Least rate").input_value() == "0.250"
+    assert page.get_by_label("Greatest rate").input_value() == "0.500"
+
+
 def test_what_python_changes_shows(show_table):
     table = made()
     page = show_table(table)

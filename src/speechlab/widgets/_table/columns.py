@@ -38,6 +38,8 @@ _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
 _MAX_CHARACTERS = 5_000
 _MAX_LISTED = 100
+_MAX_WHOLE = 2**53
+"""Largest whole number that a browser tells from its neighbours."""
 # Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
 _GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
 _LOOKED_AT = 50
@@ -123,7 +125,7 @@ def layout_of(
     Raises:
         InvalidRequestError: A column is missing, or no column holds sound.
     """
-    require_columns(frame, *dict.fromkeys(frame.columns))  # each of them is there once
+    _check_names(frame)
     sound = _audio_column(frame, audio, silent=silent)
     wanted = None if columns is None else column_names(columns, "columns")
     compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")
@@ -137,6 +139,21 @@ def layout_of(
     known.update(dict.fromkeys(texts, "text"))
     made = [_column(frame[name], name, wanted, compared, known.get(name)) for name in rest]
     return Layout(sound, tuple(made), _reference(made, reference), spoken, lang)
+
+
+def _check_names(frame: pd.DataFrame) -> None:
+    """Refuse names that cannot be told apart: by Python, or where people read them."""
+    if frame.columns.nlevels > 1:
+        message = (
+            "the columns have names of several levels; give each one name, as in frame.columns.map('_'.join)"
+        )
+        raise InvalidRequestError(message, parameter="frame")
+    require_columns(frame, *dict.fromkeys(frame.columns))  # each of them is there once
+    titles = [str(name) for name in frame.columns]
+    twice = next((title for title in titles if titles.count(title) > 1), None)
+    if twice is not None:
+        message = f"two columns read {twice!r}, as a text and as something else; rename one of them"
+        raise InvalidRequestError(message, parameter=twice)
 
 
 def _column(
@@ -176,14 +193,16 @@ def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
 
 
 def cell_value(value: Any, kind: Kind) -> Any:
-    """Return a cell as plain JSON: text, a number, a list of texts, or None."""
+    """Return a cell as plain JSON: text, a number, a list of texts, or None; ``∞`` and ``-∞`` for what JSON lacks."""
     if kind == "list" and _is_list(value):
         return [cell_value(str(one), "text") for one in list(value)[:_MAX_LISTED]]
     if is_missing(value):
         return None
     if kind == "number":
         number = plain_number(value)
-        return number if math.isfinite(number) else None
+        if not isinstance(number, int) or abs(number) > _MAX_WHOLE:
+            number = float(number)
+        return number if math.isfinite(number) else "∞" if number > 0 else "-∞"
     text = value if isinstance(value, str) else str(value)
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
@@ -199,6 +218,9 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
             return name
     if silent:
         return None
+    for name in named:  # where all rows failed, or none is left
+        if frame[name].isna().all():
+            return name
     have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
     message = f"no column holds sound (clips, paths or bytes); name it as in audio='path'. Columns: {have}"
     raise InvalidRequestError(message, parameter="audio")
@@ -235,6 +257,8 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
         return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later
     if str(series.dtype) in {"category", "bool", "boolean"}:
         return "category", 0
+    if series.dtype.kind in "mM":
+        return "label", 0  # points in time, and lengths of it
     texts = [value if isinstance(value, str) else str(value) for value in values]
     kinds = set(texts)
     few = len(kinds) <= min(_MAX_CATEGORIES, max(len(texts) // 2, 1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from speechlab._arguments import is_missing, is_number, plain_number
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code
@@ -40,11 +42,19 @@ class Rows:
         self.sounds = Sounds([None] * len(frame) if silent else frame[layout.audio].tolist())
         self._langs = [] if layout.language is None else frame[layout.language].tolist()
         self.noted: dict[str, list[Any]] = {
-            name: [self.checked(name, value) for value in frame[name].tolist()]
-            if name in frame.columns
-            else [_NOTHING[name]] * len(frame)
+            name: self._taken_over(frame, name) if name in frame.columns else [_NOTHING[name]] * len(frame)
             for name in NOTED
         }
+
+    def _taken_over(self, frame: pd.DataFrame, name: str) -> list[Any]:
+        try:
+            return [self.checked(name, value) for value in frame[name].tolist()]
+        except InvalidRequestError as error:
+            message = (
+                f"column {name!r} is filled in the browser, and what it holds does not fit: {error.message}"
+            )
+            hint = f"rename the column, as in frame.rename(columns={{{name!r}: '{name}_given'}})"
+            raise InvalidRequestError(f"{message}; {hint}", parameter="frame") from None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -105,11 +115,14 @@ class Rows:
         if is_missing(value):
             return _NOTHING[name]
         if name == "mark":
+            if not (is_number(value) or isinstance(value, bool | np.bool_)) or value not in (0, 1):
+                raise InvalidRequestError(f"mark {value!r:.60} must be True or False", parameter="mark")
             return bool(value)
         if name == "note":
             return str(value)
-        if not is_number(value) or plain_number(value) != int(value) or not 0 <= value <= self.max_rating:
-            message = f"rating {value!r} must be a whole number from 1 to {self.max_rating}, or None"
+        number = plain_number(value) if is_number(value) else -1
+        if not 0 <= number <= self.max_rating or number != int(number):
+            message = f"rating {value!r:.60} must be a whole number from 1 to {self.max_rating}, or None"
             raise InvalidRequestError(message, parameter="rating")
         return int(value) or None
 

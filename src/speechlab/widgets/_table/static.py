@@ -106,7 +106,7 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
     if value is None:
         return None
     if column.kind == "number":
-        return f"{value:.{column.decimals}f}"
+        return value if isinstance(value, str) else _number(value, column.decimals)
     if column.kind == "list":
         each = [element("span", one, dir="auto", style="unicode-bidi:isolate") for one in value]
         return join(", ", each) if each else None
@@ -114,6 +114,12 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
     if pieces is not None:
         return _difference(pieces, lang)
     return element("span", value, lang=lang or None, dir="auto")
+
+
+def _number(value: float, decimals: int) -> str:
+    """A number in its decimals, or in three digits where those would show zero or a long row of digits."""
+    plain = value == 0 or 0.5 * 10**-decimals <= abs(value) < 1e15
+    return f"{value:.{decimals}f}" if plain else f"{value:.3g}"
 
 
 def _difference(pieces: list[Piece], lang: str) -> Html:

@@ -249,7 +249,9 @@ class AudioTable(LiveWidget):
 
     def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:
         if not is_frame(frame):
-            message = f"a {type(frame).__name__} is no table; give a pandas DataFrame"
+            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+            way = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
+            message = f"a {kind} is no pandas DataFrame; give {way}"
             raise InvalidRequestError(message, parameter="frame")
         if len(frame) > _MAX_ROWS:
             message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
@@ -358,8 +360,8 @@ class AudioTable(LiveWidget):
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         name, row = noted["name"], int(noted["row"])
         if name in NOTED and 0 <= row < len(self._rows):
-            with self._lock:
-                self._rows.noted[name][row] = self._rows.checked(name, noted["value"])
+            with self._lock:  # told to the browser as well, which may show the table twice
+                self._note(row, name, noted["value"])
 
 
 def show(frame: pd.DataFrame, **options: Any) -> AudioTable:

@@ -1,15 +1,9 @@
-// What stands in the cells of a row, how wide it is, and the list of keys below the table.
+// What stands in the cells of a row.
 
 import { make } from "../../_shared/dom.js";
 
-/** Keys that act on the sound. */
-export const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
-const KEYS = [
-  ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
-  ["b", "A/B: the marked rows in turn, or the one heard before"],
-  ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
-  ["Home End", "first and last row"],
-];
+const NOTE_MS = 500;
+const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Shows a text with its differences, a number, a category, or each text of a list by itself.
@@ -19,7 +13,7 @@ const KEYS = [
  * @param {import("./data.js").Column} column
  * @param {any[] | null} pieces
  */
-export function showContent(cell, data, row, column, pieces) {
+function showContent(cell, data, row, column, pieces) {
   cell.replaceChildren();
   const text = data.text(row, column);
   if (!text && !pieces) {
@@ -47,7 +41,7 @@ function showPieces(words, pieces) {
 }
 
 /** @param {Element} cell @param {number} row @param {number} max The best rating. */
-export function addJudgement(cell, row, max) {
+function addJudgement(cell, row, max) {
   const line = make(cell, "span", "sl-judge");
   const mark = make(line, "button", "sl-star");
   mark.setAttribute("aria-label", `Mark row ${row + 1}`);
@@ -58,35 +52,133 @@ export function addJudgement(cell, row, max) {
   for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
 }
 
-/** The parts between which a name may break: behind an underscore, but not before a unit of a letter or two. @param {string} name */
-export function nameParts(name) {
-  return name.split(/(?<=_)(?![^_]{0,2}$)/);
+/** The outline of a sound as a drawing that takes the colour of its text. @param {Int8Array} peaks */
+export function waveform(peaks) {
+  const bins = peaks.length / 2;
+  let d = "";
+  for (let bin = 0; bin < bins; bin += 1) {
+    const high = 64 - peaks[2 * bin + 1] / 2;
+    const low = 64 - peaks[2 * bin] / 2;
+    d += `M${bin} ${Math.min(high, 63).toFixed(1)}V${Math.max(low, 65).toFixed(1)}`;
+  }
+  const drawing = document.createElementNS(SVG, "svg");
+  drawing.setAttribute("viewBox", `-0.5 0 ${bins} 128`);
+  drawing.setAttribute("preserveAspectRatio", "none");
+  drawing.setAttribute("aria-hidden", "true");
+  for (const name of ["sl-wave-all", "sl-wave-done"]) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("class", name);
+    path.setAttribute("d", d);
+    drawing.append(path);
+  }
+  return drawing;
 }
 
-/**
- * Least width in pixels, by the longest of the first cells and of the name.
- * @param {import("./data.js").TableData} data
- * @param {import("./data.js").Column} column
- */
-export function leastWidth(data, column) {
-  if (column.kind === "text") return 170;
-  const parts = column.name.length <= 12 ? [column.name] : nameParts(column.name);
-  const head = Math.max(...parts.map((part) => part.length)) * 8.6;
-  if (column.kind === "list") return Math.ceil(Math.max(head, 100));
-  let longest = 0;
-  for (let row = 0; row < Math.min(data.loaded, 200); row += 1) longest = Math.max(longest, data.text(row, column).length);
-  return Math.ceil(Math.min(Math.max(7.6 * longest, head, 34) + 6, 150));
-}
+export class Cells {
+  /** @param {import("./table.js").AudioTableView} view */
+  constructor(view) {
+    this.view = view;
+    /** @type {Map<number, number>} */
+    this.noteTimers = new Map();
+  }
 
-/** @param {Element} root @param {boolean} editable @param {boolean} sound */
-export function addHelp(root, editable, sound) {
-  const help = make(root, "details", "sl-keys");
-  make(help, "summary", "", "Keys");
-  const list = make(help, "ul");
-  for (const [key, act] of KEYS) {
-    if ((!editable && /^(m|n|1)/.test(key)) || (!sound && /^(Space|a$|b|←)/.test(key))) continue;
-    const line = make(list, "li");
-    make(line, "kbd", "", key);
-    make(line, "span", "", act);
+  /** @param {number} position */
+  build(position) {
+    const row = this.view.rowAt(position);
+    const on = position === this.view.active;
+    const node = document.createElement("div");
+    node.className = "sl-row";
+    node.id = `${this.view.id}-${row}`;
+    node.dataset.row = String(row);
+    node.setAttribute("role", "row");
+    node.setAttribute("aria-rowindex", String(position + 2));
+    const sound = this.addCell(node, "sound", "");
+    if (this.view.sound) {
+      const play = make(sound, "button", "sl-tool sl-play");
+      play.setAttribute("aria-label", `Play row ${row + 1}`);
+      make(play, "span", "sl-icon").setAttribute("aria-hidden", "true");
+      this.showThumb(make(sound, "span", "sl-thumb"), row, this.view.troubles.get(row) ?? "");
+    }
+    if (this.view.editable) addJudgement(sound, row, this.view.model.get("max_rating"));
+    for (const column of this.view.shownColumns) {
+      this.fill(this.addCell(node, column.kind, column.name), row, column);
+    }
+    if (this.view.editable) this.addNote(node, row);
+    this.showNoted(node, row);
+    this.showActive(node, on);
+    this.showPlaying(node);
+    return node;
+  }
+
+  /** @param {Element} node @param {string} kind @param {string} label */
+  addCell(node, kind, label) {
+    const cell = make(node, "div", `sl-cell sl-${kind}`);
+    cell.setAttribute("role", "gridcell");
+    if (label) cell.dataset.label = label;
+    return cell;
+  }
+
+  /** @param {HTMLElement} cell @param {number} row @param {import("./data.js").Column} column */
+  fill(cell, row, column) {
+    const compared = column.compared && this.view.reference && column.name !== this.view.reference;
+    showContent(cell, this.view.data, row, column, compared ? (this.view.differences.get(`${row}:${column.name}`) ?? null) : null);
+  }
+
+  /** @param {Element} node @param {number} row */
+  addNote(node, row) {
+    const note = make(this.addCell(node, "note", "Note"), "input", "sl-noted");
+    note.type = "text";
+    note.dir = "auto";
+    note.placeholder = "note";
+    note.setAttribute("aria-label", `Note on row ${row + 1}`);
+    note.addEventListener("input", () => {
+      clearTimeout(this.noteTimers.get(row));
+      this.noteTimers.set(row, window.setTimeout(() => this.view.note(row, "note", note.value), NOTE_MS));
+    });
+    note.addEventListener("change", () => this.view.note(row, "note", note.value));
+  }
+
+  /** @param {HTMLElement} node @param {number} row */
+  showNoted(node, row) {
+    const star = node.querySelector(".sl-star");
+    if (star) {
+      star.textContent = this.view.data.noted.mark[row] ? "★" : "☆";
+      star.setAttribute("aria-pressed", String(Boolean(this.view.data.noted.mark[row])));
+    }
+    node.querySelectorAll(".sl-rate").forEach((button, index) => {
+      button.setAttribute("aria-pressed", String(this.view.data.noted.rating[row] === index + 1));
+    });
+    const note = node.querySelector("input");
+    if (note && note !== document.activeElement) note.value = this.view.data.noted.note[row] ?? "";
+  }
+
+  /** @param {Element} thumb @param {number} row @param {string} error */
+  showThumb(thumb, row, error) {
+    const peaks = this.view.outlines.get(row);
+    thumb.replaceChildren();
+    if (peaks?.length) thumb.append(waveform(peaks));
+    else if (error) make(thumb, "em", "sl-error", error);
+  }
+
+  /** @param {HTMLElement} node */
+  showPlaying(node) {
+    const { row, playing, share, wanted } = this.view.listening;
+    const here = Number(node.dataset.row) === row;
+    if (!here && !node.classList.contains("sl-heard-row")) return;
+    node.classList.toggle("sl-heard-row", here);
+    node.classList.toggle("sl-playing", here && playing);
+    node.classList.toggle("sl-waiting", here && wanted === row);
+    node.style.setProperty("--sl-share", here ? `${100 * (1 - share)}%` : "100%");
+    const name = `${here && playing ? "Pause" : "Play"} row ${Number(node.dataset.row) + 1}`;
+    const play = node.querySelector(".sl-play");
+    if (play && play.getAttribute("aria-label") !== name) play.setAttribute("aria-label", name);
+  }
+
+  /** @param {HTMLElement} node @param {boolean} on */
+  showActive(node, on) {
+    node.classList.toggle("sl-on", on);
+    node.setAttribute("aria-selected", String(on));
+    // Tab goes from the grid into the row that has the focus, and into no other
+    for (const one of node.querySelectorAll("button, input")) if (one instanceof HTMLElement) one.tabIndex = on ? 0 : -1;
   }
 }

@@ -15,6 +15,12 @@ function keysOf(cell) {
   return cell.length ? cell : [""];
 }
 
+/** A cell as it is sorted and filtered: what JSON has no number for comes as a text. @param {any} cell @param {Column | undefined} column */
+export function cellOf(cell, column) {
+  if (column?.kind !== "number" || typeof cell !== "string") return cell;
+  return cell.startsWith("-") ? -Infinity : Infinity;
+}
+
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
 export class TableData {
@@ -62,7 +68,11 @@ export class TableData {
     for (const [key, values] of Object.entries(piece)) {
       if (key === "lang") this.langs.push(...values);
       else if (key.startsWith("n:")) this.noted[key.slice(2)].push(...values);
-      else this.cells.set(key.slice(2), (this.cells.get(key.slice(2)) ?? []).concat(values));
+      else {
+        const name = key.slice(2);
+        const column = this.column(name);
+        this.cells.set(name, (this.cells.get(name) ?? []).concat(values.map((/** @type {any} */ cell) => cellOf(cell, column))));
+      }
     }
     this.loaded = message.end;
     this.haystack = null;
@@ -91,7 +101,11 @@ export class TableData {
     const value = this.cell(row, column.name);
     if (value === null) return "";
     if (Array.isArray(value)) return value.join(", ");
-    return column.kind === "number" ? value.toFixed(column.decimals) : String(value);
+    if (column.kind !== "number") return String(value);
+    if (!Number.isFinite(value)) return value < 0 ? "-∞" : "∞";
+    // in three digits where the decimals would show zero, or a long row of digits
+    const plain = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) < 1e15);
+    return plain ? value.toFixed(column.decimals) : String(Number(value.toPrecision(3)));
   }
 
   /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */
@@ -103,12 +117,12 @@ export class TableData {
     return [...counts].sort((one, other) => other[1] - one[1] || collator.compare(one[0], other[0]));
   }
 
-  /** Least and greatest number of a column, or null where there is none. @param {string} name */
+  /** Least and greatest number of a column that are no infinity, or null where there is none. @param {string} name */
   extent(name) {
     let low = Infinity;
     let high = -Infinity;
     for (const value of this.cells.get(name) ?? []) {
-      if (value === null) continue;
+      if (!Number.isFinite(value)) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
@@ -141,14 +155,14 @@ export class TableData {
 
   /** @param {number[]} rows @param {{name: string, down: boolean}} sort */
   sort(rows, { name, down }) {
-    const cells = this.noted[name.replace(/^noted:/, "")] ?? this.cells.get(name) ?? [];
+    const cells = name.startsWith("noted:") ? this.noted[name.slice(6)] : (this.cells.get(name) ?? []);
     const sign = down ? -1 : 1;
     rows.sort((one, other) => {
       const [here, there] = [cells[one] ?? null, cells[other] ?? null];
       // what is missing stands last, whichever way
       if (here === null || there === null) return Number(here === null) - Number(there === null) || one - other;
       if (Array.isArray(here)) return sign * (here.length - there.length || collator.compare(here.join("\n"), there.join("\n"))) || one - other;
-      const by = typeof here === "string" ? collator.compare(here, there) : here - there;
+      const by = typeof here === "string" ? collator.compare(here, there) : here === there ? 0 : here - there;
       return sign * by || one - other;
     });
   }

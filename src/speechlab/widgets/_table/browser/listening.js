@@ -1,11 +1,11 @@
 // One player for all rows. Sound comes when it is asked for, and that of the next row a moment before.
 
+import { waveform } from "./cells.js";
 import { make, shortClock, spoken } from "../../_shared/dom.js";
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
 const MAKING_MS = 120_000;
-const SVG = "http://www.w3.org/2000/svg";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
 /** A tenth of a second of silence, as a file. */
@@ -18,28 +18,6 @@ function silence() {
   for (const [at, size] of [[4, 836], [16, 16], [24, 8000], [28, 8000], [40, 800]]) view.setUint32(at, size, true);
   for (const [at, value] of [[20, 1], [22, 1], [32, 1], [34, 8]]) view.setUint16(at, value, true);
   return new Blob([bytes], { type: "audio/wav" });
-}
-
-/** The outline of a sound as a drawing that takes the colour of its text. @param {Int8Array} peaks */
-export function waveform(peaks) {
-  const bins = peaks.length / 2;
-  let d = "";
-  for (let bin = 0; bin < bins; bin += 1) {
-    const high = 64 - peaks[2 * bin + 1] / 2;
-    const low = 64 - peaks[2 * bin] / 2;
-    d += `M${bin} ${Math.min(high, 63).toFixed(1)}V${Math.max(low, 65).toFixed(1)}`;
-  }
-  const drawing = document.createElementNS(SVG, "svg");
-  drawing.setAttribute("viewBox", `-0.5 0 ${bins} 128`);
-  drawing.setAttribute("preserveAspectRatio", "none");
-  drawing.setAttribute("aria-hidden", "true");
-  for (const name of ["sl-wave-all", "sl-wave-done"]) {
-    const path = document.createElementNS(SVG, "path");
-    path.setAttribute("class", name);
-    path.setAttribute("d", d);
-    drawing.append(path);
-  }
-  return drawing;
 }
 
 export class Listening {

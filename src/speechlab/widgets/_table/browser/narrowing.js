@@ -294,7 +294,7 @@ class RangeFilter {
     const bars = new Array(BINS).fill(0);
     const [low, high] = this.extent;
     for (const value of values) {
-      if (value !== null) bars[Math.min(Math.floor(((value - low) / (high - low)) * BINS), BINS - 1)] += 1;
+      if (Number.isFinite(value)) bars[Math.min(Math.floor(((value - low) / (high - low)) * BINS), BINS - 1)] += 1;
     }
     return bars;
   }

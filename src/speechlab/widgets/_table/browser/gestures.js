@@ -1,0 +1,119 @@
+// What people do in the rows, by pointer and by keys, and the list of keys below the table.
+
+import { make } from "../../_shared/dom.js";
+
+const REST_MS = 80;
+/** Keys that act on the sound. */
+const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
+const KEYS = [
+  ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
+  ["b", "A/B: the marked rows in turn, or the one heard before"],
+  ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
+  ["Home End", "first and last row"],
+];
+
+export class Gestures {
+  /** @param {import("./table.js").AudioTableView} view */
+  constructor(view) {
+    this.view = view;
+    this.restTimer = 0;
+    view.grid.addEventListener("keydown", (event) => this.key(event));
+    view.grid.addEventListener("click", (event) => this.click(event));
+    view.grid.addEventListener("pointerover", (event) => this.comeNear(event, REST_MS));
+    view.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
+  }
+
+  /** Who rests on a sound is about to hear it; who only passes by is not. @param {PointerEvent} event @param {number} rest */
+  comeNear(event, rest) {
+    clearTimeout(this.restTimer);
+    const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
+    if (!node?.dataset.row || !this.view.sound) return;
+    const row = Number(node.dataset.row);
+    this.restTimer = window.setTimeout(() => this.view.listening.prepare(row), rest);
+  }
+
+  /** @param {MouseEvent} event */
+  click(event) {
+    const target = /** @type {Element} */ (event.target);
+    const node = /** @type {HTMLElement | null} */ (target.closest(".sl-row"));
+    if (!node) return;
+    const row = Number(node.dataset.row);
+    const button = target.closest("button");
+    const thumb = target.closest(".sl-thumb");
+    const input = target.closest("input");
+    this.view.go(this.view.positionOf(row));
+    if (button?.classList.contains("sl-play")) {
+      if (this.view.listening.playing) this.view.listening.audio.pause();
+      else this.view.listening.playOrPause();
+    } else if (button?.classList.contains("sl-star")) this.view.note(row, "mark", !this.view.data.noted.mark[row]);
+    else if (button?.classList.contains("sl-rate")) this.view.rate(row, Number(button.textContent));
+    else if (thumb) {
+      const box = thumb.getBoundingClientRect();
+      this.view.listening.play(row, ((event.clientX - box.left) / box.width) * this.view.listening.seconds);
+    }
+    if (!input && !String(getSelection())) this.view.grid.focus({ preventScroll: true });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (target instanceof HTMLInputElement) {
+      if (event.key !== "Escape" && event.key !== "Enter") return;
+      event.preventDefault();
+      target.blur();
+      this.view.grid.focus({ preventScroll: true });
+      return;
+    }
+    if (target instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter")) return;
+    const act = this.action(event.key);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  /** What a key does, or undefined. @param {string} key @returns {(() => void) | undefined} */
+  action(key) {
+    const row = this.view.rowAt(this.view.active);
+    const last = this.view.data.order.length - 1;
+    const page = Math.max(Math.floor(this.view.grid.clientHeight / this.view.rows.height) - 1, 1);
+    const step = (/** @type {number} */ by) => () => {
+      const go = this.view.listening.playing || this.view.listening.wanted >= 0;
+      this.view.go(Math.min(Math.max(this.view.active + by, 0), last));
+      if (go) this.view.listening.play(this.view.rowAt(this.view.active), 0, false);
+    };
+    const { listening } = this.view;
+    if (!this.view.sound && SOUND_KEYS.test(key)) return undefined;
+    if (/^\d$/.test(key)) return () => this.view.rate(row, Number(key));
+    return {
+      ArrowDown: step(1), j: step(1), ArrowUp: step(-1), k: step(-1), PageDown: step(page), PageUp: step(-page),
+      Home: step(-Infinity), End: step(Infinity),
+      " ": () => listening.playOrPause(), Enter: () => listening.playOrPause(), p: () => listening.playOrPause(),
+      a: () => row >= 0 && listening.play(row, 0),
+      b: () => this.view.turns.go(),
+      ArrowLeft: () => listening.seek(listening.audio.currentTime - 1),
+      ArrowRight: () => listening.seek(listening.audio.currentTime + 1),
+      m: () => this.view.note(row, "mark", !this.view.data.noted.mark[row]),
+      n: () => this.view.rows.there.get(this.view.active)?.querySelector("input")?.focus(),
+      "/": () => this.view.narrowing.search.focus(),
+      Escape: () => listening.audio.pause(),
+    }[key];
+  }
+
+  dispose() {
+    clearTimeout(this.restTimer);
+  }
+}
+
+/** @param {Element} root @param {boolean} editable @param {boolean} sound */
+export function addHelp(root, editable, sound) {
+  const help = make(root, "details", "sl-keys");
+  make(help, "summary", "", "Keys");
+  const list = make(help, "ul");
+  for (const [key, act] of KEYS) {
+    if ((!editable && /^(m|n|1)/.test(key)) || (!sound && /^(Space|a$|b|←)/.test(key))) continue;
+    const line = make(list, "li");
+    make(line, "kbd", "", key);
+    make(line, "span", "", act);
+  }
+}

@@ -1,0 +1,107 @@
+// Names of columns, by which rows are sorted, and how the columns share the room that there is.
+
+import { make } from "../../_shared/dom.js";
+
+/** The parts between which a name may break: behind an underscore, but not before a unit of a letter or two. @param {string} name */
+function nameParts(name) {
+  return name.split(/(?<=_)(?![^_]{0,2}$)/);
+}
+
+/**
+ * Least width in pixels, by the longest of the first cells and of the name.
+ * @param {import("./data.js").TableData} data
+ * @param {import("./data.js").Column} column
+ */
+function leastWidth(data, column) {
+  if (column.kind === "text") return 170;
+  const parts = column.name.length <= 12 ? [column.name] : nameParts(column.name);
+  const head = Math.max(...parts.map((part) => part.length)) * 8.6;
+  if (column.kind === "list") return Math.ceil(Math.max(head, 100));
+  let longest = 0;
+  for (let row = 0; row < Math.min(data.loaded, 200); row += 1) longest = Math.max(longest, data.text(row, column).length);
+  return Math.ceil(Math.min(Math.max(7.6 * longest, head, 34) + 6, 150));
+}
+
+export class Header {
+  /** How rows stand: in columns, in lines, or below each other. @type {string} */ form;
+
+  /** @param {import("./table.js").AudioTableView} view */
+  constructor(view) {
+    this.view = view;
+    const group = make(view.grid, "div", "sl-headgroup");
+    group.setAttribute("role", "rowgroup");
+    this.node = make(group, "div", "sl-header");
+    this.node.setAttribute("role", "row");
+    this.node.setAttribute("aria-rowindex", "1");
+  }
+
+  show() {
+    this.node.replaceChildren();
+    const head = (/** @type {string} */ title, /** @type {string} */ kind, /** @type {string} */ sort) => {
+      const cell = make(this.node, "div", `sl-cell sl-${kind}`);
+      cell.setAttribute("role", "columnheader");
+      if (!sort) {
+        make(cell, "span", "sl-quiet", title);
+        return cell;
+      }
+      sorter(cell, title, sort);
+      return cell;
+    };
+    const sorter = (/** @type {HTMLElement} */ cell, /** @type {string} */ title, /** @type {string} */ sort) => {
+      const { sort: sorted } = this.view.narrowing.view;
+      const down = sorted?.name === sort ? sorted.down : null;
+      const state = down === null ? "none" : down ? "descending" : "ascending";
+      if (cell.getAttribute("role") === "columnheader") cell.setAttribute("aria-sort", state);
+      const button = make(cell, "button", "sl-sort", nameParts(title).join("\u200b"));
+      button.title = title;
+      button.dataset.sort = sort;
+      if (sort.startsWith("noted:")) button.setAttribute("aria-label", down === null ? `Sort by ${title}` : `${title}, ${state}`);
+      make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
+      button.addEventListener("click", () => this.sortBy(sort));
+    };
+    const sound = head(this.view.sound ? "Sound" : "", "sound", "");
+    if (this.view.editable) {
+      sorter(make(sound, "span"), "Mark", "noted:mark");
+      if (this.view.model.get("max_rating")) sorter(make(sound, "span"), "Rating", "noted:rating");
+    }
+    for (const column of this.view.shownColumns) head(column.name, column.kind, column.name);
+    if (this.view.editable) head("Note", "note", "noted:note");
+    this.view.grid.setAttribute("aria-colcount", String(this.node.children.length));
+  }
+
+  fit() {
+    const room = this.view.grid.clientWidth;
+    if (!room) return;
+    const max = this.view.model.get("max_rating");
+    const sound = this.view.editable ? Math.max(this.view.sound ? 150 : 0, 22 * max + 34) : this.view.sound ? 150 : 0;
+    const columns = this.view.shownColumns.map((column) => leastWidth(this.view.data, column));
+    const widths = [sound, ...columns, ...(this.view.editable ? [110] : [])];
+    const least = widths.reduce((sum, width) => sum + width + 12, 4);
+    // columns, where they all have room; else what is short in a line below the texts; else the texts below each other
+    const form = room >= least ? "columns" : room >= 560 ? "lines" : "narrow";
+    const shares = this.view.shownColumns.map((column, index) =>
+      column.kind === "text" ? `minmax(${columns[index]}px, 3fr)` : `minmax(${columns[index]}px, .4fr)`,
+    );
+    if (this.view.editable) shares.push("minmax(110px, 1.2fr)");
+    this.view.grid.style.setProperty("--sl-columns", [`${sound}px`, ...shares].join(" "));
+    this.view.grid.style.setProperty("--sl-sound", `${sound}px`);
+    if (form === this.form) return;
+    this.form = form;
+    this.view.root.classList.toggle("sl-cards", form !== "columns");
+    this.view.root.classList.toggle("sl-narrow", form === "narrow");
+    this.view.rows.remeasure();
+  }
+
+  /** @param {string} name */
+  sortBy(name) {
+    const { view } = this.view.narrowing;
+    if (view.sort?.name !== name) view.sort = { name, down: name.startsWith("noted:") };
+    else if (view.sort.down === name.startsWith("noted:")) view.sort = { name, down: !view.sort.down };
+    else view.sort = null;
+    this.view.narrow();
+    const focused = this.node.contains(document.activeElement);
+    this.view.layOut();
+    const buttons = [...this.node.querySelectorAll("button")];
+    if (focused) buttons.find((button) => button.dataset.sort === name)?.focus();
+  }
+}
