@@ -100,3 +100,14 @@ def test_threads_read_alike():
     texts = ["何の方が風", "精度が高い", "東京へ行く"] * 10
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(reading, texts)) == [reading(text) for text in texts]
+
+
+def test_figures_and_signs_are_read_where_they_stand():
+    """A text with one of them keeps the reading of all its words, and is not read again without its punctuation."""
+    for written, normal, kana in (
+        ("0から始める", "零から始める", "ゼロ"),
+        ("1つください", "一つください", "ヒトツ"),
+        ("50%増えた。", "五十パーセント増えた", "ゴ"),
+        ("1.5倍、です", "一点五倍です", "イッ"),
+    ):
+        assert spoken_words(normal, written)[0].kana == kana, written

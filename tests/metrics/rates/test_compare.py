@@ -21,7 +21,7 @@ from speechlab.metrics import (
     score,
     summarize,
 )
-from speechlab.metrics._statistics.mapsswe import mapsswe, segment_differences, segments
+from speechlab.metrics._statistics.mapsswe import errors_by_place, mapsswe, segment_differences, segments
 from speechlab.metrics._statistics.randomization import holm, sign_flip
 from support import adversarial, nist
 
@@ -83,7 +83,8 @@ def test_sc_stats_agrees(tmp_path, rates, seed, vocabulary):
     ],
 )
 def test_segments(reference, first, second, expected):
-    assert segments(reference.split(), first.split(), second.split()) == expected
+    said = reference.split()
+    assert segments(*(errors_by_place(said, heard.split()) for heard in (first, second))) == expected
 
 
 def test_a_clear_difference_is_found():
@@ -271,8 +272,8 @@ def false_positives(n, trials, seed=0):
     reference = list("abcdef")
     difference = {}
     for a, b in product(range(3), repeat=2):
-        triple = (reference, ["x"] * a + reference[a:], ["y"] * b + reference[b:])
-        found = segment_differences([triple])
+        heard = ["x"] * a + reference[a:], ["y"] * b + reference[b:]
+        found = segment_differences([tuple(errors_by_place(reference, one) for one in heard)])
         assert found.tolist() == ([a - b] if a or b else [])  # what neither gets wrong is no segment
         difference[a, b] = a - b
     found = np.zeros(2)
@@ -417,6 +418,34 @@ def test_what_is_no_table_is_told_by_its_name():
             InvalidRequestError, match=f"scored_b is a {type(value).__name__}, no table or error rate"
         ):
             compare(one, value, language="en")
+
+
+def test_utterances_that_are_too_long_for_nists_test_are_compared_all_the_same():
+    said = " ".join(f"w{number % 70}" for number in range(15_000))
+    one, other = (
+        scored([said, "a b"], [said.replace("w7 ", "x "), "a b"]),
+        scored([said, "a b"], [said, "a c"]),
+    )
+    result = compare(one, other, draws=10)
+    assert (result.utterances, result.better_b, result.mapsswe.segments) == (2, 1, 0)
+    assert math.isnan(result.mapsswe.p)
+
+
+def test_tables_in_any_order_and_of_any_keys_give_the_same():
+    references, *heard = systems((0.1, 0.2, 0.3), n=30)
+    tables = {
+        name: scored(references, texts).assign(id=range(30)) for name, texts in zip("xyz", heard, strict=True)
+    }
+    mixed = {name: table.sample(frac=1, random_state=3).iloc[:25] for name, table in tables.items()}
+    for name, table in mixed.items():
+        pair = compare(tables["x"], table, names=("x", name)).frame()
+        assert pair[["utterances", "utterances_excluded"]].to_numpy().tolist() == [[25, 5]]
+        assert pair["error_rate_b"][0] == summarize(table)["error_rate"][0]
+    whole = compare_all(tables, on=["id"]).set_index(["a", "b"])
+    for (a, b), row in whole.iterrows():
+        alone = compare(tables[a], tables[b], names=(a, b)).frame().iloc[0]
+        figures = ["p", "difference_low", "z", "better_a"]
+        assert row[figures].tolist() == alone[figures].tolist()
 
 
 def test_refusals():

@@ -204,3 +204,24 @@ def test_verdicts_on_several_systems_are_corrected_by_metric():
     two = compare_translations(said, dict(list(systems.items())[:2]), metrics=["chrf"], draws=999)
     assert two["p_holm"].iloc[1] == two["p"].iloc[1]
     assert two["significant"].iloc[1]
+
+
+@pytest.mark.slow
+def test_one_of_several_equal_systems_is_seldom_called_different():
+    """Three systems that are equal to the baseline: without Holm's correction, twice as often as it should be."""
+    random_ = np.random.default_rng(3)
+    found = np.zeros(2)
+    for _ in range(150):
+        systems = dict(zip("abcd", random_.normal(0, 1, (4, 20)).astype(str).tolist(), strict=True))
+        table = compare_translations(
+            ["x"] * 20,
+            systems,
+            metrics=["chrf"],
+            options={"chrf": {"char_order": 1}},
+            scorers={"x": numbers},
+            draws=199,
+        )
+        judged = table[table["metric"] == "x"].iloc[1:]
+        found += [judged["significant"].any(), (judged["p"] < 0.05).any()]
+    assert found[0] / 150 <= 0.06
+    assert found[1] / 150 > 0.06

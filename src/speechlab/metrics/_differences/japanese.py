@@ -19,8 +19,9 @@ None of this depends on which side is the reference.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
@@ -170,9 +171,22 @@ class _Side:
         self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
         self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)
 
-    @property
+    @cached_property
     def _spoken(self) -> tuple[SpokenWord, ...]:
         return spoken_words(self._spoken_text, self._written)
+
+    # Where words begin and end, in order: a long text has many differences and many words.
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [word.start for word in self.words]
+
+    @cached_property
+    def _spoken_starts(self) -> list[int]:
+        return [word.start for word in self._spoken]
+
+    @cached_property
+    def _spoken_ends(self) -> list[int]:
+        return [word.end for word in self._spoken]
 
     def usual(self, start: int, end: int) -> str:
         """A part of it as it is spoken, in usual kanji."""
@@ -180,19 +194,21 @@ class _Side:
 
     def within(self, start: int, end: int) -> list[Morpheme]:
         """The words of a part."""
-        return [word for word in self.words if start <= word.start and word.end <= end]
+        first, last = bisect_left(self._starts, start), bisect_right(self._starts, end)
+        return [word for word in self.words[first:last] if word.end <= end]
 
     def reach(self, start: int, end: int) -> _Span:
         """How far words as they are spoken reach beyond a part: characters before it, and behind it."""
-        inside = [word for word in self._spoken if start < word.end and word.start < end]
+        first, last = bisect_right(self._spoken_ends, start), bisect_left(self._spoken_starts, end)
+        inside = self._spoken[first:last]
         if not inside:
             return 0, 0
         return max(0, start - inside[0].start), max(0, inside[-1].end - end)
 
     def sound(self, start: int, end: int) -> str:
         """How a part sounds in its context; nothing where that is not known."""
-        words = self._spoken
-        return kana_key("".join(word.kana for word in words if start <= word.start and word.end <= end))
+        first, last = bisect_left(self._spoken_starts, start), bisect_right(self._spoken_starts, end)
+        return kana_key("".join(word.kana for word in self._spoken[first:last] if word.end <= end))
 
 
 @cache

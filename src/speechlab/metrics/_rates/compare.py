@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import column_names, require_columns
+from speechlab._arguments import column_names, is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
-from speechlab.metrics._statistics.mapsswe import SegmentTest, mapsswe, segment_differences
+from speechlab.metrics._statistics.mapsswe import SegmentTest, errors_by_place, mapsswe, segment_differences
 from speechlab.metrics._statistics.randomization import holm, sign_flip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from speechlab.metrics._alignment.units import Tokens
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._rates.tables import Scorable
+    from speechlab.metrics._statistics.mapsswe import Places
 
-_NEEDED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
+_NUMBERS = ("errors", "reference_length")
+_TEXTS = ("reference_normalized", "hypothesis_normalized")
+_NEEDED = ("unit", "signature", *_NUMBERS, *_TEXTS)
 _ENOUGH_BLOCKS = 20  # below this intervals are rough: see the simulations in the tests
 
 
@@ -50,7 +55,8 @@ class Comparison:
             large a difference as the one seen. What ``significant`` goes by.
         tested: What was swapped: ``"utterance"``, or the name of the column of ``groups``, or ``"group"``.
         mapsswe: NIST's matched-pair test, whose p-value supposes many segments (runs of errors), none of which has
-            anything to do with another of its utterance or group.
+            anything to do with another of its utterance or group. NaN, and no segments, if an utterance is too long
+            for its alignment (200 million pairs of tokens).
         better_a: Utterances in which the first made fewer errors.
         better_b: Utterances in which the second did.
         level: Confidence level.
@@ -181,47 +187,32 @@ def compare(
             or the rows are not all of one unit, or were not scored alike.
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    first_name, second_name = _names(names)
-    first_table, bootstrap = bootstrap.on(as_scored(scored_a, None, how, "scored_a"), "scored_a")
-    both, excluded = _matched(first_table, as_scored(scored_b, None, how, "scored_b"), on)
-    units = sorted({*both["unit_a"].astype(str), *both["unit_b"].astype(str)})
-    if len(units) > 1:
-        message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
-        raise InvalidRequestError(message, parameter="unit")
-    first = both["errors_a"].to_numpy(dtype=np.int64)
-    second = both["errors_b"].to_numpy(dtype=np.int64)
-    lengths = both["reference_length_a"].to_numpy(dtype=np.int64)
-    blocks = bootstrap.within(both, f"{BLOCK}_a").blocks(np.column_stack([first, second, lengths]))
-    sums = bootstrap.sums(blocks)
-    length = max(int(lengths.sum()), 1)
-    return Comparison(
-        names=(first_name, second_name),
-        unit=units[0],
-        signature=joined(both["signature_a"].unique().tolist()),
-        utterances=len(both),
-        utterances_excluded=excluded,
-        error_rate_a=int(first.sum()) / length,
-        error_rate_b=int(second.sum()) / length,
-        difference=int(second.sum() - first.sum()) / length,
-        interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), len(blocks)),
-        p=sign_flip(blocks[:, 0] - blocks[:, 1]),
-        tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
-        mapsswe=mapsswe(segment_differences(_tokens(both, units[0]))),
-        better_a=int((first < second).sum()),
-        better_b=int((second < first).sum()),
-        level=level,
-        blocks=len(blocks),
-        empty_references=int((lengths == 0).sum()),
-    )
+    named = _names(names)
+    first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
+    second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)
+    return _compared(first, second, named, bootstrap)
 
 
-def compare_all(systems: Mapping[str, Scorable], *, level: float = 0.95, **options: Any) -> pd.DataFrame:
+def compare_all(
+    systems: Mapping[str, Scorable],
+    *,
+    on: str | Sequence[str] | None = None,
+    level: float = 0.95,
+    draws: int = 2_000,
+    seed: int = 0,
+    groups: Groups = None,
+    **how: Any,
+) -> pd.DataFrame:
     """Compare all pairs of several systems, with p-values corrected for their number.
 
     Args:
         systems: Scored table of each system.
+        on: As for :func:`compare`, like the others.
         level: Confidence level; ``significant`` holds for all pairs together.
-        **options: As for :func:`compare`.
+        draws: Bootstrap draws of each interval.
+        seed: The same seed gives the same intervals.
+        groups: Column of all tables with blocks; or a name for each of their rows, which must then be as many.
+        **how: For tables that are to be scored, arguments of :func:`score`.
 
     Returns:
         One row for each pair: the columns of :meth:`Comparison.frame`, and ``p_holm``, the p-value corrected by
@@ -235,14 +226,20 @@ def compare_all(systems: Mapping[str, Scorable], *, level: float = 0.95, **optio
             f"systems is {systems!r:.60} ({type(systems).__name__}); give a dict from name to scored table"
         )
         raise InvalidRequestError(message, parameter="systems")
-    rows = [
-        compare(systems[a], systems[b], names=(str(a), str(b)), level=level, **options).frame()
-        for a, b in combinations(systems, 2)
-    ]
-    if not rows:
+    if len(systems) < 2:
         message = f"there is nothing to compare among {len(systems)} systems; give two or more"
         raise InvalidRequestError(message, parameter="systems")
-    out = pd.concat(rows, ignore_index=True)
+    bootstrap = Bootstrap(level, draws, seed, groups)
+    sides = []
+    for place, (name, given) in enumerate(systems.items(), start=1):
+        argument = f"systems[{name!r}]"
+        table = as_scored(given, None, how, argument)
+        # The blocks of a pair are those of its first system.
+        blocks = bootstrap if place < len(systems) else None
+        sides.append((str(name), _prepared(table, on, argument, blocks)))
+    pairs = combinations(sides, 2)
+    found = [_compared(one, other, (a, b), bootstrap) for (a, one), (b, other) in pairs]
+    out = pd.concat([comparison.frame() for comparison in found], ignore_index=True)
     out.insert(list(out.columns).index("p") + 1, "p_holm", holm(out["p"].to_numpy(dtype=np.float64)))
     out["significant"] = out["p_holm"] < 1 - level
     return out.sort_values("p_holm", kind="stable", ignore_index=True)
@@ -255,64 +252,149 @@ def _names(names: object) -> tuple[str, str]:
     raise InvalidRequestError(message, parameter="names")
 
 
-def _tokens(both: pd.DataFrame, unit: str) -> Iterator[tuple[Tokens, Tokens, Tokens]]:
+@dataclass(frozen=True, eq=False)
+class _System:
+    """A scored table on its way to comparisons, of which there may be many.
+
+    Attributes:
+        keys: What names each utterance.
+        scored: Which rows have scores; the others have zeros and empty texts.
+        errors: Errors of each row.
+        lengths: Reference tokens of each row.
+        texts: The other columns that are needed, as texts.
+        blocks: The block of each row; None where each is its own.
+    """
+
+    keys: pd.Index[Any]
+    scored: NDArray[np.bool_]
+    errors: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    texts: dict[str, NDArray[np.object_]]
+    blocks: list[Any] | None
+
+    @cached_property
+    def places(self) -> list[Places]:
+        """Errors by place in each row."""
+        errors_of = cache(_errors_of)
+        return list(map(errors_of, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
+
+
+def _errors_of(unit: str, reference: str, hypothesis: str) -> Places:
+    if not unit:  # a row without scores
+        return ()
     split = prepare(unit, None, None).split
-    names = ["reference_normalized_a", "hypothesis_normalized_a", "hypothesis_normalized_b"]
-    for reference, first, second in both[names].itertuples(index=False):
-        yield split(reference), split(first), split(second)
+    return errors_by_place(split(reference), split(hypothesis))
 
 
-def _matched(
-    table_a: pd.DataFrame, table_b: pd.DataFrame, on: str | Sequence[str] | None
-) -> tuple[pd.DataFrame, int]:
-    """Rows of both tables side by side, scored in both, and how many were left out."""
-    keys = None if on is None else column_names(on, "on")
-    if keys == []:
+def _prepared(
+    table: pd.DataFrame, on: str | Sequence[str] | None, argument: str, bootstrap: Bootstrap | None
+) -> _System:
+    names = None if on is None else column_names(on, "on")
+    if names == []:
         message = (
             "on=[] names no column; name those that tell utterances apart, or leave it out to go by the index"
         )
         raise InvalidRequestError(message, parameter="on")
-    left = _keyed(table_a, keys, "scored_a")
-    right = _keyed(table_b, keys, "scored_b")
-    both = left.add_suffix("_a").join(right.add_suffix("_b"), how="outer")
-    done = both[both["errors_a"].notna() & both["errors_b"].notna()]
-    if done.empty:
+    blocks = None
+    if bootstrap is not None and bootstrap.groups is not None:
+        table, _ = bootstrap.on(table, argument)
+        blocks = table[BLOCK].tolist()
+    hint = "Pass tables that speechlab.metrics.score returned"
+    require_columns(table, *(names or []), *_NEEDED, argument=argument, hint=hint)
+    keys = table.index if names is None else table[names].set_index(names).index
+    if not keys.is_unique:
+        twice = keys[keys.duplicated()].tolist()[0]
+        message = f"{argument} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
+        raise InvalidRequestError(message, parameter="on")
+    scored = table["errors"].notna().to_numpy(dtype=bool)
+    errors, lengths = (table[name].fillna(0).to_numpy(dtype=np.int64) for name in _NUMBERS)
+    texts = {}
+    for name in ("unit", "signature", *_TEXTS):
+        cells = ["" if is_missing(cell) else str(cell) for cell in table[name].tolist()]
+        texts[name] = np.array(cells, dtype=object)
+    return _System(keys, scored, errors, lengths, texts, blocks)
+
+
+def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: Bootstrap) -> Comparison:
+    here, there = _common(one.keys, other.keys)
+    utterances = len(one.keys) + len(other.keys) - len(here)
+    done = one.scored[here] & other.scored[there]
+    here, there = here[done], there[done]
+    if not len(here):
         message = (
             "the two tables have no scored utterance in common; check the index, or name the columns with on="
         )
         raise InvalidRequestError(message, parameter="on")
-    _check_alike(done)
-    return done, len(both) - len(done)
+    signatures = _check_alike(one, other, here, there)
+    units = sorted({*one.texts["unit"][here].tolist(), *other.texts["unit"][there].tolist()})
+    if len(units) > 1:
+        message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
+        raise InvalidRequestError(message, parameter="unit")
+    first, second, lengths = one.errors[here], other.errors[there], one.lengths[here]
+    blocks_of = None if one.blocks is None else [one.blocks[place] for place in here.tolist()]
+    blocks = replace(bootstrap, groups=blocks_of).blocks(np.column_stack([first, second, lengths]))
+    sums = bootstrap.sums(blocks)
+    length = max(int(lengths.sum()), 1)
+    groups = bootstrap.groups
+    return Comparison(
+        names=names,
+        unit=units[0],
+        signature=joined(signatures),
+        utterances=len(here),
+        utterances_excluded=utterances - len(here),
+        error_rate_a=int(first.sum()) / length,
+        error_rate_b=int(second.sum()) / length,
+        difference=int(second.sum() - first.sum()) / length,
+        interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), len(blocks)),
+        p=sign_flip(blocks[:, 0] - blocks[:, 1]),
+        tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
+        mapsswe=_mapsswe(one, other, here, there),
+        better_a=int((first < second).sum()),
+        better_b=int((second < first).sum()),
+        level=bootstrap.level,
+        blocks=len(blocks),
+        empty_references=int((lengths == 0).sum()),
+    )
 
 
-def _check_alike(done: pd.DataFrame) -> None:
-    """Refuse rows that were scored in different ways, or of different utterances."""
-    ways = done[["signature_a", "signature_b"]].astype(str).drop_duplicates()
-    for one, other in ways.itertuples(index=False):
-        if one != other:
-            message = (
-                f"the two systems were scored in different ways: {differing(one, other)}; score both alike"
-            )
+def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of both tables that are of one utterance."""
+    if one.equals(other):
+        return np.arange(len(one)), np.arange(len(one))
+    if one.nlevels != other.nlevels:
+        return np.arange(0), np.arange(0)
+    found = other.get_indexer(one)
+    here = np.flatnonzero(found >= 0)
+    return here, found[here]
+
+
+def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> SegmentTest:
+    try:
+        first, second = one.places, other.places
+    except InvalidRequestError:  # an utterance is too long for NIST's alignment
+        return SegmentTest(0, math.nan, math.nan, math.nan, math.nan)
+    pairs = ((first[i], second[j]) for i, j in zip(here.tolist(), there.tolist(), strict=True))
+    return mapsswe(segment_differences(pairs))
+
+
+def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
+    """Signatures; refuse rows that were scored in different ways, or of different utterances."""
+    ways = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
+    for a, b in sorted(ways):
+        if a != b:
+            message = f"the two systems were scored in different ways: {differing(a, b)}; score both alike"
             raise InvalidRequestError(message, parameter="signature")
-    differ = done["reference_normalized_a"] != done["reference_normalized_b"]
-    if differ.any():
-        key = done.index[differ][0]
-        one, other = done.loc[key, ["reference_normalized_a", "reference_normalized_b"]]
+    differ = np.flatnonzero(one.texts[_TEXTS[0]][here] != other.texts[_TEXTS[0]][there])
+    if len(differ):
+        place = differ[0]
+        key, *said = (
+            one.keys[here[place]],
+            one.texts[_TEXTS[0]][here[place]],
+            other.texts[_TEXTS[0]][there[place]],
+        )
         message = (
-            f"utterance {key!r} has two references, {one!r} and {other!r}; compare systems on the same "
+            f"utterance {key!r} has two references, {said[0]!r} and {said[1]!r}; compare systems on the same "
             "utterances"
         )
         raise InvalidRequestError(message, parameter="on")
-
-
-def _keyed(table: pd.DataFrame, keys: list[str] | None, name: str) -> pd.DataFrame:
-    hint = "Pass tables that speechlab.metrics.score returned"
-    require_columns(table, *(keys or []), *_NEEDED, argument=name, hint=hint)
-    keyed = table if keys is None else table.set_index(keys)
-    if not keyed.index.is_unique:
-        twice = keyed.index[keyed.index.duplicated()].tolist()[0]
-        message = (
-            f"{name} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
-        )
-        raise InvalidRequestError(message, parameter="on")
-    return keyed[[*_NEEDED, *((BLOCK,) if BLOCK in keyed.columns else ())]]
+    return [way for way, _ in ways]

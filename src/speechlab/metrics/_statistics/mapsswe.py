@@ -11,8 +11,7 @@ Source: L. Gillick, S. J. Cox, Some statistical issues in the comparison of spee
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Tokens
+
+Places: TypeAlias = tuple[int, ...]
 
 _BOUNDARY = 2  # words right in both systems that part two segments
 
@@ -61,30 +62,40 @@ def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
     return SegmentTest(n, mean, deviation, z, math.erfc(abs(z) / math.sqrt(2)))
 
 
-def segment_differences(triples: Iterable[tuple[Tokens, Tokens, Tokens]]) -> NDArray[np.int64]:
+def segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[np.int64]:
     """Errors of the first system minus those of the second, in each segment.
 
     Args:
-        triples: For each utterance the tokens of the reference, of the first and of the second system.
+        utterances: For each what :func:`errors_by_place` gives of the first and of the second system.
     """
-    counts = [first - second for triple in triples for first, second in segments(*triple)]
-    return np.array(counts, dtype=np.int64)
+    pairs = (pair for pair in utterances if any(pair))
+    return np.array([one - other for pair in pairs for one, other in segments(*pair)], dtype=np.int64)
 
 
-def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int, int]]:
+def errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
+    """Errors before word 0 (insertions), at it, before word 1, at it, and so on; empty if there are none."""
+    if reference == hypothesis:
+        return ()
+    errors = [0] * (2 * len(reference) + 1)
+    for operation, i0, i1, j0, j1 in sclite_blocks(reference, hypothesis):
+        if operation == "insert":
+            errors[2 * i0] += j1 - j0
+        elif operation != "equal":
+            for i in range(i0, i1):
+                errors[2 * i + 1] += 1
+    return tuple(errors)
+
+
+def segments(first: Places, second: Places) -> list[tuple[int, int]]:
     """Errors of both systems in each segment of one utterance.
 
     Returns:
         One pair of counts for each segment; utterances end segments.
     """
-    if reference == first == second:
-        return []
-    said = tuple(reference)
-    one, other = _errors_by_place(said, tuple(first)), _errors_by_place(said, tuple(second))
     found: list[tuple[int, int]] = []
     right = _BOUNDARY
-    # Places alternate: before word 0 (insertions), word 0, before word 1, word 1, ..., after the last.
-    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+    none = (0,) * max(len(first), len(second))
+    for place, (a, b) in enumerate(zip(first or none, second or none, strict=True)):
         if not a and not b:
             right += place % 2
         elif right >= _BOUNDARY:
@@ -94,15 +105,3 @@ def segments(reference: Tokens, first: Tokens, second: Tokens) -> list[tuple[int
             found[-1] = (found[-1][0] + a, found[-1][1] + b)
             right = 0
     return found
-
-
-@lru_cache(maxsize=8_192)  # each of several systems is compared with all others
-def _errors_by_place(reference: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[int, ...]:
-    errors = [0] * (2 * len(reference) + 1)
-    for operation, i0, i1, j0, j1 in sclite_blocks(reference, hypothesis):
-        if operation == "insert":
-            errors[2 * i0] += j1 - j0
-        elif operation != "equal":
-            for i in range(i0, i1):
-                errors[2 * i + 1] += 1
-    return tuple(errors)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
-from speechlab.text._languages.numbers import digits_apart
+from speechlab.text._languages.numbers import digits_apart, japanese_numbers
 from speechlab.text._third_party import load
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ _LETTERS = (
     *("ジェー", "ケー", "エル", "エム", "エヌ", "オー", "ピー", "キュー", "アール"),
     *("エス", "ティー", "ユー", "ブイ", "ダブリュー", "エックス", "ワイ", "ゼット"),
 )
+# Signs that are spoken, as the normaliser writes them.
+_SIGNS = {".": "点", "%": "パーセント"}
 _lock = threading.Lock()
 _threads = threading.local()
 # Has kanji of the kind that OpenJTalk asks a second dictionary about.
@@ -147,9 +149,9 @@ def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, 
     placed = []
     cursor = 0
     for written, pronounced in words:
-        form = _form(written)
         kana = _kana(pronounced)
-        if lower.startswith(form, cursor):
+        form = next((form for form in _forms(written) if lower.startswith(form, cursor)), None)
+        if form is not None:
             placed.append(SpokenWord(cursor, cursor + len(form), kana))
             cursor += len(form)
         elif kana:
@@ -213,8 +215,10 @@ def _read(text: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def _form(written: str) -> str:
-    return usual_kanji(_narrow(written))
+def _forms(written: str) -> tuple[str, ...]:
+    """A word of OpenJTalk as the normaliser ``ja`` may have left it: 十 of 25日 as it is, １２月 in kanji."""
+    form = usual_kanji(_narrow(written))
+    return (form, _SIGNS.get(form) or japanese_numbers(form))
 
 
 @lru_cache(maxsize=16_384)

@@ -1,0 +1,290 @@
+"""How often equal systems are called different: ``nice python benchmarks/verdicts.py [NAME…] [--simulations 1000]``.
+
+Each line is one verdict of ``speechlab.metrics`` on simulated corpora of systems that are equal, by its public name:
+the share of corpora in which it was false at the 5 % level, for several systems the share with one or more. What is
+named in brackets is a figure and no verdict, beside it for comparison. All of it takes about an hour of one core;
+names choose lines by their beginning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from speechlab.metrics import (
+    by_bins,
+    compare,
+    compare_all,
+    compare_translations,
+    error_rate,
+    rank,
+    score,
+    summarize,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Found = dict[str, bool]
+Random = np.random.Generator
+WORDS = [f"w{number}" for number in range(30)]
+SAID = " ".join(WORDS)
+VOCABULARY = [
+    "the",
+    "a",
+    "old",
+    "red",
+    "small",
+    "cat",
+    "dog",
+    "bird",
+    "house",
+    "tree",
+    "sees",
+    "finds",
+    "likes",
+    "has",
+    "today",
+    "now",
+    "here",
+]
+
+
+# -- errors of equal systems: (systems, utterances), of 30 words each
+
+
+def alike(random: Random, systems: int, n: int) -> np.ndarray:
+    """Words that go wrong one by one."""
+    return random.binomial(30, 0.08, (systems, n))
+
+
+def suited(random: Random, systems: int, n: int, deviation: float) -> np.ndarray:
+    """Utterances that suit the systems differently."""
+    rates = 0.08 * np.exp(random.normal(0, deviation, (systems, n)))
+    return random.binomial(30, rates.clip(0, 0.9))
+
+
+def bursts(random: Random, systems: int, n: int) -> np.ndarray:
+    """Now and then a whole utterance."""
+    return np.where(random.random((systems, n)) < 0.05, 30, random.binomial(30, 0.03, (systems, n)))
+
+
+def by_speaker(random: Random, systems: int, speakers: np.ndarray, deviation: float) -> np.ndarray:
+    """Speakers who suit the systems differently."""
+    effects = np.exp(random.normal(0, deviation, (systems, speakers.max() + 1)))[:, speakers]
+    return random.binomial(30, (0.08 * effects).clip(0, 0.9))
+
+
+def tables(errors: list[np.ndarray], **columns: list[np.ndarray]) -> Iterator[list[pd.DataFrame]]:
+    """For each corpus a scored table of each system: scored at once, since a call for each would be slow."""
+    wrong = [" ".join(["x"] * count + WORDS[count:]) for count in range(31)]
+    ends = np.cumsum([len(one[0]) for one in errors])
+    whole = []
+    for system in range(len(errors[0])):
+        counts = np.concatenate([one[system] for one in errors]).tolist()
+        frame = pd.DataFrame({"text": [SAID] * len(counts), "hypothesis": [wrong[count] for count in counts]})
+        frame = frame.assign(**{name: np.concatenate(values) for name, values in columns.items()})
+        whole.append(score(frame, language="en", normalize=None))
+    for start, end in pairwise([0, *ends.tolist()]):
+        yield [table.iloc[start:end].reset_index(drop=True) for table in whole]
+
+
+# -- verdicts
+
+
+def compared(one: pd.DataFrame, other: pd.DataFrame, **how: object) -> Found:
+    result = compare(one, other, **how)
+    low, high = result.interval
+    return {
+        "significant": result.significant,
+        "(interval without zero)": low > 0 or high < 0,
+        "(p_mapsswe)": result.mapsswe.p < 0.05,
+    }
+
+
+def of_compare(make: Callable[[Random], np.ndarray]) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        errors = [make(np.random.default_rng(seed)) for seed in range(count)]
+        for first, second in tables(errors):
+            yield compared(first, second)
+
+    return run
+
+
+def of_groups(speakers: np.ndarray, deviation: float) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        errors = [by_speaker(np.random.default_rng(seed), 2, speakers, deviation) for seed in range(count)]
+        for first, second in tables(errors, speaker=[speakers] * count):
+            yield compared(first, second, groups="speaker")
+
+    return run
+
+
+def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        randoms = [np.random.default_rng(seed) for seed in range(count)]
+        names = np.arange(40) if speakers is None else speakers
+        errors = [by_speaker(random, systems, names, 0.5) for random in randoms]
+        for each in tables(errors, speaker=[names] * count):
+            given = dict(zip("abcdef", each, strict=False))
+            found = compare_all(given, draws=1, groups=None if speakers is None else "speaker")
+            yield {"significant": bool(found["significant"].any()), "(p)": bool((found["p"] < 0.05).any())}
+
+    return run
+
+
+def of_rank(systems: int) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        errors = [suited(np.random.default_rng(seed), systems, 20, 0.5) for seed in range(count)]
+        for each in tables(errors, id=[np.arange(20)] * count):
+            voices = [table.assign(voice=name) for name, table in zip("abcdef", each, strict=False)]
+            found = rank(pd.concat(voices), utterance="id", draws=10)
+            yield {
+                "group": found.systems["group"].nunique() > 1,
+                "sentence": "significantly" in found.sentence,
+                "tied": len(found.tied) < systems,
+            }
+
+    return run
+
+
+def of_intervals(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
+    """Intervals that miss the true rate, which is 5 % of those at the level 0.95."""
+
+    def run(count: int) -> Iterator[Found]:
+        errors = [by_speaker(np.random.default_rng(seed), 1, speakers, 0.5) for seed in range(count)]
+        truth = 0.08 * math.exp(0.5**2 / 2)
+        for (table,) in tables(errors, speaker=[speakers] * count):
+            grouped, plain = summarize(table, groups="speaker"), summarize(table)
+            rate = error_rate(table["text"], table["hypothesis"])
+            bins = by_bins(table.assign(x=1.0), "x", bins=[0, 2], groups="speaker")
+            ends = {
+                "summarize(groups=)": grouped[["error_rate_low", "error_rate_high"]].iloc[0],
+                "error_rate(groups=)": rate.confidence_interval(groups=speakers.tolist()),
+                "by_bins(groups=)": bins[["error_rate_low", "error_rate_high"]].iloc[0],
+                "(summarize)": plain[["error_rate_low", "error_rate_high"]].iloc[0],
+            }
+            yield {name: not low <= truth <= high for name, (low, high) in ends.items()}
+
+    return run
+
+
+def translations(
+    random: Random, systems: int, n: int, documents: int | None
+) -> tuple[list[str], list[list[str]]]:
+    """References, and what equal systems make of them; documents suit the systems differently."""
+    said = [random.choice(VOCABULARY, random.integers(3, 12)).tolist() for _ in range(n)]
+    texts = []
+    for _ in range(systems):
+        hard = np.full(n, 0.3)
+        if documents is not None:
+            hard = (0.3 * np.exp(random.normal(0, 0.5, documents))).clip(0, 0.95)[
+                np.arange(n) * documents // n
+            ]
+        heard = [
+            " ".join(str(random.choice(VOCABULARY)) if random.random() < share else word for word in words)
+            for words, share in zip(said, hard, strict=True)
+        ]
+        texts.append(heard)
+    return [" ".join(words) for words in said], texts
+
+
+def judged(_: list[str], translated: list[str], references: list[str]) -> list[float]:
+    """A scorer: the share of words that stand in the reference."""
+    pairs = zip(translated, references, strict=True)
+    return [len({*one.split()} & {*other.split()}) / len(other.split()) for one, other in pairs]
+
+
+def of_translations(
+    systems: int, n: int, documents: int | None, test: str
+) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            said, texts = translations(np.random.default_rng(seed), systems, n, documents)
+            groups = None if documents is None else (np.arange(n) * documents // n).tolist()
+            table = compare_translations(
+                said,
+                dict(zip("abcdef", texts, strict=False)),
+                metrics=["chrf", "bleu"],
+                scorers={"scorer": judged},
+                groups=groups,
+                draws=499,
+                test=test,
+            )
+            found: Found = {}
+            for metric, part in table.groupby("metric", sort=False):
+                if test == "randomization":
+                    found[str(metric)] = bool(part["significant"].fillna(value=False).any())
+                found[f"({metric} p)"] = bool((part["p"].dropna() < 0.05).any())
+                found[f"({metric} p_sacrebleu)"] = bool((part["p_sacrebleu"].dropna() < 0.05).any())
+            verdicts = [value for name, value in found.items() if not name.startswith("(")]
+            yield found | ({"(any of three metrics)": any(verdicts)} if verdicts else {})
+
+    return run
+
+
+EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
+UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
+LINES: dict[str, Callable[[int], Iterator[Found]]] = {
+    **{f"compare, {n} utterances": of_compare(lambda random, n=n: alike(random, 2, n)) for n in (5, 20, 50)},
+    **{
+        f"compare, 40 utterances that suit the systems differently (sd {sd})": of_compare(
+            lambda random, sd=sd: suited(random, 2, 40, sd)
+        )
+        for sd in (0.3, 0.6)
+    },
+    "compare, 40 utterances, some wholly wrong": of_compare(lambda random: bursts(random, 2, 40)),
+    **{
+        f"compare, groups: {name} speakers (sd {sd})": of_groups(speakers, sd)
+        for name, speakers in (("8", FEW), ("20", MANY), ("12 uneven", UNEVEN))
+        for sd in (0.0, 0.3, 0.6)
+    },
+    "compare_all, 3 systems, 40 utterances": of_several(3, None),
+    "compare_all, 5 systems, 40 utterances": of_several(5, None),
+    "compare_all, 3 systems, groups: 12 speakers": of_several(3, EVEN),
+    "compare_all, 5 systems, groups: 12 uneven speakers": of_several(5, UNEVEN),
+    "rank, 4 systems, 20 utterances": of_rank(4),
+    "intervals, 8 speakers": of_intervals(FEW),
+    "intervals, 20 speakers": of_intervals(MANY),
+    "intervals, 12 uneven speakers": of_intervals(UNEVEN),
+    **{
+        f"compare_translations, {systems} systems, {n} sentences{blocks}": of_translations(
+            systems, n, documents, "randomization"
+        )
+        for systems, n, documents, blocks in (
+            (2, 6, None, ""),
+            (2, 40, None, ""),
+            (4, 40, None, ""),
+            (2, 40, 10, ", groups: 10 documents"),
+            (4, 40, 10, ", groups: 10 documents"),
+        )
+    },
+    "compare_translations, 2 systems, 40 sentences, bootstrap": of_translations(2, 40, None, "bootstrap"),
+}
+
+
+def main() -> int:
+    """Run the lines that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="beginnings of lines; all without")
+    parser.add_argument("--simulations", type=int, default=1_000)
+    asked = parser.parse_args()
+    for title, run in LINES.items():
+        if asked.names and not title.startswith(tuple(asked.names)):
+            continue
+        found = pd.DataFrame(list(run(asked.simulations))).mean()
+        print(
+            f"{title}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in found.items())}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
