@@ -448,6 +448,19 @@ def test_tables_in_any_order_and_of_any_keys_give_the_same():
         assert row[figures].tolist() == alone[figures].tolist()
 
 
+def test_an_argument_that_does_not_exist_is_told_with_those_that_do():
+    one = scored(["a b"], ["a x"])
+    for call in (
+        lambda: summarize(one, group="speaker"),
+        lambda: compare(one, one, group="speaker"),
+        lambda: compare_all({"x": one, "y": one}, group="speaker"),
+        lambda: compare(error_rate(["a"], ["a"]), error_rate(["a"], ["a"]), group="speaker"),
+    ):
+        with pytest.raises(TypeError, match=r"no argument 'group' here, .* groups for blocks"):
+            call()
+    assert compare(one, one, groups=["x"]).hints[0].startswith("only 1 block:")
+
+
 def test_refusals():
     references, first = systems((0.2,), n=5)
     good = scored(references, first)

@@ -91,7 +91,7 @@ class Comparison:
     def hints(self) -> list[str]:
         """What to keep in mind before this is published; empty if nothing."""
         found = []
-        kind = "utterances" if self.tested == "utterance" else "blocks"
+        kind = ("utterance" if self.tested == "utterance" else "block") + "s" * (self.blocks != 1)
         if 2.0 ** (1 - self.blocks) >= 1 - self.level:
             found.append(
                 f"only {self.blocks} {kind}: so few can show no difference "

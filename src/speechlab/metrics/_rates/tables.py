@@ -23,6 +23,10 @@ Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
 _SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
 
 
+_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts")
+"""Arguments of :func:`score` that say how."""
+
+
 def as_scored(
     scored: Scorable, hypotheses: Iterable[str | None] | None, how: dict[str, Any], argument: str = "scored"
 ) -> pd.DataFrame:
@@ -35,6 +39,13 @@ def as_scored(
         how: Arguments of :func:`score`, for what is to be scored; a scored table has none.
         argument: What the caller calls the first.
     """
+    unknown = [name for name in how if name not in _HOW]
+    if unknown:
+        message = (
+            f"there is no argument {unknown[0]!r} here, nor one of score, which takes {', '.join(_HOW)}; look for "
+            "another spelling, such as groups for blocks and by for what to group by"
+        )
+        raise TypeError(message)
     if isinstance(scored, ErrorRate):
         return _of_rate(scored)
     if is_frame(scored) and hypotheses is None and not how:
