@@ -221,8 +221,9 @@ def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap
 
     if len(tables) < 2:
         return pd.DataFrame()
-    way = {"level": bootstrap.level, "draws": bootstrap.draws, "seed": bootstrap.seed}
-    return compare_all(tables, on=[utterance, _TAKE], groups=utterance, **way)
+    level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
+    on = [utterance, _TAKE]
+    return compare_all(tables, on=on, groups=utterance, level=level, draws=draws, seed=seed)
 
 
 def _first_shares(
