@@ -16,6 +16,7 @@ from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score, score_translations
+from support.cells import cells
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
 
@@ -267,3 +268,24 @@ def test_translations_have_the_same_names(tmp_path):
     assert "ja → en" in again.to_markdown()
     assert "Popović" in again.to_latex()
     assert held(again.to_html(), "data")["differences"]["translation"][1]
+
+
+def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(tmp_path):
+    report = made(tmp_path, rows=2)
+    frame = pd.DataFrame({"text": ["One."]})
+    wrong = {
+        "evaluate.recognition(None, frame)": "no column 'audio'",
+        "evaluate.round_trip(None, frame)": "no column 'language'",
+        "evaluate.voices(None, frame, takes=0)": "no column 'language'",
+        "evaluate.translation(None, frame)": "no column",
+        "evaluate.vad_sweep(None, frame, {})": "no column 'audio'",
+        "evaluate.recognition()": "missing 2 required positional arguments",
+        "report.compare('gone')": "holds no report",
+        "report.to_latex(label='a b')": "is no label",
+        "evaluate.Report.load('gone')": "holds no report",
+    }
+    with cells(tmp_path, evaluate=evaluate, frame=frame, report=report) as run:
+        for cell, told in wrong.items():
+            shown, error = run(cell)
+            assert told in str(error), (cell, error)
+            assert len(shown.splitlines()) <= 20, shown

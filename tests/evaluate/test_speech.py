@@ -86,6 +86,7 @@ def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
     worst = shown[shown.index("The worst 3 of 40 rows") :]
     assert "mumbler" in worst
     assert "speller" not in worst
+    assert report.rows().frame["voice"].tolist() == ["mumbler"] * 20 + ["speller"] * 20
     (axes,) = report.plot().axes
     assert axes.get_xlabel() == "reading error rate"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["speller, ja", "mumbler, ja"]

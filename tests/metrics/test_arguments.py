@@ -93,6 +93,7 @@ FUNCTIONS = {
     "compare_chinese": (metrics.compare_chinese, {"reference": "三", "hypothesis": "四"}),
     "confusions": (metrics.confusions, {"scored": SCORED}),
     "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
+    "hotword_counts": (metrics.hotword_counts, {"scored": SCORED, "hotwords": ["a"]}),
     "hotword_error_rates": (
         metrics.hotword_error_rates,
         {"scored": SCORED, "hotwords": ["a"], **DRAWS, "groups": None},

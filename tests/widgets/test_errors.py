@@ -47,6 +47,7 @@ def test_the_worst_rows_stand_first_and_those_without_a_score_last(small):
     assert shown(table) == [
         "text",
         "hypothesis",
+        "reading_cer",
         "error_rate",
         "errors",
         "error_classes",

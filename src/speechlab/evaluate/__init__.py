@@ -13,7 +13,8 @@ from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.study import listening, listening_answers
-from speechlab.evaluate._recognition import recognition
+from speechlab.evaluate._recognition.report import RecognitionReport
+from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.report import SpeechReport
@@ -27,6 +28,7 @@ __all__ = [
     "PAGE_BYTES",
     "Changes",
     "ListeningReport",
+    "RecognitionReport",
     "Report",
     "SpeechReport",
     "SpeechToSpeechReport",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import require_columns
-from speechlab.audio import recording_length_s
+from speechlab.audio import AudioClip, recording_length_s
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
@@ -49,6 +49,21 @@ def code_or_none(language: object) -> str | None:
         return language_code(language) if isinstance(language, str) else None
     except InvalidRequestError:
         return None
+
+
+def clip_of(recording: object) -> AudioClip:
+    """Return a recording as a clip, from itself, its bytes or its path.
+
+    Raises:
+        AudioError: It cannot be read.
+        OSError: The file is not there.
+        TypeError: It is no recording.
+    """
+    if isinstance(recording, AudioClip):
+        return recording
+    if isinstance(recording, bytes | bytearray | memoryview):
+        return AudioClip.from_bytes(bytes(recording))
+    return AudioClip.from_file(recording)  # type: ignore[arg-type]  # which says what it is not
 
 
 def recording_seconds(recording: object) -> float:

@@ -14,7 +14,9 @@ _LONGEST = 200
 
 
 def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
-    """Warn of rows that failed, with the commonest reasons; say nothing if none did. Called by the study itself.
+    """Warn of rows that failed, with the commonest reasons; say nothing if none did.
+
+    Called by the study itself, which is decorated with ``briefly``.
 
     Args:
         errors: What is wrong, for each row that failed.
@@ -27,4 +29,4 @@ def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
     told = [f"{count:,} like {str(error)[:_LONGEST]!r}" for error, count in counts.head(_TOLD).items()]
     more = int(counts.iloc[_TOLD:].sum())
     reasons = "; ".join([*told, *([f"{more:,} for other reasons"] if more else [])])
-    warnings.warn(f"{len(errors):,} of {rows:,} rows failed: {reasons}. {see}", stacklevel=3)
+    warnings.warn(f"{len(errors):,} of {rows:,} rows failed: {reasons}. {see}", stacklevel=4)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_frame, is_whole_number, refused
+from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
 from speechlab.errors import InvalidRequestError
@@ -89,6 +90,7 @@ class Report(ABC):
         """Say how the figures came about, for a paper: sentences, and the source of each measure that was used."""
         return methods_of(self.title, *self._frames())
 
+    @briefly
     def compare(self, earlier: Report | str | os.PathLike[str]) -> Any:
         """Say what changed, significantly, since an earlier report of the same study.
 
@@ -110,6 +112,7 @@ class Report(ABC):
         # By name: what changed is a report too, and stands a floor above this one.
         return import_module("speechlab.evaluate").Changes.between(self, earlier)
 
+    @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
         """Return the report as one self-contained page, with figures, sound, and rows that sort; no network.
 
@@ -148,6 +151,7 @@ class Report(ABC):
         parts = [f"**{markdown_text(self.title)}**", table, markdown_text(methods.text), "\n".join(sources)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
+    @briefly
     def to_latex(self, *, label: str = "tab:speechlab") -> str:
         """Return the headline as a LaTeX table, with the methods and their sources below it.
 
@@ -170,6 +174,7 @@ class Report(ABC):
         table = latex_table(self.headline(), self.title, label)
         return "\n".join([table, latex_text(methods.text), *sources, ""])
 
+    @briefly
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
 
@@ -184,6 +189,7 @@ class Report(ABC):
             raise unwritten(file, error) from error
         return file
 
+    @briefly
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
         """Write the report: one page if the name ends in ``.html``, else a folder.
 
@@ -213,6 +219,7 @@ class Report(ABC):
         return where
 
     @staticmethod
+    @briefly
     def load(folder: str | os.PathLike[str]) -> Any:
         """Read a report back that :meth:`save` wrote into a folder.
 

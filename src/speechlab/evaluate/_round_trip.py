@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab._brief import briefly
 from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import keep_free, need_columns
@@ -32,6 +33,7 @@ StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 other."""
 
 
+@briefly
 def round_trip(
     lab: Client,
     frame: pd.DataFrame,
@@ -102,7 +104,7 @@ def round_trip(
     )
     timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
     if untimed:
-        warnings.warn(untimed, stacklevel=2)
+        warnings.warn(untimed, stacklevel=3)
     report = reported(
         title,
         heard,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._arguments import no_column, refused
+from speechlab._brief import briefly
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import need_columns, recording_seconds
@@ -31,6 +32,7 @@ _RULES = (_HEARD, *_DERIVED)
 _PREFIX = "vad_"
 
 
+@briefly
 def vad_sweep(
     lab: Client,
     frame: pd.DataFrame,

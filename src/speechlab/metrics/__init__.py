@@ -14,7 +14,7 @@ from speechlab.metrics._rates.bins import by_bins
 from speechlab.metrics._rates.compare import Comparison, compare, compare_all
 from speechlab.metrics._rates.confusions import confusions
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
-from speechlab.metrics._rates.hotwords import hotword_error_rates, hotword_scores
+from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import summarize
 from speechlab.metrics._reports.edits import edits
@@ -64,6 +64,7 @@ __all__ = [
     "error_rate",
     "glossary_terms",
     "holm",
+    "hotword_counts",
     "hotword_error_rates",
     "hotword_scores",
     "loudness",

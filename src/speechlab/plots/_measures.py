@@ -50,6 +50,7 @@ _MEASURES = {
     "total_s": "time to the end (s)",
     "first_sound_s": "time to the first sound (s)",
     "rtf": "real-time factor",
+    "snr_db": "signal-to-noise ratio (dB)",
     "loudness_lufs": "loudness (LUFS)",
     "rms_dbfs": "level (dBFS)",
     "morae_per_s": "speed (morae per second)",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._report import ALIKE, BETTER, WORSE, verdicts_of
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, SIDES
 from speechlab.evaluate._translation.effects import BACK, CHRF
 from speechlab.metrics import compare, holm, score
 from speechlab.text import language_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNPAIRED = "not paired"
 VERDICTS = (WORSE, BETTER, ALIKE, UNPAIRED)
 _LEVEL = 0.95
-_KEYS = ("id", "file", "voice_name", "language", "text")
+_KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
@@ -78,7 +78,11 @@ def _tidy(report: Report) -> pd.DataFrame:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
-    return rows.assign(_group=group).reset_index(drop=True)
+    for name in SIDES[::-1]:  # of a report that has neither, nothing is paired with one that has them
+        sides = rows[name].astype("string") if name in rows.columns else None
+        group = group if sides is None else sides + ", " + group
+        rows = rows.assign(**{name: "" if sides is None else sides})
+    return rows.assign(_group=group.astype(str)).reset_index(drop=True)
 
 
 def _check_alike(later: pd.DataFrame, former: pd.DataFrame) -> None:
@@ -262,10 +266,11 @@ def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd
         old: Columns of the earlier rows that stay.
         difference: Column of the differences.
     """
+    none = {name for name in SIDES if name in pairs.columns and pairs[name].eq("").all()}
     kept = [
         name
         for name in pairs.columns
-        if name not in {*_ADDED, *old, difference} and not name.endswith("_earlier")
+        if name not in {*_ADDED, *none, *old, difference} and not name.endswith("_earlier")
     ]
     order = pairs[difference].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
     return pairs.loc[order, [*kept, *old, difference]].reset_index(drop=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.metrics import attribute, rank, score
+from speechlab.evaluate._speech.summary import ranking_scores
+from speechlab.metrics import attribute, rank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     parts, notes, unranked = [], [], {}
     spoken = table[table["voice"].notna() & table[language].map(code_or_none).notna()]
     for code, part in spoken.groupby(language, observed=True, sort=True):
-        done = _scored(part, text, language)
+        done = ranking_scores(part, text, language, ["voice", "voice_name", "engine"])
         alive = done[done["errors"].notna()]
         failed = sorted(set(done["voice_name"]) - set(alive["voice_name"]))
         if not len(alive):
@@ -72,11 +73,3 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     if parts:
         attribution = attribute(pd.concat(parts), voice="voice_name", utterance=text, engine="engine")
     return Order(rankings, attribution, notes, unranked)
-
-
-def _scored(part: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Scored by what the voices of a language are ranked by: Japanese by readings, others as they are."""
-    if code_or_none(part[language].iloc[0]) != "ja" or "reading_errors" not in part.columns:
-        return part
-    kept = part[["voice", "voice_name", "engine", text, "hypothesis"]]
-    return score(kept, reference=text, hypothesis="hypothesis", language="ja", unit="reading")

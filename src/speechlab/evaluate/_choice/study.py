@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
+from speechlab._brief import briefly
 from speechlab.client import replaying_from
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _OWN = frozenset({"take", "engine", *MEASURES})
 
 
+@briefly
 def voices(
     lab: Client,
     frame: pd.DataFrame,

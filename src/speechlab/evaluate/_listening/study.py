@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.report import ListeningReport
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._listening.files import ListeningKey
 
 
+@briefly
 def listening(
     answers: Any,
     key: Any = None,
@@ -123,6 +125,7 @@ def _record(
     return {**record_of("listening", None, **settings), "test": test}
 
 
+@briefly
 def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
     """Return answers of a listening test as one tidy table, unjudged; see :func:`listening`.
 

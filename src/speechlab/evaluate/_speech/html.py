@@ -9,7 +9,7 @@ from speechlab.audio import AudioClip
 from speechlab.display import Html, data_url, element, join, percent, table
 from speechlab.errors import AudioError
 from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
-from speechlab.evaluate._speech.summary import ENOUGH, ranking_rates, ranking_units
+from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, SIDES, ranking_rates, ranking_units
 from speechlab.metrics import alignment_html
 
 if TYPE_CHECKING:
@@ -18,17 +18,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PLAYER = "width:100%;min-width:150px;max-width:230px"
+_FLAGGED = {
+    "loop": "the recogniser repeats itself",
+    "hallucination": "text that nobody said",
+    "tail_lost": "the end is missing",
+}
 _UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 
 
 def summary_table(summary: pd.DataFrame) -> Html:
-    """Return the error rates by voice."""
+    """Return the error rates by voice, and by system and condition where there are several."""
     rows = []
+    sides = [name for name in SIDES if name in summary.columns]
+    flags = [name for name in FLAGS if name in summary.columns]
     for row in summary.assign(ranking_unit=ranking_units(summary)).to_dict("records"):
         unit = row["ranking_unit"]
         rows.append(
             [
-                element("strong", unbroken(str(row["voice_name"]))),
+                *(element("strong", unbroken(str(row[name]))) for name in sides),
+                element("span" if sides else "strong", unbroken(str(row["voice_name"]))),
                 row["language"],
                 str(row["utterances"]),
                 element("strong", percent(row["ranking_rate"])),
@@ -36,10 +44,11 @@ def summary_table(summary: pd.DataFrame) -> Html:
                 _UNITS.get(unit, unit) if isinstance(unit, str) else "–",
                 percent(row["cer"]) if row["unit"] == "char" else "–",
                 percent(row.get("tolerant_cer")),
-                str(row["loops"]) if row["loops"] else "–",
+                *(str(row[name]) if row[name] else "–" for name in flags),
             ]
         )
     heads = (
+        *sides,
         "voice",
         "language",
         "clips",
@@ -48,13 +57,15 @@ def summary_table(summary: pd.DataFrame) -> Html:
         "counted in",
         "characters",
         "spellings forgiven",
-        "loops",
+        *(name.replace("_", " ") for name in flags),
     )
     caption = (
-        "Error rates by voice, the best of each language first. Japanese is ranked by readings, as it sounds. "
+        f"Error rates by {'system' if sides else 'voice'}, the best of each language first. Japanese is ranked by "
+        "readings, as it sounds. "
         f"An interval is given from {ENOUGH} clips on."
     )
-    return table(heads, rows, caption=caption, right=(2, 3, 4, 6, 7, 8))
+    right = [len(sides) + place for place in (2, 3, 4, 6, 7, *range(8, 8 + len(flags)))]
+    return table(heads, rows, caption=caption, right=right)
 
 
 def speed_table(summary: pd.DataFrame) -> Html:
@@ -118,18 +129,18 @@ def _line(row: Mapping[Hashable, Any]) -> list[object]:
         for name, column in (("readings", "reading_cer"), ("spellings forgiven", "tolerant_cer"))
         if is_number(row.get(column)) and row[column] == row[column]
     ]
-    if row.get("loop") is True:
-        notes.append(element("strong", "the recogniser repeats itself"))
-    names = dict.fromkeys(str(row[name]) for name in ("voice_name", "file", "id") if row.get(name))
+    notes += [element("strong", words) for flag, words in _FLAGGED.items() if row.get(flag) is True]
+    names = dict.fromkeys(str(row[name]) for name in (*SIDES, "voice_name", "file", "id") if row.get(name))
     return [
         join(Html("<br>"), [element("span" if not at else "small", name) for at, name in enumerate(names)]),
-        _player(str(row["audio"])),
+        player(str(row["audio"])),
         join(Html("<br>"), [said, text, heard]),
         join(Html("<br>"), [rate, *notes]),
     ]
 
 
-def _player(path: str) -> Html:
+def player(path: str) -> Html:
+    """Return a player of a preview of a file, or that it is gone."""
     try:
         preview = AudioClip.from_file(path).encode("mp3")
     except (AudioError, OSError):

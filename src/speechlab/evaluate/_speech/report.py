@@ -12,7 +12,7 @@ from speechlab.display import percent
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import ENOUGH, ranking_units, summarized
+from speechlab.evaluate._speech.summary import ENOUGH, SIDES, ranking_units, summarized
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -133,6 +133,7 @@ class SpeechReport(Report):
         for row in self.summary.assign(counted_in=ranking_units(self.summary)).to_dict("records"):
             low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
             line = {
+                **{name.capitalize(): row[name] for name in SIDES if name in row},
                 "Voice": row["voice_name"],
                 "Language": row["language"],
                 "Utterances": row["utterances"],

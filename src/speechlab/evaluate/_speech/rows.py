@@ -49,12 +49,13 @@ def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFr
 def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool, **how: Any) -> pd.DataFrame:
     """Recognise rows; the recogniser identifies the language of rows of several."""
     codes = rows[language].map(code_or_none)
+    asked = how.pop("language", None if identify else "language")  # a code, if all rows are asked for in one
     with batch.failures_told_elsewhere():
         heard = batch.transcribe(
             rows.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
             lab,
             audio="audio",
-            language=None if identify else "language",
+            language=asked,
             prefix="asr_",
             **how,
         )

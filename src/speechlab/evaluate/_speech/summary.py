@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._speech.mixed import is_mixed
-from speechlab.metrics import summarize
+from speechlab.metrics import score, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,9 +14,13 @@ if TYPE_CHECKING:
 ENOUGH = 20
 """Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/metrics.md, Intervals)."""
 _ENDS = ("error_rate_low", "error_rate_high")
-_READING = "reading_cer"
+_READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
+FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
+"""Columns of the summary that count rows, and the columns of rows that flag them."""
+SIDES = ("system", "condition")
+"""Columns of studies that hold several systems, or conditions of the recordings, beside each other."""
 
 
 def summarized(
@@ -23,32 +28,53 @@ def summarized(
 ) -> pd.DataFrame:
     """Summarise scored rows by voice and language, the best voice of each language first.
 
+    Where the rows have columns ``system`` or ``condition``, each of those has lines of its own.
+
     Args:
         scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
         language: Column of their language.
         speed: Calls that were timed, as :func:`speechlab.evaluate._speech.speed.timed_voices` gives them.
         groups: Column of blocks that intervals draw as wholes, such as sentences that were spoken more than once.
     """
-    by = ["voice", language]
+    by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     spoken = scored[scored["voice"].notna()]
     if "loop" not in spoken.columns:  # tables that no study of this version made
         spoken = spoken.assign(loop=False)
     rates = _without_rough(_rated(spoken, by, groups))
     ranking = _ranking(spoken, rates, by, groups)
+    counts = {count: (flag, "sum") for count, flag in FLAGS.items() if flag in spoken.columns}
     facts = spoken.groupby(by, observed=True, dropna=False).agg(
-        voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"),
-        loops=("loop", "sum"),
+        voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
     # Without speakers, rows are named by their files.
     several = merged["voice_name"].isna() | (merged["voice"] == NO_SPEAKER)
     merged["voice_name"] = merged["voice_name"].mask(several, merged["voice"])
-    first = ["voice", "voice_name", "gender", language, "unit"]
+    first = [*by[:-2], "voice", "voice_name", "gender", language, "unit"]
     merged = merged[[*first, *(name for name in merged.columns if name not in first)]]
     merged = merged.rename(columns={language: "language"})
     if len(speed):
         merged = merged.merge(_speeds(speed), on=["voice", "language"], how="left")
-    return merged.sort_values(["language", "ranking_rate"], kind="stable", ignore_index=True)
+    merged = merged.sort_values("ranking_rate", kind="stable")
+    if "condition" in by:  # in the order in which they were asked for
+        places = {name: at for at, name in enumerate(scored["condition"].unique())}
+        merged = merged.sort_values("condition", key=lambda names: names.map(places), kind="stable")
+    return merged.sort_values("language", kind="stable", ignore_index=True)
+
+
+def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
+    """Rows of one language, scored by what they are ranked by: Japanese by readings, others as they are.
+
+    Args:
+        part: Scored rows of a study.
+        text: Column of what was said.
+        language: Column of the language.
+        keep: Columns that tell the rows apart.
+    """
+    if code_or_none(part[language].iloc[0]) != "ja" or _READING_ERRORS not in part.columns:
+        return part
+    kept = part[[*keep, text, "hypothesis"]]
+    return score(kept, reference=text, hypothesis="hypothesis", language="ja", unit="reading")
 
 
 def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:

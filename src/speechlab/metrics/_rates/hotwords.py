@@ -186,6 +186,63 @@ def hotword_error_rates(
     return pd.DataFrame(rows, columns=list(_RATE_TYPES)).astype(_RATE_TYPES)
 
 
+def hotword_counts(
+    scored: Scorable,
+    hypotheses: Iterable[str | None] | None = None,
+    *,
+    hotwords: Iterable[str] | Mapping[str, Iterable[str]],
+    **how: Any,
+) -> pd.DataFrame:
+    """Count hotwords row by row: said, heard, put in, and the errors in them and out of them.
+
+    Args:
+        scored: As for :func:`hotword_scores`.
+        hypotheses: As for :func:`hotword_scores`.
+        hotwords: As for :func:`hotword_scores`.
+        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+
+    Returns:
+        A row for each row, with its index: ``hotwords_said`` (occurrences in the reference), ``hotwords_hit`` (of
+        those, how many the hypothesis has), ``hotwords_added`` (occurrences in the hypothesis for which the
+        reference has none), ``unbiased_errors`` and ``unbiased_length`` (errors and tokens of the reference outside
+        of hotwords); missing where nothing was scored.
+
+    Raises:
+        InvalidRequestError: As for :func:`hotword_error_rates`.
+
+    Example:
+        >>> hotword_counts(["ask Ada now"], ["ask Ada Ada"], hotwords=["Ada"], language="en").values.tolist()
+        [[1, 1, 1, 1, 2]]
+    """
+    import pandas as pd
+
+    table = as_scored(scored, hypotheses, how)
+    aliases = _aliases(hotwords)
+    names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
+    done = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
+    part = table[done]
+    finders = {
+        way: finder(aliases, way[0], way[1])
+        for way in {(row.unit, parts(row.signature)["norm"]) for row in rows_of(part)}
+    }
+    rows = []
+    for row, (_, (hits, substitutions, deletions, insertions)) in zip(
+        rows_of(part), _counts_by_row(part, aliases).tolist(), strict=True
+    ):
+        find = finders[row.unit, parts(row.signature)["norm"]]
+        said, heard = Counter(find(row.reference)), Counter(find(row.hypothesis))
+        hit = (said & heard).total()
+        errors = substitutions + deletions + insertions
+        rows.append((said.total(), hit, heard.total() - hit, errors, hits + substitutions + deletions))
+    counted = np.array(rows, dtype=np.int64).reshape(-1, len(names))
+    columns = {}
+    for name, column in zip(names, counted.T, strict=True):
+        values = np.zeros(len(table), dtype=np.int64)
+        values[done] = column
+        columns[name] = pd.Series(values, index=table.index, dtype="Int64").mask(~done)
+    return pd.DataFrame(columns, index=table.index)
+
+
 def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)

@@ -17,6 +17,8 @@ _OPERATIONS = {"substitutions": "substitution", "deletions": "deletion", "insert
 _CLASSES = ("notation", "homophone", "tone", "recognition")
 _COUNTS = ("hits", *_OPERATIONS)
 _NEEDED = ("unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized", *_COUNTS)
+_READING = "reading_cer"
+"""The rate that Japanese rows are sorted by: how a word is spelled is no error of who speaks."""
 _NOTHING = "∅"
 """What stands against a token that is missing or was made up."""
 _NOT_SCORED = "not scored"
@@ -59,9 +61,10 @@ def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, languag
     frame = with_errors(scored, reference, hypothesis, language)
     said = reference if reference in frame.columns else "reference_normalized"
     heard = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
-    ordered = frame.sort_values(["error_rate", "errors"], ascending=False, na_position="last", kind="stable")
+    ordered = frame.iloc[_by_rate(frame)]
     groups = _groups(frame, language)
-    shown = [said, heard, "error_rate", "errors", "error_classes", *_faults(frame), *groups]
+    readings = [_READING] if _READING in frame.columns and frame[_READING].notna().any() else []
+    shown = [said, heard, *readings, "error_rate", "errors", "error_classes", *_faults(frame), *groups]
     return ErrorTable(_lists_first(ordered), said, (heard,), shown, groups)
 
 
@@ -153,6 +156,17 @@ def _joined(
     columns["fewer_errors"] = pd.Categorical(fewer, categories=[*names, "neither"])
     columns["error_difference"] = more
     return pd.DataFrame(columns, index=first.index)
+
+
+def _by_rate(frame: pd.DataFrame) -> Any:
+    """Positions of the rows, the worst first: by readings where a row has them, else by what is counted."""
+    rate = frame["error_rate"].astype("Float64").reset_index(drop=True)
+    if _READING in frame.columns:
+        rate = frame[_READING].astype("Float64").reset_index(drop=True).fillna(rate)
+    keys = rate.to_frame("rate").assign(errors=frame["errors"].to_numpy())
+    return keys.sort_values(
+        ["rate", "errors"], ascending=False, na_position="last", kind="stable"
+    ).index.to_numpy()
 
 
 def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:

@@ -1,0 +1,1 @@
+"""Studies of recognition: services and settings side by side, noise, hotwords, and what goes wrong."""

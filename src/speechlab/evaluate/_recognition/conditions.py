@@ -1,0 +1,175 @@
+"""Conditions of recordings: as they are, with noise at given levels, and limited to bands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from speechlab._arguments import is_number, refused
+from speechlab.audio import AudioClip
+from speechlab.errors import AudioError
+from speechlab.evaluate._arguments import clip_of
+from speechlab.evaluate._recognition.level import active_level_db, level_db
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from speechlab.store import Store
+
+AS_RECORDED = "as recorded"
+RATE = 16_000
+"""Hz: what recognisers take. Noise above its half would count in the level and be heard by none of them."""
+_NOMINAL_DB = -26.0
+"""Level of speech that a recording without any is taken to have (ITU-T P.56, nominal)."""
+_SLOPE_HZ = 100.0
+_NOISES = "'speech' (shaped like the recording), 'white', or a recording of noise"
+
+
+class Condition(NamedTuple):
+    """What is done to a recording.
+
+    Attributes:
+        name: What it is called.
+        snr_db: Level of the speech over that of the noise; None for no noise.
+        band_hz: Lowest and highest frequency; None for all of them.
+    """
+
+    name: str
+    snr_db: float | None = None
+    band_hz: tuple[float, float] | None = None
+
+
+def conditions_of(noise_db: object, band_hz: object) -> list[Condition]:
+    """Return the conditions, as recorded first; none if nothing is asked for.
+
+    Args:
+        noise_db: Signal-to-noise ratios.
+        band_hz: Bands, each of two frequencies.
+
+    Raises:
+        InvalidRequestError: They are no such numbers.
+    """
+    levels = noise_db if isinstance(noise_db, Iterable) and not isinstance(noise_db, str) else [noise_db]
+    found = []
+    for level in levels:
+        if not is_number(level) or not -60 <= level <= 100:
+            raise refused(
+                "noise_db", noise_db, "signal-to-noise ratios in dB from -60 to 100, as in [20, 10, 0]"
+            )
+        found.append(Condition(f"noise {float(level):g} dB", snr_db=float(level)))
+    found.sort(key=lambda one: -(one.snr_db or 0.0))
+    bands = band_hz if isinstance(band_hz, Iterable) and not isinstance(band_hz, str) else [band_hz]
+    for band in bands:
+        ends = list(band) if isinstance(band, tuple | list) else []
+        if len(ends) != 2 or not all(map(is_number, ends)) or not 0 <= ends[0] < ends[1] <= RATE / 2:
+            allowed = f"bands of two frequencies from 0 to {RATE // 2} Hz, as in [(300, 3400)]"
+            raise refused("band_hz", band_hz, allowed)
+        low, high = map(float, ends)
+        found.append(Condition(f"{low:g} to {high:g} Hz", band_hz=(low, high)))
+    once = list(dict.fromkeys(found))
+    return [Condition(AS_RECORDED), *once] if once else []
+
+
+def under(
+    rows: pd.DataFrame, conditions: list[Condition], noise: object, seed: int, store: Store
+) -> pd.DataFrame:
+    """Return the rows under each of the conditions, with ``condition`` and ``snr_db``.
+
+    The recordings are made mono at 16 kHz, changed, and kept in the store as FLAC. What cannot be read stays as it
+    is, and fails later.
+
+    Args:
+        rows: Rows with ``audio``.
+        conditions: As of :func:`conditions_of`, as recorded first.
+        noise: ``"speech"``, ``"white"``, or a recording of noise.
+        seed: The same seed gives the same noise.
+        store: Where the recordings are kept.
+
+    Raises:
+        InvalidRequestError: The noise is none.
+    """
+    own = _own_noise(noise)
+    changed: dict[str, list[object]] = {one.name: [] for one in conditions[1:]}
+    for cell in rows["audio"]:
+        try:
+            clip = clip_of(cell)
+        except (AudioError, OSError, TypeError, ValueError):
+            clip = None
+        samples = None if clip is None else clip.to_mono().resample(RATE).samples
+        masker = None if samples is None else _noise(samples, noise if own is None else own, seed)
+        for one in conditions[1:]:
+            if samples is None or masker is None:
+                changed[one.name].append(cell)
+                continue
+            made = (
+                _banded(samples, *one.band_hz) if one.band_hz else _noisy(samples, masker, one.snr_db or 0.0)
+            )
+            blob = store.blobs.add(AudioClip(made, RATE).encode("flac"), ".flac")
+            changed[one.name].append(str(store.blobs.path(blob.sha256, blob.suffix)))
+    parts = [
+        rows.assign(
+            audio=rows["audio"]
+            if one.name == AS_RECORDED
+            else pd.Series(changed[one.name], rows.index, object),
+            condition=one.name,
+            snr_db=pd.array([one.snr_db] * len(rows), dtype="Float64"),
+        )
+        for one in conditions
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def white_noise(count: int, rms_dbfs: float, generator: np.random.Generator) -> NDArray[np.float32]:
+    """White noise of a level in dB below full scale (of a square wave)."""
+    return (10 ** (rms_dbfs / 20) * generator.standard_normal(count)).clip(-1, 1).astype(np.float32)
+
+
+def _own_noise(noise: object) -> NDArray[np.float32] | None:
+    if isinstance(noise, str) and noise in {"speech", "white"}:
+        return None
+    try:
+        samples = clip_of(noise).to_mono().resample(RATE).samples
+    except (AudioError, OSError, TypeError, ValueError) as error:
+        raise refused("noise", noise, _NOISES) from error
+    if level_db(samples) is None:
+        raise refused("noise", noise, f"{_NOISES}; this one is silent")
+    return samples
+
+
+def _noise(samples: NDArray[np.float32], noise: object, seed: int) -> NDArray[np.float64]:
+    """Noise as long as the recording, of any level; the same for the same recording and seed."""
+    digest = hashlib.sha256(samples.tobytes()).digest()[:8]
+    generator = np.random.default_rng([seed, int.from_bytes(digest, "big")])
+    count = len(samples)
+    if isinstance(noise, np.ndarray):
+        start = int(generator.integers(len(noise)))
+        return np.resize(np.roll(noise, -start), count).astype(np.float64)
+    if noise == "speech" and level_db(samples) is not None:
+        spectrum = np.fft.rfft(samples.astype(np.float64))
+        phases = np.exp(2j * np.pi * generator.random(len(spectrum)))
+        return np.fft.irfft(np.abs(spectrum) * phases, count)
+    return generator.standard_normal(count)
+
+
+def _noisy(samples: NDArray[np.float32], noise: NDArray[np.float64], snr_db: float) -> NDArray[np.float32]:
+    """The recording with noise; quieter as a whole where it would be beyond full scale."""
+    speech = active_level_db(samples, RATE)
+    wanted = (_NOMINAL_DB if speech is None else speech) - snr_db
+    there = level_db(noise)
+    mixed = samples + noise * (0.0 if there is None else 10 ** ((wanted - there) / 20))
+    peak = float(np.abs(mixed).max(initial=0.0))
+    return (mixed / max(1.0, peak)).astype(np.float32)
+
+
+def _banded(samples: NDArray[np.float32], low_hz: float, high_hz: float) -> NDArray[np.float32]:
+    """The recording between two frequencies, without a shift in phase; a raised cosine of 100 Hz on either side."""
+    size = len(samples) + RATE  # the end must not come round to the beginning
+    at = np.fft.rfftfreq(size, 1 / RATE)
+    outside = np.maximum(np.maximum(low_hz - at, at - high_hz), 0.0) / _SLOPE_HZ
+    gain = np.where(outside < 1, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1)), 0.0)
+    made = np.fft.irfft(np.fft.rfft(samples.astype(np.float64), size) * gain, size)[: len(samples)]
+    return (made / max(1.0, float(np.abs(made).max(initial=0.0)))).astype(np.float32)

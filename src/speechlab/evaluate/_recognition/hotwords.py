@@ -1,0 +1,143 @@
+"""What hotwords help and what they cost: settings with them held against the setting without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from speechlab.display import percent
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import compare, holm, hotword_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from speechlab.evaluate._recognition.systems import System
+
+_LEVEL = 0.05
+_COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
+_MEASURES = ("missed", "added", "rest")
+
+
+class Hotwords(NamedTuple):
+    """What hotwords did.
+
+    Attributes:
+        table: The rows, with the counts of :func:`speechlab.metrics.hotword_counts`.
+        summary: One row for each language, condition and system.
+        verdicts: What they help and cost, in sentences.
+    """
+
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    verdicts: tuple[str, ...]
+
+
+def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> Hotwords:
+    """Count the hotwords of all settings in the rows of each, and compare settings with and without them.
+
+    Args:
+        table: Scored rows.
+        systems: The systems; those of one service are compared.
+        language: Column of the language.
+    """
+    words = list(dict.fromkeys(word for one in systems for word in one.words))
+    counted = table.assign(**hotword_counts(table, hotwords=words)) if words else table
+    if not words:
+        return Hotwords(table, pd.DataFrame(), ())
+    sides = [name for name in ("condition", "system") if name in table.columns]
+    keys = [language, *sides]
+    done = counted[counted["hotwords_said"].notna()]
+    sums = done.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
+    sums = sums.rename(columns={language: "language"})
+    known = sums["hotwords_said"] > 0
+    summary = sums.assign(
+        recall=(sums["hotwords_hit"] / sums["hotwords_said"].where(known)).astype("Float64"),
+        rest_rate=(sums["unbiased_errors"] / sums["unbiased_length"].clip(lower=1)).astype("Float64"),
+    )
+    tests = [
+        (group, base.name, one.name, measure, found)
+        for group, part in done.groupby(
+            [name for name in keys if name != "system"], observed=True, sort=False
+        )
+        for base, one in _pairs(systems)
+        for measure in _MEASURES
+        if (found := _test(part, base.name, one.name, measure)) is not None
+    ]
+    chances: Any = holm([found.p for *_, found in tests]) if tests else []
+    grouped: dict[Any, dict[str, Any]] = {}
+    for (group, base_name, name, measure, found), p in zip(tests, chances, strict=True):
+        grouped.setdefault((group, base_name, name), {})[measure] = (found, float(p))
+    verdicts = []
+    for (group, base_name, name), found in grouped.items():
+        label = ", ".join(map(str, group))
+        part = summary[(summary["language"] == group[0])]
+        if len(group) > 1:
+            part = part[part["condition"] == group[1]]
+        before, after = (part[part["system"] == one].iloc[0] for one in (base_name, name))
+        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}")
+    return Hotwords(counted, summary, tuple(verdicts))
+
+
+def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
+    """Each setting with hotwords, and the first of the same service without."""
+    found = []
+    for one in systems:
+        base = next((other for other in systems if other.lab is one.lab and not other.words), None)
+        if one.words and base is not None:
+            found.append((base, one))
+    return found
+
+
+def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
+    """The exact paired test of one measure, recording by recording."""
+    sides = [part[part["system"] == one].set_index("recording") for one in (base, name)]
+    counted = []
+    for side in sides:
+        if measure == "missed":
+            errors, length = side["hotwords_said"] - side["hotwords_hit"], side["hotwords_said"]
+        elif measure == "added":
+            errors, length = side["hotwords_added"], side["hotwords_said"] * 0 + 1
+        else:
+            errors, length = side["unbiased_errors"], side["unbiased_length"]
+        counted.append(side.assign(errors=errors, reference_length=length))
+    try:
+        return compare(*counted, names=(base, name), draws=2)
+    except InvalidRequestError:  # no recording that both have
+        return None
+
+
+def _told(before: Any, after: Any, found: dict[str, Any]) -> str:
+    said, words = int(after["hotwords_said"]), []
+    p_missed, p_added, p_rest = (found[name][1] for name in _MEASURES)
+    if said:
+        hits = f"of {said} hotword{'s' * (said != 1)} said, {int(after['hotwords_hit'])} came through"
+        hits += f", {int(before['hotwords_hit'])} without"
+        words.append(f"{hits} ({_p(p_missed)})")
+    else:
+        words.append("no hotword is said in these recordings")
+    put = f"{int(after['hotwords_added'])} were put where nobody said them, {int(before['hotwords_added'])} without"
+    words.append(f"{put} ({_p(p_added)})")
+    words.append(
+        f"the rest has an error rate of {percent(after['rest_rate'])}, {percent(before['rest_rate'])} without "
+        f"({_p(p_rest)})"
+    )
+    return "; ".join(words) + f". {_verdict(found)}"
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    good = [name for name, (one, p) in found.items() if p < _LEVEL and one.difference < 0]
+    bad = [name for name, (one, p) in found.items() if p < _LEVEL and one.difference > 0]
+    names = {"missed": "hotwords come through", "added": "hotwords put in", "rest": "errors of the rest"}
+    helps = (
+        "They help" if "missed" in good else "They make it worse" if "missed" in bad else "No help is shown"
+    )
+    costs = " and ".join(names[name] for name in bad if name != "missed")
+    least = min(one.blocks for one, _ in found.values())
+    few = f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
+    return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}.{few}"
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -1,0 +1,242 @@
+"""The report of a study of recognition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab.display import element
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._recognition.conditions import AS_RECORDED
+from speechlab.evaluate._recognition.flags import flagged
+from speechlab.evaluate._recognition.hotwords import hotword_effects
+from speechlab.evaluate._recognition.html import hotwords_table, speechless_table
+from speechlab.evaluate._recognition.order import ordered
+from speechlab.evaluate._recognition.speechless import told_of_nothing
+from speechlab.evaluate._report import drawn
+from speechlab.evaluate._speech.report import SpeechReport
+from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from speechlab.display import Html
+    from speechlab.evaluate._recognition.systems import System
+
+_BEYOND_DB = 10.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecognitionReport(SpeechReport):
+    """Report of how well recordings were recognised, by one system or by several beside each other.
+
+    A system is a service, a setting of one, or both.
+
+    Attributes:
+        order: The systems in order, for each ``language`` (and ``condition``): ``system``, ``utterances`` (that all
+            of them have), ``error_rate``, ``group`` (systems that share a letter cannot be told apart),
+            ``first_share``, ``p_best`` and ``needed``, as of :func:`speechlab.metrics.rank`. Without rows for one
+            system.
+        pairs: All pairs of systems, with ``language``: as of :func:`speechlab.metrics.compare_all`.
+        hotwords: Where hotwords were given, one row for each ``language``, ``condition`` and ``system``: the sums of
+            :func:`speechlab.metrics.hotword_counts`, ``recall`` (hits over those said) and ``rest_rate`` (the error
+            rate outside of hotwords).
+        speechless: One row for each recording without speech and system, where that was asked for: ``sound``,
+            ``duration_s``, ``audio``, ``language``, ``system``, ``hypothesis``, ``hallucination``, ``status``,
+            ``error``.
+        verdicts: What was found, in sentences.
+        table: As of :class:`SpeechReport`; ``hallucination`` (text where nobody spoke, or a long insertion) and
+            ``tail_lost`` (the last words are missing); with several systems or conditions ``recording`` (position
+            of the row in what was given), ``system``, ``condition`` and ``snr_db``; with hotwords the columns of
+            :func:`speechlab.metrics.hotword_counts`.
+        summary: As of :class:`SpeechReport`, one row for each system too where there are several.
+    """
+
+    order: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
+    speechless: pd.DataFrame = field(default_factory=pd.DataFrame)
+    verdicts: tuple[str, ...] = ()
+
+    @classmethod
+    def of_rows(
+        cls, report: SpeechReport, systems: Sequence[System] = (), nothing: pd.DataFrame | None = None
+    ) -> RecognitionReport:
+        """Flag the rows of a report, put its systems in order, and say what hotwords did."""
+        kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
+        effects = hotword_effects(flagged(report.table), systems, report.language)
+        kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
+        said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
+        kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
+        if "system" not in report.table.columns:
+            return cls(**kept, verdicts=tuple(said))
+        order = ordered(report.table, report.text, report.language)
+        return cls(**kept, order=order.systems, pairs=order.pairs, verdicts=(*order.verdicts, *said))
+
+    @property
+    def words(self) -> str:
+        """What was found, in sentences that a person can quote; empty for one system and one condition."""
+        return "\n".join(self.verdicts)
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems, in the order that was given; empty if there is one."""
+        return list(dict.fromkeys(self.table["system"])) if "system" in self.table.columns else []
+
+    def part(self, system: str, condition: str | None = None) -> SpeechReport:
+        """Return the report of one of several systems, such as for :meth:`errors` or :meth:`compare`.
+
+        Args:
+            system: Its name.
+            condition: One of the conditions; None for all of them.
+
+        Raises:
+            InvalidRequestError: There is no such system or condition.
+        """
+        kept = self.table
+        for column, value in (("system", system), ("condition", condition)):
+            if value is None:
+                continue
+            known = kept[column].astype(str).unique().tolist() if column in kept.columns else []
+            if value not in known:
+                there = ", ".join(map(repr, known)) or "none, for there is only one"
+                message = f"the report has no {column} {value!r}; it has {there}"
+                raise InvalidRequestError(message, parameter=column)
+            kept = kept[kept[column] == value].drop(columns=column)
+        kept = kept.set_axis(_labels(kept), axis="index")
+        return SpeechReport.of(
+            f"{self.title}: {system}", kept, text=self.text, language=self.language, record=self.record
+        )
+
+    def side_by_side(self) -> pd.DataFrame:
+        """Return one row for each recording, with what each system made of it.
+
+        Returns:
+            ``file``, text, language, ``audio`` and, of each system, ``hypothesis_<name>``, ``error_rate_<name>`` and
+            ``errors_<name>``; the rows first in which the systems differ most (``error_spread``, in errors).
+        """
+        names = self.systems
+        shared = [
+            "file",
+            self.text,
+            self.language,
+            *(["condition"] if "condition" in self.table.columns else []),
+        ]
+        parts = [self.part(name).table for name in names]
+        wide = parts[0][[*shared, "audio"]].copy() if parts else self.table.iloc[:0]
+        for column in ("hypothesis", "error_rate", "errors"):
+            for name, part in zip(names, parts, strict=True):
+                wide[f"{column}_{name}"] = part[column]
+        errors = wide[[f"errors_{name}" for name in names]].astype("Float64")
+        wide["error_spread"] = errors.max(axis=1) - errors.min(axis=1)
+        return wide.sort_values("error_spread", ascending=False, na_position="last", kind="stable")
+
+    def rows(self, **options: Any) -> Any:
+        """Hear, search and sort the rows, the worst first; of several systems, recording by recording."""
+        names = self.systems
+        if not names:
+            return super().rows(**options)
+        if len(names) == 2:
+            first, second = (self.part(name) for name in names)
+            return first.errors(second, **{"names": names, **options})
+        heard = [f"hypothesis_{name}" for name in names]
+        usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
+        shown = [self.text, *heard, "error_spread", *(f"error_rate_{name}" for name in names), "file"]
+        # By name: the widgets stand a floor above this room, and load when rows are shown.
+        widget = import_module("speechlab.widgets").ReportRows
+        return widget(self.side_by_side(), **{**usual, "columns": shown, **options})
+
+    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
+        """Return what was found, the rates, and the rows, each of which can be heard."""
+        said = [element("p", verdict) for verdict in self.verdicts]
+        more = [hotwords_table(self.hotwords)] if len(self.hotwords) else []
+        more += [speechless_table(self.speechless, clips=clips)] if len(self.speechless) else []
+        rates, *others = super().sections(clips=clips)
+        return [*said, rates, *more, *others]
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the rates that the systems are ranked by: :func:`speechlab.plots.error_rates` of the summary.
+
+        Args:
+            **options: As for that function, such as ``rates=["ranking_rate", "tolerant_cer"]``.
+        """
+        told = [name for name in ("system", "condition") if name in self.summary.columns]
+        if not told:
+            return super().plot(**options)
+        spoken = [] if (self.summary["voice"] == NO_SPEAKER).all() else ["voice_name"]
+        return super().plot(**{"by": [*told, *spoken, "language"], **options})
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Return the rates with their intervals, the differences of systems, and what else there is to see."""
+        plots = import_module("speechlab.plots")
+        wanted: dict[str, Any] = {}
+        if len(self.pairs):
+            wanted["Differences of systems, with 95 % intervals"] = partial(
+                plots.differences, _told_apart(self.pairs)
+            )
+        if len(self._levels()):
+            wanted["Error rate against noise"] = self.plot_noise
+        return {**super().figures(), **drawn(wanted)}
+
+    def _levels(self) -> dict[str, float]:
+        """The levels of noise by condition; recordings as they are stand 10 dB beyond the quietest noise."""
+        if "snr_db" not in self.table.columns or not self.table["snr_db"].notna().any():
+            return {}
+        noisy = self.table.dropna(subset="snr_db").drop_duplicates("snr_db")
+        places = dict(zip(noisy["condition"].astype(str), noisy["snr_db"].astype(float), strict=True))
+        return {**places, AS_RECORDED: max(places.values()) + _BEYOND_DB}
+
+    def plot_noise(self, **options: Any) -> Figure:
+        """Draw the error rate against the signal-to-noise ratio: :func:`speechlab.plots.error_by_measure`.
+
+        Recordings as they are stand at the right.
+
+        Args:
+            **options: As for that function.
+
+        Raises:
+            InvalidRequestError: The study added no noise.
+        """
+        places = self._levels()
+        if not places:
+            message = "the study added no noise; give recognition levels, as in noise_db=[20, 10, 0]"
+            raise InvalidRequestError(message, parameter="noise_db")
+        summary = self.summary.assign(unit=ranking_units(self.summary))
+        kept = summary[summary["condition"].astype(str).isin(places)]
+        at = kept["condition"].astype(str).map(places).astype("float64")
+        ends = {f"snr_db_{end}": at for end in ("from", "to", "mean")}
+        rates = {f"error_rate{end}": kept[f"ranking_rate{end}"] for end in ("", "_low", "_high")}
+        lines = kept.assign(**ends, **rates).sort_values("snr_db_mean", kind="stable")
+        if self.systems:  # which have one colour in all panels
+            lines = lines.sort_values(
+                "system", key=lambda names: names.map(self.systems.index), kind="stable"
+            )
+        by = [name for name in ("system", "language") if name in kept.columns and kept[name].nunique() > 1]
+        # By name: figures stand a floor above this room, and load when one is drawn.
+        plots = import_module("speechlab.plots")
+        figure: Figure = plots.error_by_measure(lines, "snr_db", **{"by": by, **options})
+        names = [name if name == AS_RECORDED else f"{level:g}" for name, level in places.items()]
+        for axes in figure.axes:
+            axes.set_xticks(list(places.values()), names)
+        return figure
+
+
+def _labels(table: pd.DataFrame) -> list[str]:
+    """A label for each row of a system: the recording, and what was done to it."""
+    parts = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
+    return [", ".join(one) for one in zip(*parts, strict=True)] if parts else list(map(str, table.index))
+
+
+def _told_apart(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Pairs of several languages and conditions, whose names say which."""
+    keys = [name for name in ("condition", "language") if name in pairs.columns and pairs[name].nunique() > 1]
+    if not keys:
+        return pairs
+    where = pairs[keys].astype(str).agg(", ".join, axis=1)
+    return pairs.assign(a=pairs["a"] + " (" + where + ")")

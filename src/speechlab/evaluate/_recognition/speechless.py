@@ -1,0 +1,93 @@
+"""Recordings in which nobody speaks: silence and noise, and what is recognised there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from speechlab._arguments import is_missing, is_whole_number, refused
+from speechlab.audio import AudioClip
+from speechlab.evaluate._recognition.conditions import RATE, white_noise
+from speechlab.evaluate._speech.rows import recognised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from speechlab.evaluate._recognition.systems import System
+    from speechlab.store import Store
+
+_LEVELS_DB = (None, -60.0, -40.0, -25.0)
+"""Levels of white noise; None is silence."""
+_LENGTHS_S = (1.0, 15.0)
+
+
+def check_speechless(count: object) -> int:
+    """Return how many recordings of each kind are made.
+
+    Raises:
+        InvalidRequestError: It is no such number.
+    """
+    if not is_whole_number(count) or count < 0:
+        raise refused("speechless", count, "a whole number of recordings of each kind, or 0 for none")
+    return int(count)
+
+
+def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Store) -> pd.DataFrame:
+    """Make recordings of silence and of noise at three levels, 1 to 15 s long, for each language."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        for level in _LEVELS_DB:
+            length = round(float(generator.uniform(*_LENGTHS_S)), 1)
+            frames = round(length * RATE)
+            made = np.zeros(frames, np.float32) if level is None else white_noise(frames, level, generator)
+            blob = store.blobs.add(AudioClip(made, RATE).encode("flac"), ".flac")
+            sound = "silence" if level is None else f"noise at {level:g} dBFS"
+            facts = {"sound": sound, "number": number, "duration_s": length}
+            rows.append(facts | {"audio": str(store.blobs.path(blob.sha256, blob.suffix))})
+    made_of = pd.DataFrame(rows)
+    return pd.concat([made_of.assign(language=code) for code in languages], ignore_index=True)
+
+
+def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+    """Return what each system recognises: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``."""
+    parts = []
+    for one in systems:
+        heard = recognised(one.lab, rows, "language", identify=one.identify, **how, **one.options)
+        texts = heard["asr_hypothesis"]
+        known = heard["asr_status"].isin(["ok", "cached"])
+        parts.append(
+            rows.assign(
+                system=one.name,
+                hypothesis=texts,
+                hallucination=pd.array(
+                    [
+                        bool(str(text).strip()) if ok and not is_missing(text) else None
+                        for text, ok in zip(texts, known, strict=True)
+                    ],
+                    dtype="boolean",
+                ),
+                status=heard["asr_status"],
+                error=heard["asr_error"],
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def told_of_nothing(found: pd.DataFrame) -> list[str]:
+    """Say in how many recordings without speech a text was recognised, system by system."""
+    said = []
+    for name in found["system"].unique():
+        part = found[found["system"] == name]
+        known = part["hallucination"].dropna()
+        which = f"{name}: " if name else ""
+        by = part[part["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
+        where = f" ({', '.join(f'{count} of {sound}' for sound, count in by.items())})" if len(by) else ""
+        failed = f"; {len(part) - len(known)} failed" if len(known) < len(part) else ""
+        said.append(
+            f"{which}a text was recognised in {int(known.sum())} of {len(known)} recordings in which nobody speaks"
+            f"{where}{failed}."
+        )
+    return said

@@ -1,0 +1,199 @@
+"""The recognition of recordings: transcripts → error rates, of one system or of several beside each other."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab import batch
+from speechlab._brief import briefly
+from speechlab.evaluate._arguments import (
+    NO_LANGUAGE,
+    code_or_none,
+    keep_free,
+    need_columns,
+    recording_seconds,
+)
+from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._recognition.conditions import conditions_of, under
+from speechlab.evaluate._recognition.flags import FLAGGED
+from speechlab.evaluate._recognition.report import RecognitionReport
+from speechlab.evaluate._recognition.speechless import check_speechless, heard_in_nothing, speechless_rows
+from speechlab.evaluate._recognition.systems import System, systems_of
+from speechlab.evaluate._speech.mixed import languages_of
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._writing.record import record_of
+from speechlab.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+
+    from speechlab.batch import Progress
+    from speechlab.client import Client
+
+_SPEAKERS = ("voice", "speaker")
+_GIVEN = frozenset({"audio", "voice", "duration_s", "sample_rate"})
+_MADE = frozenset({"system", "recording", "condition", "snr_db"})
+
+
+@briefly
+def recognition(
+    lab: Client | Mapping[str, Client],
+    frame: pd.DataFrame,
+    *,
+    audio: str = "audio",
+    text: str = "text",
+    language: str = "language",
+    voice: str | None = "auto",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    noise_db: Sequence[float] = (),
+    noise: Any = "speech",
+    band_hz: Sequence[tuple[float, float]] = (),
+    speechless: int = 0,
+    seed: int = 0,
+    identify: bool = False,
+    store: Store | str | None = None,
+    concurrency: int = batch.DEFAULT_CONCURRENCY,
+    progress: Progress = True,
+    title: str = "Recognition",
+    **options: Any,
+) -> RecognitionReport:
+    """Recognise recordings and score what was understood, by one system or by several beside each other.
+
+    A row may be of several languages, as in ``ja+en``: the recogniser then identifies the language, and the score
+    counts words, and single characters of languages without spaces (the mixed error rate). With ``vad="segments"``
+    the report keeps the segments. The column ``loop`` says where the recogniser repeated itself.
+
+    Several systems are put in order by language, on the recordings that all of them have
+    (:func:`speechlab.metrics.rank`): ``report.words`` says who is better, and whether that could be chance.
+
+    Args:
+        lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
+        frame: One row for each recording.
+        audio: Column of the recordings: paths.
+        text: Column of what is said.
+        language: Column of the languages: codes, or several codes with ``+`` between them.
+        voice: Column of who speaks, for the summary; ``"auto"`` takes ``voice`` or ``speaker`` if the table has it
+            and there is one system and no condition; None puts all recordings of a language into one row.
+        settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
+            {}, "with names": {"hotwords": ["Ada"]}}``; each service recognises with each of them. None for one
+            setting.
+        noise_db: Levels of noise to add: the level of the speech (ITU-T P.56) over that of the noise, in dB, as in
+            ``[20, 10, 0]``. The recordings are recognised as they are, too.
+        noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
+            noise (clip, path or bytes), which is repeated.
+        band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
+        speechless: How many recordings of each kind without speech (silence, white noise at -60, -40 and -25 dBFS; 1
+            to 15 s) are recognised in each language; a text there is a hallucination.
+        seed: Of the noise; the same seed gives the same recordings, which the store then knows.
+        identify: As for :func:`round_trip`.
+        store: As for :func:`round_trip`.
+        concurrency: As for :func:`round_trip`.
+        progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
+            ``sl.widgets.BatchPreview()``; of one system after the other.
+        title: Title of the report.
+        **options: Parameters of ``Client.transcribe``, of all settings that do not say otherwise.
+
+    Raises:
+        InvalidRequestError: A column is missing, or an argument is not allowed.
+        AuthenticationError: The service refuses the API key.
+    """
+    systems = systems_of(lab, settings, identify=identify, options=options)
+    several = len(systems) > 1
+    conditions = conditions_of(noise_db, band_hz)
+    nobody = check_speechless(speechless)
+    beside = several or bool(conditions)
+    if voice == "auto":
+        known = getattr(frame, "columns", ())
+        voice = None if beside else next((name for name in _SPEAKERS if name in known), None)
+    need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
+    keep_free(frame, RESULTS - _GIVEN | (_MADE if beside else frozenset()) | FLAGGED)
+    given, rows = _prepared(frame, audio, voice)
+    with _opened(store) as kept:
+        if conditions:
+            rows = under(rows, conditions, noise, seed, kept)
+        codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
+        silent = speechless_rows(nobody, codes, seed, kept) if nobody and codes else None
+    made = ["recording"] if beside else []
+    made += [*(["system"] if several else []), *(["condition", "snr_db"] if conditions else [])]
+    known_language = rows[language].map(lambda value: bool(languages_of(value)))
+    how = {"store": store, "concurrency": concurrency, "progress": progress}
+    found = [_heard(one, rows[known_language], language, how) for one in systems]
+    skipped = [rows[~known_language].assign(system=one.name, why=NO_LANGUAGE) for one in systems]
+    told = {one.name: {"identify": one.identify, **one.options} for one in systems}
+    own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
+    if conditions or nobody:
+        named = noise if isinstance(noise, str) else type(noise).__name__
+        added = [one.name for one in conditions]
+        own |= {"conditions": added, "noise": named, "seed": seed, "speechless": nobody}
+    record = record_of("recognition", store, *found, **own)
+    scored = reported(
+        title,
+        _below(found, len(rows)),
+        _below(skipped, len(rows)),
+        [*given, *made],
+        text,
+        language,
+        store=store,
+        record=record,
+    )
+    nothing = None if silent is None else heard_in_nothing(systems, silent, how)
+    report = RecognitionReport.of_rows(scored, systems, nothing)
+    tell_failed(errors_of(report), len(report.table), SEE)
+    return report
+
+
+def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:
+    """The columns that were given, with the name of the file; and the rows as they are recognised."""
+    import pandas as pd
+
+    files = [_file(cell, label) for cell, label in zip(frame[audio], frame.index, strict=True)]
+    speaker = NO_SPEAKER if voice is None else frame[voice]
+    if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
+        frame = frame.rename(columns={"voice": "speaker"})  # which is not lost where nobody asks for it
+    given = frame if "file" in frame.columns else frame.assign(file=pd.array(files, dtype="string"))
+    rows = given.assign(
+        audio=frame[audio],
+        voice=speaker,
+        voice_name=files if voice is None else speaker,
+        gender="",
+        duration_s=frame["duration_s"]
+        if "duration_s" in frame.columns
+        else [recording_seconds(one) for one in frame[audio]],
+        sample_rate=pd.array([pd.NA] * len(frame), dtype="Int64"),
+        tts_status="cached",  # nothing had to be spoken
+        tts_error=None,
+        recording=range(len(frame)),
+    )
+    return list(given.columns), rows.reset_index(drop=True)
+
+
+def _heard(system: System, rows: pd.DataFrame, language: str, how: dict[str, Any]) -> pd.DataFrame:
+    heard = recognised(system.lab, rows, language, identify=system.identify, **how, **system.options)
+    return heard.assign(system=system.name)
+
+
+def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
+    """Tables of the systems below each other, so that the rows of each stay in their order."""
+    import pandas as pd
+
+    return pd.concat([table.set_axis(table.index + at * rows) for at, table in enumerate(tables)])
+
+
+@contextmanager
+def _opened(store: Store | str | None) -> Iterator[Store]:
+    if isinstance(store, Store):
+        yield store
+        return
+    with Store.default() if store is None else Store(store) as mine:
+        yield mine
+
+
+def _file(cell: object, label: object) -> str:
+    """Name of a recording: of its file, or else of its row."""
+    return Path(os.fspath(cell)).name if isinstance(cell, str | os.PathLike) else f"row {label}"

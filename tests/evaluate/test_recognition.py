@@ -1,0 +1,312 @@
+"""Studies of recognition with several systems and conditions, whose recogniser does what a test needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.audio import AudioClip
+from speechlab.client import Client
+from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.evaluate._recognition.conditions import conditions_of, under
+from speechlab.evaluate._recognition.flags import flagged
+from speechlab.evaluate._recognition.level import active_level_db, level_db
+from speechlab.evaluate._speech.loops import loops
+from speechlab.metrics import score
+from speechlab.store import Store
+from support.staged import staged_service
+
+SAID = [f"{name} is at the door" for name in ("Ada", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal")]
+
+
+@pytest.fixture(scope="module")
+def staged():
+    with staged_service() as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def lab(staged):
+    with Client(base_url=staged.http.base_url, api_key=staged.http.key) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("recognition")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """A recording for each sentence, which is told by its length: so many tenths of a second."""
+    folder = tmp_path_factory.mktemp("recordings")
+    paths = []
+    for number, _ in enumerate(SAID, start=1):
+        sound = 0.1 * np.sin(np.arange(1_600 * number) / 4)
+        paths.append(str(AudioClip(sound.astype(np.float32), 16_000).save(folder / f"talk-{number}.wav")))
+    return pd.DataFrame({"audio": paths, "text": SAID, "language": "en", "speaker": ["A", "B"] * 4})
+
+
+@pytest.fixture
+def hears(staged):
+    """Tell the recogniser what it hears: a function of the sentence and of the options."""
+
+    def tell(heard):
+        def by_length(duration_s):
+            number = round(10 * duration_s)
+            said = SAID[number - 1] if 0 < number <= len(SAID) else ""
+            return heard(said, staged.ears.calls[-1][1])
+
+        staged.ears.hears = by_length
+
+    yield tell
+    staged.ears.hears = lambda duration_s: "heard"
+
+
+def misheard(said, options):
+    """Names are heard with hotwords alone."""
+    return said if options.hotwords else said.replace(said.split()[0], "who")
+
+
+@pytest.fixture
+def compared(lab, store, recordings, hears):
+    hears(misheard)
+    settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
+    how = {"store": store, "progress": False, "concurrency": 1}
+    return evaluate.recognition(lab, recordings, settings=settings, **how)
+
+
+def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, tmp_path):
+    assert len(compared.table) == 16
+    assert compared.table["system"].tolist() == ["plain"] * 8 + ["names"] * 8
+    assert compared.table["recording"].tolist() == list(range(8)) * 2
+    assert compared.summary["system"].tolist() == ["names", "plain"]
+    assert compared.summary["ranking_rate"].tolist() == [0, 0.2]
+    assert compared.order["group"].tolist() == ["a", "b"]
+    (pair,) = compared.pairs.to_dict("records")
+    assert pair["significant"]
+    assert pair["p_holm"] == pytest.approx(2**-7)
+    assert pd.isna(pair["difference_low"])  # of eight recordings
+    assert compared.words.startswith(
+        "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
+    )
+    again = evaluate.Report.load(compared.save(tmp_path / "study"))
+    assert (again.words, again.systems) == (compared.words, ["plain", "names"])
+    assert {"plain", "names"} <= set(again.record["settings"]["systems"])
+    page = compared.to_html()
+    assert page.count("names (0.0%) has the lowest") == 1
+    assert "Differences of systems" in page
+
+
+def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings, compared, hears):
+    two = compared.rows()
+    assert two.frame["fewer_errors"].tolist() == ["names"] * 8
+    assert {"hypothesis_plain", "hypothesis_names"} <= set(two.frame.columns)
+    hears(misheard)
+    settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}, "vad": {"vad": "on"}}
+    how = {"store": store, "progress": False, "concurrency": 1, "title": "Three"}
+    three = evaluate.recognition({"ours": lab, "same": lab}, recordings.head(3), settings=settings, **how)
+    assert three.systems == [f"{name}, {way}" for name in ("ours", "same") for way in settings]
+    wide = three.side_by_side()
+    assert wide["error_spread"].tolist() == [1, 1, 1]
+    assert wide["hypothesis_ours, names"].tolist() == SAID[:3]
+    assert "hypothesis_same, vad" in three.rows().frame
+    assert "Fewer than 6 recordings" in three.words
+    assert "hypothesis_same, vad" in three.to_html()
+
+
+def test_what_changed_between_studies_of_several_systems(compared, lab, store, recordings, hears):
+    hears(misheard)
+    settings = {"plain": {"hotwords": ["Cy"]}, "names": {"hotwords": ["Ada", "Bo"]}}
+    how = {"store": store, "progress": False, "concurrency": 1}
+    later = evaluate.recognition(lab, recordings, settings=settings, **how)
+    summary = later.compare(compared).summary.set_index("group")
+    assert summary["verdict"].to_dict() == {
+        "plain, all recordings, en": "better",
+        "names, all recordings, en": "no difference shown",
+    }
+    alone = evaluate.recognition(lab, recordings, voice=None, **how)
+    assert not alone.compare(compared).paired
+    same = alone.compare(compared.part("plain"))
+    assert same.summary["utterances"].tolist() == [8]
+    assert "system" not in same.table
+
+
+def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, recordings, hears, tmp_path):
+    def broken(said, options):
+        if options.hotwords:
+            raise EngineError("the engine failed")
+        return said
+
+    hears(broken)
+    with pytest.warns(UserWarning, match="2 of 4 rows failed"):
+        report = evaluate.recognition(
+            lab.with_options(max_retries=0),
+            recordings.head(2),
+            settings={"as it is": {}, "boosted": {"hotwords": ["Ada"]}},
+            store=tmp_path / "store",
+            progress=False,
+            concurrency=1,
+        )
+    assert report.table["status"].tolist()[2:] == ["error", "error"]
+    assert report.words == "en: boosted failed on all recordings, and has no place in the order."
+    assert len(report.order) == 0
+    assert "boosted" in report.to_html()
+
+
+@pytest.mark.parametrize(
+    ("lab", "how", "message"),
+    [
+        ({}, {}, "a client for each name"),
+        ({"": None}, {}, "a client for each name"),
+        (None, {"settings": {}}, "parameters of Client.transcribe"),
+        (None, {"settings": {"a": ["Ada"]}}, r"settings\['a'\]"),
+    ],
+)
+def test_what_are_no_systems(recordings, lab, how, message):
+    with pytest.raises(InvalidRequestError, match=message):
+        evaluate.recognition(lab, recordings, **how)
+
+
+def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings, hears):
+    (plain, named) = compared.hotwords.sort_values("system", ascending=False).to_dict("records")
+    assert (plain["hotwords_said"], plain["hotwords_hit"], plain["recall"]) == (2, 0, 0)
+    assert (named["hotwords_said"], named["hotwords_hit"], named["recall"]) == (2, 2, 1)
+    assert (
+        "of 2 hotwords said, 2 came through, 0 without (p = 1.000)" in compared.words
+    )  # two of eight can be chance
+    assert "No help is shown" in compared.words
+    names = [said.split()[0] for said in SAID]
+
+    def eager(said, options):
+        return f"{said} Ada" if options.hotwords else misheard(said, options)
+
+    hears(eager)
+    settings = {"plain": {}, "all": {"hotwords": names}}
+    how = {"store": store, "progress": False, "concurrency": 1}
+    report = evaluate.recognition(lab, recordings, settings=settings, **how)
+    found = report.hotwords.set_index("system").loc["all"]
+    assert (found["recall"], found["hotwords_added"], found["rest_rate"]) == (1, 8, 0)
+    assert report.words.endswith(
+        "They help; they cost more hotwords put in. 8 recordings are too few to show much."
+    )
+    assert report.table["hotwords_added"].tolist() == [0] * 8 + [1] * 8
+    assert "came through" in report.to_html()
+
+
+def loud(seconds, level=0.1, rate=16_000):
+    return (level * np.sin(np.arange(round(seconds * rate)) / 4)).astype(np.float32)
+
+
+def test_the_level_of_speech_leaves_pauses_out():
+    tone = loud(4)
+    level = active_level_db(tone, 16_000)
+    assert level == pytest.approx(20 * np.log10(0.1 / np.sqrt(2)), abs=0.1)
+    with_pause = np.concatenate([tone, np.zeros(64_000, np.float32)])
+    assert active_level_db(with_pause, 16_000) == pytest.approx(level, abs=0.6)
+    assert level_db(with_pause) == pytest.approx(level - 3, abs=0.1)
+    assert active_level_db(0.1 * with_pause, 16_000) == pytest.approx(
+        active_level_db(with_pause, 16_000) - 20, abs=0.2
+    )
+    assert active_level_db(np.zeros(100, np.float32), 16_000) is None
+
+
+@pytest.mark.parametrize("noise", ["speech", "white", AudioClip(loud(0.5) + 0.01, 16_000)])
+def test_noise_has_the_level_that_was_asked_for(noise, store, tmp_path):
+    tone = loud(3)
+    path = str(AudioClip(tone, 16_000).save(tmp_path / "tone.wav"))
+    rows = pd.DataFrame({"audio": [path, "gone.wav"]})
+    made = under(rows, conditions_of([20, 0], []), noise, 1, store)
+    assert made["condition"].tolist() == [
+        n for n in ("as recorded", "noise 20 dB", "noise 0 dB") for _ in (0, 1)
+    ]
+    assert made["audio"].tolist()[1::2] == ["gone.wav"] * 3
+    assert made["audio"][0] == path
+    for cell, snr in zip(made["audio"][2::2], (20, 0), strict=True):
+        clip = AudioClip.from_file(cell)
+        assert clip.sample_rate == 16_000
+        left = clip.samples - tone
+        assert active_level_db(tone, 16_000) - level_db(left) == pytest.approx(snr, abs=0.2)
+    again = under(rows, conditions_of([20, 0], []), noise, 1, store)
+    assert again["audio"].tolist() == made["audio"].tolist()
+    other = under(rows, conditions_of([20, 0], []), noise, 2, store)
+    assert other["audio"][2] != made["audio"][2]
+
+
+def test_a_band_leaves_what_is_inside(store, tmp_path):
+    at = np.arange(16_000) / 16_000
+    both = (0.2 * np.sin(2 * np.pi * 1_000 * at) + 0.2 * np.sin(2 * np.pi * 5_000 * at)).astype(np.float32)
+    path = str(AudioClip(both, 16_000).save(tmp_path / "both.wav"))
+    made = under(pd.DataFrame({"audio": [path]}), conditions_of([], [(300, 3_400)]), "speech", 0, store)
+    left = AudioClip.from_file(made["audio"][1]).samples[2_000:-2_000]
+    assert np.allclose(left, 0.2 * np.sin(2 * np.pi * 1_000 * at[2_000:-2_000]), atol=0.005)
+
+
+def test_levels_of_noise_and_silence_are_a_study(lab, store, recordings, hears):
+    hears(lambda said, options: said)
+    report = evaluate.recognition(
+        lab,
+        recordings.head(2),
+        noise_db=[10, 0],
+        band_hz=[(300, 3400)],
+        speechless=1,
+        store=store,
+        progress=False,
+    )
+    names = ["as recorded", "noise 10 dB", "noise 0 dB", "300 to 3400 Hz"]
+    assert report.summary["condition"].tolist() == names
+    assert report.table["snr_db"].dropna().tolist() == [10, 10, 0, 0]
+    (axes,) = report.plot_noise().axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "0", "as recorded"]
+    assert "Error rate against noise" in report.figures()
+    assert report.speechless["sound"].tolist()[0] == "silence"
+    assert len(report.speechless) == 4
+    with pytest.raises(InvalidRequestError, match="added no noise"):
+        evaluate.recognition(lab, recordings.head(2), store=store, progress=False).plot_noise()
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"noise_db": ["loud"]}, "signal-to-noise ratios"),
+        ({"noise_db": 10, "noise": "pink"}, "noise is 'pink'"),
+        ({"band_hz": (300, 3400)}, "bands of two frequencies"),
+        ({"band_hz": [(3400, 300)]}, "bands of two frequencies"),
+        ({"speechless": True}, "speechless is True"),
+    ],
+)
+def test_what_are_no_conditions(lab, recordings, store, how, message):
+    with pytest.raises(InvalidRequestError, match=message):
+        evaluate.recognition(lab, recordings.head(1), store=store, progress=False, **how)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "made_up", "lost"),
+    [
+        ("good morning", "good morning", False, False),
+        ("", "thank you", True, False),
+        ("", "", False, False),
+        ("good morning", "good morning to all of you here", True, False),
+        ("good morning", "good morning to you", False, False),
+        ("see you all there on monday", "see you all", False, True),
+        ("see you all there", "see you", False, False),
+        ("see you all there on monday", "", False, False),
+        ("good", "good " + "it was a cold day " * 3, False, False),
+    ],
+)
+def test_the_rules_of_hallucinations_and_lost_tails(said, heard, made_up, lost):
+    scored = score(pd.DataFrame({"text": [said], "hypothesis": [heard]}), language="en")
+    row = flagged(scored.assign(loop=loops(heard, said))).iloc[0]
+    assert (row["hallucination"], row["tail_lost"]) == (made_up, lost)
+
+
+def test_flags_of_japanese_go_by_characters():
+    frame = pd.DataFrame(
+        {"text": ["今日は三時に会いましょう", "はい"], "hypothesis": ["今日は三時に", "はい"]}
+    )
+    rows = flagged(score(frame, language="ja").assign(loop=False))
+    assert rows["tail_lost"].tolist() == [True, False]
+    assert rows["hallucination"].tolist() == [False, False]
