@@ -5,7 +5,8 @@ rows, 1,000 audio elements as IPython.display.Audio makes them, and itables of 1
 sound, since it has none). The AudioTable asks Python over the channel that steers the browser, which stands in for
 the kernel's. For each: the times from the start of the page to the first rows on the screen and to all of the page;
 the middle and the worst frame while its rows are scrolled from end to end in two seconds; the times from a click to
-the sound, for rows that nothing had prepared; and the memory of the page's process. What is not installed is named.
+the sound, for rows that nothing had prepared, with the pointer at the head of the page; and the memory of the page's
+process. What is not installed is named.
 
 Times of different machines cannot be compared, and those of a busy machine say little.
 """
@@ -197,6 +198,7 @@ def measured(playwright: Any, chromium: str, case: Case, folder: Path) -> dict[s
         first = page.evaluate(PAINTED, case.rows)
         page.wait_for_load_state("load")
         loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventStart")
+        page.mouse.move(500, 20)  # over the head of the page, as the pointer of whoever is about to click
         page.wait_for_timeout(1_500)
         clicks = [clicked(page, case.click, turn) for turn in range(CLICKS)] if case.click else []
         frames = page.evaluate(SCROLLED, case.scroller)

@@ -61,7 +61,7 @@ def save_picture(tmp_path):
         path = folder / f"{name}.png"
         page.wait_for_timeout(200)
         page.locator(selector).first.screenshot(path=str(path))
-        Image.open(path).convert("RGB").quantize(200).save(path, optimize=True)
+        Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
         assert 4_000 < path.stat().st_size < 120_000
         assert (DOCS / "images" / path.name).exists()
 

@@ -45,6 +45,7 @@ def frame():
 
 
 def begin(page, name="ann"):
+    page.bring_to_front()  # a browser draws one frame a second in a window behind
     page.get_by_label("Your name or number").fill(name)
     page.get_by_role("button", name="Begin").click()
     page.get_by_role("heading", name=re.compile(r"Practice|Question|Thank")).wait_for()
@@ -58,6 +59,7 @@ def hear_all(page):
 
 
 def answer(page, choice=0):
+    page.bring_to_front()
     hear_all(page)
     if page.locator(".sl-range").count():
         assert page.locator(".sl-unrated").count() == page.locator(".sl-range").count()

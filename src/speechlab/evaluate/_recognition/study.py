@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
@@ -190,6 +191,8 @@ def _opened(store: Store | str | None) -> Iterator[Store]:
     if isinstance(store, Store):
         yield store
         return
+    if not (store is None or isinstance(store, str | os.PathLike)):
+        raise refused("store", store, "a store, the path of its folder, or None for your own")
     with Store.default() if store is None else Store(store) as mine:
         yield mine
 
