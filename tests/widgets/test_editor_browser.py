@@ -208,6 +208,11 @@ def test_fields_change_times_text_and_speaker_and_escape_drops_what_was_typed(sh
     end.press("Tab")
     assert status(page) == "A segment starts before it ends"
     assert end.input_value() == "1"
+    for field, wrong, right in ((start, "-1", "0.25"), (end, "999", "1")):
+        field.fill(wrong)
+        field.press("Tab")
+        assert status(page).startswith("The recording goes from 0 to 0:0")
+        assert field.input_value() == right
     speaker = page.get_by_label("Speaker")
     speaker.fill("<i>Ann</i>")
     choose(page, 1)  # what was typed belongs to the row that it was typed for

@@ -231,6 +231,7 @@ def test_cells_of_every_type_are_shown(tmp_path):
             "audio": [tone(), None],
             3: [float("inf"), float("-inf")],
             "large": [10**20, 2],
+            "exact": [2**53, 1],
             "missing": pd.array([None, 1], dtype="Int64"),
             "small": [1e-9, 0.0],
             "huge": [1e300, 1.0],
@@ -244,16 +245,25 @@ def test_cells_of_every_type_are_shown(tmp_path):
     table = AudioTable(frame)
     cells = cells_of(table)
     assert cells["3"] == ["∞", "-∞"]
-    assert cells["large"] == [1e20, 2]
+    assert cells["large"] == [str(10**20), "2"]  # a browser would lose its digits
+    assert cells["exact"] == [2**53, 1]
     assert cells["missing"] == [None, 1]
     assert cells["time"] == ["2024-01-01 10:00:00", None]
     assert {column["name"]: column["kind"] for column in table.columns if column["kind"] != "number"} == {
-        "time": "label", "length": "label", "category": "category", "objects": "text", "arrays": "text",
+        "large": "label", "time": "label", "length": "label",
+        "category": "category", "objects": "text", "arrays": "text",
     }  # fmt: skip
     html = table.static_html()
-    for name, shown in (("3", "∞"), ("small", "1e-09"), ("huge", "1e+300")):
+    for name, shown in (("3", "∞"), ("small", "1e-09"), ("huge", "1e+300"), ("exact", str(2**53))):
         assert f">{name} </span>{shown}</span>" in html
     assert table.save(tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_cells_of_a_column_of_sound_that_hold_something_else_say_so():
+    table = AudioTable(pd.DataFrame({"audio": [tone(), 3, b"junk", "/nope.wav"], "text": list("abcd")}))
+    assert table.sound
+    assert [column["name"] for column in table.columns] == ["text"]
+    assert "audio" in AudioTable(pd.DataFrame({"audio": ["one", "two"], "clip": [tone()] * 2})).frame
 
 
 def test_a_table_whose_sounds_all_failed_or_were_filtered_out_is_one_too(frame):
@@ -339,6 +349,7 @@ def test_an_index_that_repeats_is_called_by_position(frame):
         (lambda frame: AudioTable(frame).rate("a", 6), "rating"),
         (lambda frame: AudioTable(frame).rate("z", 1), "label"),
         (lambda frame: setattr(AudioTable(frame), "marked", ["z"]), "label"),
+        (lambda frame: setattr(AudioTable(frame), "marked", None), "marked"),
     ],
 )
 def test_what_does_not_fit_is_named(frame, act, parameter):

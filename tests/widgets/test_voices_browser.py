@@ -145,6 +145,10 @@ def test_without_marks_the_one_heard_before_is_the_other(show_table, explorer):
     for row in (0, 1, 0):
         switch.click()
         page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
+    page.keyboard.press("b")  # the button has the focus
+    page.wait_for_selector(".sl-row.sl-playing[data-row='1']")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_selector(".sl-row.sl-playing[data-row='0']")
 
 
 def test_a_voice_that_fails_says_so_and_hostile_words_stay_words(show_table, explorer):

@@ -82,6 +82,8 @@ def listening(
     good = counted(table)
     if not len(good):
         reasons = "; ".join(told) or "nobody has answered yet"
+        if table["excluded"].str.startswith("attention").any():
+            reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
     matters = float(smallest or METHODS[method].smallest)
     return ListeningReport(

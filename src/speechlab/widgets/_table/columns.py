@@ -38,7 +38,7 @@ _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
 _MAX_CHARACTERS = 5_000
 _MAX_LISTED = 100
-_MAX_WHOLE = 2**53
+MAX_WHOLE = 2**53
 """Largest whole number that a browser tells from its neighbours."""
 # Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
 _GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
@@ -200,7 +200,7 @@ def cell_value(value: Any, kind: Kind) -> Any:
         return None
     if kind == "number":
         number = plain_number(value)
-        if not isinstance(number, int) or abs(number) > _MAX_WHOLE:
+        if not isinstance(number, int) or abs(number) > MAX_WHOLE:
             number = float(number)
         return number if math.isfinite(number) else "∞" if number > 0 else "-∞"
     text = value if isinstance(value, str) else str(value)
@@ -215,6 +215,9 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     named = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
     for name in [*named, *frame.columns]:
         if _holds_sound(frame[name]):
+            return name
+    for name in named:  # its rows say what else they hold
+        if any(_is_sound(value) for value in frame[name].head(_LOOKED_AT)):
             return name
     if silent:
         return None
@@ -252,6 +255,8 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
         return "list", 0
     if values and all(is_number(value) for value in values):
         numbers = [plain_number(value) for value in values]
+        if all(isinstance(number, int) for number in numbers) and max(map(abs, numbers)) > MAX_WHOLE:
+            return "label", 0  # numbers of things, whose digits a browser would lose
         return "number", _decimals(numbers)
     if not values and str(series.dtype) in {"float64", "Int64"}:
         return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later

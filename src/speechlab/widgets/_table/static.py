@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from speechlab.audio import sound_preview
 from speechlab.display import Html, diff, element, join
 from speechlab.errors import AudioError
-from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.columns import MAX_WHOLE, cell_value
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
 
 
 def _number(value: float, decimals: int) -> str:
-    """A number in its decimals, or in three digits where those would show zero or a long row of digits."""
-    plain = value == 0 or 0.5 * 10**-decimals <= abs(value) < 1e15
+    """A number in its decimals, or in three digits where those would show zero or digits that nobody knows."""
+    plain = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
     return f"{value:.{decimals}f}" if plain else f"{value:.3g}"
 
 

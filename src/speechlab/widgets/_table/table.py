@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
 
-from speechlab._arguments import is_frame, is_whole_number
+from speechlab._arguments import column_names, is_frame, is_whole_number, refused
 from speechlab._files import user_path, whole_file
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
@@ -24,7 +25,7 @@ from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
 
@@ -118,7 +119,7 @@ class AudioTable(LiveWidget):
             "silent": self._silent,
             "categories": self._categories,
             "audio": audio,
-            "columns": None if columns is None else list(columns),
+            "columns": None if columns is None else column_names(columns, "columns"),
             "reference": reference,
             "hypotheses": hypotheses,
             "language": language,
@@ -170,6 +171,9 @@ class AudioTable(LiveWidget):
 
     @marked.setter
     def marked(self, labels: Iterable[Any]) -> None:
+        given: object = labels
+        if not isinstance(given, Iterable) or isinstance(given, str):
+            raise refused("marked", labels, "a list of index labels, empty for none")
         positions = {self._position(label) for label in labels}
         with self._lock:
             for row, mark in enumerate(self._rows.noted["mark"]):

@@ -12,6 +12,8 @@ import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, spanText, 
 const AROUND_S = 0.5;
 const NUDGE_S = 0.01;
 const NEW_S = 1;
+/** A field shows the end of a recording rounded. */
+const SLACK_S = 0.01;
 
 /** @typedef {import("./rows.js").EditedRow} EditedRow */
 
@@ -133,6 +135,10 @@ export class EditorView extends PlayerView {
     const made = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
     if (row && (side === "start" ? seconds >= row.end : seconds <= row.start)) {
       this.say("A segment starts before it ends");
+      return;
+    }
+    if (seconds < 0 || seconds > this.duration + SLACK_S) {
+      this.say(`The recording goes from 0 to ${clock(this.duration)}`);
       return;
     }
     this.rewrite(made ?? {}, made ? `${side} at ${clock(made[side])}` : "", key);

@@ -103,9 +103,9 @@ export class TableData {
     if (Array.isArray(value)) return value.join(", ");
     if (column.kind !== "number") return String(value);
     if (!Number.isFinite(value)) return value < 0 ? "-∞" : "∞";
-    // in three digits where the decimals would show zero, or a long row of digits
-    const plain = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) < 1e15);
-    return plain ? value.toFixed(column.decimals) : String(Number(value.toPrecision(3)));
+    // in three digits where the decimals would show zero, or digits that nobody knows
+    const plain = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) <= 2 ** 53);
+    return plain ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
   }
 
   /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */

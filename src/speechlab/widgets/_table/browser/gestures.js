@@ -18,6 +18,8 @@ export class Gestures {
     this.view = view;
     this.restTimer = 0;
     view.grid.addEventListener("keydown", (event) => this.key(event));
+    // who has clicked a button of the player goes on with keys; its slider and its list have keys of their own
+    view.listening.bar.addEventListener("keydown", (event) => event.target instanceof HTMLButtonElement && this.key(event));
     view.grid.addEventListener("click", (event) => this.click(event));
     view.grid.addEventListener("pointerover", (event) => this.comeNear(event, REST_MS));
     view.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
