@@ -48,9 +48,8 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
 
     Type a sentence, mark voices, and press *Speak*; or press play in a row to have that one voice speak. Without a
     sentence each voice says a sample of its own language. Nothing is spoken unless one of these is pressed: the
-    embedded service is free, others may bill the characters, whose number stands on the button.
-
-    *A/B*, or the key b, switches between two marked voices, or the last two that were heard; each begins anew.
+    embedded service is free, others may bill the characters, whose number stands on the button. *A/B*, or the key b,
+    switches between the marked voices, or the last two that were heard; each begins anew.
 
     Voices speak one after the other, so that their times can be compared. What a voice has said is kept, and not
     asked for again. A voice that fails says why in its row, and the others go on.
@@ -216,15 +215,14 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
 
     def stop(self) -> None:
         """Have the voices stop that have not ended yet."""
-        self._stopping = True
-        for row, _ in self._left():
+        for row, _ in self._left(stop=True):
             self._show_row(row, None, _STOPPED)
 
-    def _left(self) -> list[tuple[int, str]]:
-        """Take what has not begun out of the queue."""
+    def _left(self, *, stop: bool = False) -> list[tuple[int, str]]:
+        """Take what has not begun out of the queue; at once with the stop, so that nothing begins between them."""
         with self._turns:
-            left = list(self._queue)
-            self._queue.clear()
+            self._stopping |= stop
+            left, self._queue = list(self._queue), deque()
         return left
 
     def _meant(self) -> list[int]:
