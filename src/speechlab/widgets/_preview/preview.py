@@ -78,9 +78,8 @@ class BatchPreview(RefreshedWidget):
         return f"BatchPreview({self.title!r}, {self.summary!r})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        if (
-            self._counts is not None and not self.running
-        ):  # nothing will change: plain HTML, without a live view
+        if self._counts is not None and not self.running:
+            # nothing will change any more, so that it needs no live view
             return {"text/html": str(notebook_output(self.static_html())), "text/plain": repr(self)}
         return super()._repr_mimebundle_(**kwargs)
 
