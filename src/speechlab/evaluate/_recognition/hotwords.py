@@ -43,9 +43,9 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         language: Column of the language.
     """
     words = list(dict.fromkeys(word for one in systems for word in one.words))
-    counted = table.assign(**hotword_counts(table, hotwords=words)) if words else table
     if not words:
         return Hotwords(table, pd.DataFrame(), ())
+    counted = table.assign(**hotword_counts(table, hotwords=words))
     sides = [name for name in ("condition", "system") if name in table.columns]
     keys = [language, *sides]
     done = counted[counted["hotwords_said"].notna()]
