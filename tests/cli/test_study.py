@@ -26,18 +26,19 @@ def run(live_service, tmp_path_factory):
         "COLUMNS": "120",
     }
 
-    def study(*arguments):
+    def study(*arguments, **variables):
         return subprocess.run(
             [Path(sys.executable).parent / "speechlab", "study", *map(str, arguments)],
             check=False,
             capture_output=True,
             text=True,
             timeout=240,
-            env={**os.environ, **where},
+            env={**os.environ, **where, **variables},
             cwd=root,
         )
 
     study.root = root
+    study.base_url = live_service.base_url
     return study
 
 
@@ -54,6 +55,63 @@ def test_a_study_of_recordings_and_what_changed_since(run):
     assert again.returncode == 0, again.stderr
     assert "No difference shown: all recordings, zh" in again.stdout
     assert (run.root / "now.html").stat().st_size > 10_000
+
+
+def test_recordings_of_speech_in_noise_and_in_bands(run):
+    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
+    clips.to_csv(run.root / "clip.csv", index=False)
+    conditions = ("--noise-db", 0, "--noise", "white", "--band", "300-3400", "--speechless", 1)
+    done = run("recognition", "clip.csv", "--out", "noisy", "--seed", 3, *conditions)
+    assert done.returncode == 0, done.stderr
+    report = evaluate.Report.load(run.root / "noisy")
+    names = ["as recorded", "noise 0 dB", "300 to 3400 Hz"]
+    assert report.table["condition"].drop_duplicates().tolist() == names
+    assert report.table["status"].isin(["ok", "cached"]).all()
+    rates = report.summary.groupby("condition")["ranking_rate"].min()
+    assert rates["as recorded"] <= rates["300 to 3400 Hz"] <= rates["noise 0 dB"]
+    assert rates["noise 0 dB"] > rates["as recorded"]
+    assert len(report.speechless) == 4
+    assert report.speechless["hallucination"].notna().all()
+    assert report.words.splitlines()[-1] in done.stdout
+
+
+def test_services_by_name_have_their_own_keys(run):
+    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
+    clips.to_csv(run.root / "clip.csv", index=False)
+    sides = ("--service", "ours=", "--service", f"the others={run.base_url}")
+    setting = ("--setting", 'skipping={"vad": "on"}', "--hotword", "北京", "--hotword", "上海")
+    key = {"SPEECHLAB_API_KEY_THE_OTHERS": "a-key-that-nobody-knows"}
+    done = run("recognition", "clip.csv", "--out", "sides", *sides, *setting, **key)
+    assert done.returncode == 1, done.stderr
+    report = evaluate.Report.load(run.root / "sides")
+    assert report.systems == [
+        "ours, skipping",
+        "ours, hotwords",
+        "the others, skipping",
+        "the others, hotwords",
+    ]
+    assert report.table["status"].isin(["ok", "cached"]).tolist() == [True, True, False, False]
+    assert "the others, hotwords could not be asked" in done.stdout
+    settings = report.record["settings"]["systems"]
+    assert settings["ours, hotwords"]["hotwords"] == ["北京", "上海"]
+    assert "a-key-that-nobody-knows" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--band", "wide"), "as in --band 300-3400"),
+        (("--service", "a=", "--service", "a=http://b"), "given twice"),
+        (("--setting", "a={"), "is no JSON"),
+        (("--setting", "hotwords={}", "--hotword", "x"), "give yours another name"),
+    ],
+)
+def test_options_of_recognition_that_make_no_sense(run, given, message):
+    pd.DataFrame({"audio": ["a.wav"], "text": ["a"], "language": "en"}).to_csv(
+        run.root / "a.csv", index=False
+    )
+    done = run("recognition", "a.csv", "--out", "x", *given)
+    assert (done.returncode, message in done.stderr.replace("\n", " ")) == (2, True), done.stderr
 
 
 def test_a_round_trip_of_a_sample(run):

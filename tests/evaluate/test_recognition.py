@@ -9,7 +9,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.client import Client
-from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
 from speechlab.evaluate._recognition.conditions import conditions_of, under
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.level import active_level_db, level_db
@@ -155,6 +155,26 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
     assert report.words == "en: boosted failed on all recordings, and has no place in the order."
     assert len(report.order) == 0
     assert "boosted" in report.to_html()
+
+
+def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordings, hears, tmp_path):
+    hears(misheard)
+    how = {"store": tmp_path / "store", "progress": False, "give_up_after_s": 0.1, "speechless": 1}
+    with Client(base_url="http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
+        settings = {"plain": {}, "names": {"hotwords": ["Ada"]}}
+        with pytest.warns(UserWarning, match="4 of 8 rows failed"):
+            report = evaluate.recognition(
+                {"theirs": nobody, "ours": lab}, recordings.head(2), settings=settings, **how
+            )
+        with pytest.raises(APIConnectionError):
+            evaluate.recognition({"theirs": nobody, "others": nobody}, recordings.head(2), **how)
+    done = report.table.groupby("system")["hypothesis"].count()
+    assert done.to_dict() == {"ours, names": 2, "ours, plain": 2, "theirs, names": 0, "theirs, plain": 0}
+    assert report.order["system"].tolist() == ["ours, names", "ours, plain"]
+    assert "theirs, plain could not be asked: GET http://127.0.0.1:9" in report.words
+    assert set(report.speechless["system"]) == {"ours, plain", "ours, names"}
+    assert len(report.record["runs"]) == 2
+    assert "could not be asked" in report.to_html()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -66,13 +67,25 @@ class RecognitionReport(SpeechReport):
 
     @classmethod
     def of_rows(
-        cls, report: SpeechReport, systems: Sequence[System] = (), nothing: pd.DataFrame | None = None
+        cls,
+        report: SpeechReport,
+        systems: Sequence[System] = (),
+        nothing: pd.DataFrame | None = None,
+        gone: Mapping[str, str] = MappingProxyType({}),
     ) -> RecognitionReport:
-        """Flag the rows of a report, put its systems in order, and say what hotwords did."""
+        """Flag the rows of a report, put its systems in order, and say what hotwords did.
+
+        Args:
+            report: The rows.
+            systems: Who recognised them.
+            nothing: What was recognised where nobody spoke.
+            gone: Why systems could not be asked.
+        """
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
         kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
-        said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
+        said = [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
+        said += [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
         if "system" not in report.table.columns:
             return cls(**kept, verdicts=tuple(said))

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
+from speechlab.errors import (
+    APIConnectionError,
+    AuthenticationError,
+    ContractError,
+    PermissionDeniedError,
+    ServerError,
+)
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
     code_or_none,
@@ -36,9 +43,12 @@ if TYPE_CHECKING:
 
     from speechlab.batch import Progress
     from speechlab.client import Client
+    from speechlab.errors import SpeechLabError
 
 _SPEAKERS = ("voice", "speaker")
 _GIVEN = frozenset({"audio", "voice", "duration_s", "sample_rate"})
+_UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
+"""What a service is that cannot be asked at all."""
 _MADE = frozenset({"system", "recording", "condition", "snr_db"})
 
 
@@ -71,7 +81,8 @@ def recognition(
     the report keeps the segments. The column ``loop`` says where the recogniser repeated itself.
 
     Several systems are put in order by language, on the recordings that all of them have
-    (:func:`speechlab.metrics.rank`): ``report.words`` says who is better, and whether that could be chance.
+    (:func:`speechlab.metrics.rank`): ``report.words`` says who is better, and whether that could be chance. A service
+    that cannot be asked stops none of the others: its rows fail, and the words say why.
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
@@ -103,6 +114,7 @@ def recognition(
     Raises:
         InvalidRequestError: A column is missing, or an argument is not allowed.
         AuthenticationError: The service refuses the API key.
+        APIConnectionError: No service can be reached.
     """
     systems = systems_of(lab, settings, identify=identify, options=options)
     several = len(systems) > 1
@@ -124,7 +136,7 @@ def recognition(
     made += [*(["system"] if several else []), *(["condition", "snr_db"] if conditions else [])]
     known_language = rows[language].map(lambda value: bool(languages_of(value)))
     how = {"store": store, "concurrency": concurrency, "progress": progress}
-    found = [_heard(one, rows[known_language], language, how) for one in systems]
+    found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = [rows[~known_language].assign(system=one.name, why=NO_LANGUAGE) for one in systems]
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
@@ -132,10 +144,12 @@ def recognition(
         named = noise if isinstance(noise, str) else type(noise).__name__
         added = [one.name for one in conditions]
         own |= {"conditions": added, "noise": named, "seed": seed, "speechless": nobody}
-    record = record_of("recognition", store, *found, **own)
+    record = record_of("recognition", store, *found.values(), **own)
     scored = reported(
         title,
-        _below(found, len(rows)),
+        _below(
+            [found.get(one.name, _unheard(one, rows[known_language], gone)) for one in systems], len(rows)
+        ),
         _below(skipped, len(rows)),
         [*given, *made],
         text,
@@ -143,8 +157,9 @@ def recognition(
         store=store,
         record=record,
     )
-    nothing = None if silent is None else heard_in_nothing(systems, silent, how)
-    report = RecognitionReport.of_rows(scored, systems, nothing)
+    there = [one for one in systems if one.name in found]
+    nothing = None if silent is None else heard_in_nothing(there, silent, how)
+    report = RecognitionReport.of_rows(scored, systems, nothing, gone)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 
@@ -174,9 +189,36 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
     return list(given.columns), rows.reset_index(drop=True)
 
 
-def _heard(system: System, rows: pd.DataFrame, language: str, how: dict[str, Any]) -> pd.DataFrame:
-    heard = recognised(system.lab, rows, language, identify=system.identify, **how, **system.options)
-    return heard.assign(system=system.name)
+def _heard_by(
+    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """What each system recognised; and why some could not be asked, where others could.
+
+    A service that does not answer is not asked for its other settings.
+
+    Raises:
+        SpeechLabError: No service could be asked.
+    """
+    found: dict[str, pd.DataFrame] = {}
+    errors: dict[int, SpeechLabError] = {}
+    for one in systems:
+        if id(one.lab) in errors:
+            continue
+        try:
+            heard = recognised(one.lab, rows, language, identify=one.identify, **how, **one.options)
+        except _UNUSABLE as error:
+            errors[id(one.lab)] = error
+        else:
+            found[one.name] = heard.assign(system=one.name)
+    if errors and not found:
+        raise next(iter(errors.values()))
+    return found, {one.name: str(errors[id(one.lab)]) for one in systems if one.name not in found}
+
+
+def _unheard(system: System, rows: pd.DataFrame, gone: Mapping[str, str]) -> pd.DataFrame:
+    """The rows of a system that could not be asked."""
+    texts = dict.fromkeys(("asr_hypothesis", "asr_hypothesis_language", "asr_confidence"), None)
+    return rows.assign(**texts, asr_status="error", asr_error=gone.get(system.name), system=system.name)
 
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:

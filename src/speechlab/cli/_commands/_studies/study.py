@@ -11,12 +11,13 @@ import typer
 from rich.markup import escape
 
 from speechlab._arguments import is_missing
+from speechlab.cli._commands._studies.systems import bands_of, connected, settings_of
 from speechlab.cli._console import console, errors, number, plain_table, stages
 from speechlab.cli._options import command
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -75,7 +76,7 @@ FailIf = Annotated[
 Language = Annotated[str | None, typer.Option(help="Code of all rows, if the table has no such column.")]
 Split = Annotated[list[str] | None, typer.Option(help="Part of a corpus, such as test; may be repeated.")]
 Sample = Annotated[int | None, typer.Option(min=1, help="Draw so many rows by chance, by language.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same rows.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same rows, and the same noise.")]
 Store = Annotated[
     Path | None, typer.Option(help="Where results are kept and reused. [default: the user's own store]")
 ]
@@ -103,9 +104,57 @@ def _shared(
 
 
 @command(app, "recognition", _shared)
-def recognition(source: Input, out: Out, **shared: Any) -> None:
-    """Recognise recordings and score what was understood."""
-    _perform("recognition", source, out, {}, **shared)
+def recognition(
+    source: Input,
+    out: Out,
+    service: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=URL",
+            help="A service to compare; may be repeated. No URL is the usual service; the key of NAME is that of "
+            "SPEECHLAB_API_KEY_NAME, or else the usual one. [default: the usual service]",
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JSON", help="Parameters of transcribe to compare, by name; may be repeated."
+        ),
+    ] = None,
+    hotword: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TERM", help="A likely word; may be repeated. With and without them is compared."
+        ),
+    ] = None,
+    noise_db: Annotated[
+        list[float] | None,
+        typer.Option(metavar="DB", help="Add noise this far below the speech; may be repeated."),
+    ] = None,
+    noise: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND|FILE", help="speech (shaped like the recording), white, or a recording of noise."
+        ),
+    ] = "speech",
+    band: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOW-HIGH", help="Limit the recordings to a band, in Hz; may be repeated."),
+    ] = None,
+    speechless: Annotated[
+        int, typer.Option(min=0, help="Recordings of each kind without speech; text there is made up.")
+    ] = 0,
+    **shared: Any,
+) -> None:
+    """Recognise recordings and score what was understood, by services and settings, in noise and bands."""
+    given = {
+        "settings": settings_of(setting or (), hotword or ()),
+        "noise_db": noise_db or [],
+        "noise": noise,
+        "band_hz": bands_of(band or ()),
+        "speechless": speechless,
+    }
+    _perform("recognition", source, out, given, services=service or (), **shared)
 
 
 @command(app, "round-trip", _shared)
@@ -180,19 +229,22 @@ def _perform(
     store: Path | None,
     concurrency: int,
     columns: Mapping[str, str | None] = MappingProxyType({}),
+    services: Sequence[str] = (),
 ) -> None:
     """Read the table, make the study, and write its report."""
-    from speechlab import connect, evaluate
+    from speechlab import evaluate
 
     before = _earlier(earlier, fail_if)
     rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
-    with connect() as lab, stages() as told:
+    with connected(services) as lab, stages() as told:
         given |= {"store": None if store is None else str(store), "concurrency": concurrency}
         report: Report
         if study == "recognition":  # one stage, whose progress has no name
-            report = evaluate.recognition(lab, rows, progress=partial(told, "recognising"), **given)
+            report = evaluate.recognition(
+                lab, rows, progress=partial(told, "recognising"), seed=seed, **given
+            )
         elif study == "translation":
             report = evaluate.translation(lab, rows, progress=partial(told, "translating"), **given)
         else:
@@ -203,6 +255,8 @@ def _perform(
             )
     if isinstance(report, evaluate.VoicesReport):
         console.print(escape(report.advice), soft_wrap=True)
+    if isinstance(report, evaluate.RecognitionReport) and report.words:
+        console.print(escape(report.words), soft_wrap=True)
     _end(report, out, before, fail_if)
 
 
