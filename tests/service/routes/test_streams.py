@@ -89,6 +89,25 @@ def test_a_fault_before_the_first_byte_is_a_500_that_says_why(staged, error_body
     assert staged.http.speak(voice_id=staged.voice("plain"), text="x", format="wav").status == 200
 
 
+def test_a_stream_that_fails_midway_is_no_success_in_the_log_and_the_line_says_why(staged, caplog):
+    caplog.set_level("INFO", logger="speechlab")
+    fields = {"voice_id": staged.voice("breaks-later"), "text": "x", "format": "pcm", "stream": True}
+    with staged.http.raw_json("/tts", fields) as connection:
+        read_all(connection)
+    pair = {"source_lang": "en", "target_lang": "ja", "stream": "true"}
+    translated = staged.http.translate(text="breaks later", **pair)
+    assert (translated.status, b'"error"' in translated.body) == (200, True)
+
+    def requests() -> list[dict]:
+        return [record.fields for record in caplog.records if record.getMessage() == "request"]
+
+    assert eventually(lambda: len(requests()) == 2)
+    assert [(line["path"], line["status"], line["sent"], line["ended"]) for line in requests()] == [
+        ("/tts", 500, 200, "speech synthesis failed: the engine failed after its first sound"),
+        ("/translate/", 500, 200, "translation failed: the engine failed after its first word"),
+    ]
+
+
 def test_a_fault_in_the_middle_of_whole_audio_is_a_500(staged, error_body):
     reply = staged.http.speak(voice_id=staged.voice("breaks-later"), text="x", format="wav")
     error_body(reply, 500, "ErrInternal")

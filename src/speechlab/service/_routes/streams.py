@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
-from speechlab.service._faults import Gone
+from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import ENDED, abort_of
 
@@ -87,8 +87,9 @@ class StreamReply(Response):
             abort_of(scope)()
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the status is out and this is all we can do
-            log("stream broken off", level="error", path=scope["path"], **error_fields(error))
-            scope[ENDED] = (500, "broken off")
+            if not isinstance(error, Fault):  # those are logged where they are made
+                log("stream broken off", level="error", path=scope["path"], **error_fields(error))
+            failed_midway(scope, error)
             return
         with contextlib.suppress(TimeoutError):
             await send({"type": "http.response.body", "body": b""})
@@ -96,6 +97,11 @@ class StreamReply(Response):
     async def _send(self, send: Send, data: bytes) -> None:
         if data:
             await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+def failed_midway(scope: Scope, error: BaseException) -> None:
+    """Leave for the log that a reply failed after its status was out, and why."""
+    scope[ENDED] = (500, error.error if isinstance(error, Fault) else type(error).__name__)
 
 
 async def _disconnected(receive: Receive) -> None:

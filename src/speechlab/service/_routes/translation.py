@@ -22,13 +22,14 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form
-from speechlab.service._routes.streams import StreamReply, until_gone
+from speechlab.service._routes.streams import StreamReply, failed_midway, until_gone
 from speechlab.service._state import begin_operation, service_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from starlette.requests import Request
+    from starlette.types import Scope
 
     from speechlab.engines import TranslationDelta
     from speechlab.service._accounts.metering import Meter
@@ -51,7 +52,7 @@ async def translate(request: Request) -> Response:
     size = len(wanted.text.encode("utf-8"))
     meter.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
     turn = Turn(lane, meter)
-    work = _stream(service, turn, wanted, job) if wanted.stream else _whole(turn, wanted, job)
+    work = _stream(request, turn, wanted, job) if wanted.stream else _whole(turn, wanted, job)
     return await until_gone(request, work)
 
 
@@ -105,15 +106,13 @@ async def _whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) ->
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
-async def _stream(
-    service: ServiceState, turn: Turn, wanted: TranslationRequest, job: TranslationJob
-) -> Response:
+async def _stream(request: Request, turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
     events = _events(turn, wanted, job)
     return StreamReply(
         await anext(events),
-        _to_the_end(events),
+        _to_the_end(events, request.scope),
         media_type="text/event-stream",
-        send_timeout_s=service.config.send_timeout_s,
+        send_timeout_s=service_of(request).config.send_timeout_s,
         headers={**turn.lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
@@ -132,13 +131,14 @@ async def _events(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -
         yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
 
 
-async def _to_the_end(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _to_the_end(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
     """The rest of the events and the mark of the end, or an event that tells of a failure and no mark."""
     async with contextlib.aclosing(events):
         try:
             async for event in events:
                 yield event
         except Fault as fault:  # the status is out, so the stream has to tell
+            failed_midway(scope, fault)
             yield _event({"error": {"message": fault.error, "name": "ErrInternal"}})
             return
     yield f"data: {STREAM_END}\n\n".encode()
