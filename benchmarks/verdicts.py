@@ -176,17 +176,19 @@ def of_intervals(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
 
 
 def translations(
-    random: Random, systems: int, n: int, documents: int | None
+    random: Random, systems: int, n: int, documents: int | None, worse: float = 0.0
 ) -> tuple[list[str], list[list[str]]]:
-    """References, and what equal systems make of them; documents suit the systems differently."""
+    """References, and what equal systems make of them, or each worse than the one before.
+
+    Documents suit the systems differently.
+    """
     said = [random.choice(VOCABULARY, random.integers(3, 12)).tolist() for _ in range(n)]
     texts = []
-    for _ in range(systems):
-        hard = np.full(n, 0.3)
+    for system in range(systems):
+        hard = np.full(n, 0.3 + system * worse)
         if documents is not None:
-            hard = (0.3 * np.exp(random.normal(0, 0.5, documents))).clip(0, 0.95)[
-                np.arange(n) * documents // n
-            ]
+            effects = np.exp(random.normal(0, 0.5, documents))[np.arange(n) * documents // n]
+            hard = (hard * effects).clip(0, 0.95)
         heard = [
             " ".join(str(random.choice(VOCABULARY)) if random.random() < share else word for word in words)
             for words, share in zip(said, hard, strict=True)
@@ -229,6 +231,29 @@ def of_translations(
     return run
 
 
+def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], Iterator[Found]]:
+    """Intervals that miss the true difference of two systems, which is 5 % of those at the level 0.95."""
+    how: dict[str, object] = {"metrics": ["chrf", "bleu"], "test": "bootstrap", "draws": 1}
+    large = 20_000  # for the truth: as many documents as sentences where there are any
+
+    def run(count: int) -> Iterator[Found]:
+        said, texts = translations(
+            np.random.default_rng(10**9), 2, large, None if documents is None else large, 0.1
+        )
+        table = compare_translations(said, dict(zip("ab", texts, strict=True)), **how)
+        truth = dict(table.loc[table["system"] == "b", ["metric", "difference"]].to_numpy())
+        for seed in range(count):
+            said, texts = translations(np.random.default_rng(seed), 2, n, documents, 0.1)
+            groups = None if documents is None else (np.arange(n) * documents // n).tolist()
+            table = compare_translations(
+                said, dict(zip("ab", texts, strict=True)), **how | {"draws": 500}, groups=groups
+            )
+            ends = table.loc[table["system"] == "b", ["metric", "difference_low", "difference_high"]]
+            yield {metric: not low <= truth[metric] <= high for metric, low, high in ends.to_numpy()}
+
+    return run
+
+
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
 LINES: dict[str, Callable[[int], Iterator[Found]]] = {
@@ -263,6 +288,18 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
             (4, 40, None, ""),
             (2, 40, 10, ", groups: 10 documents"),
             (4, 40, 10, ", groups: 10 documents"),
+        )
+    },
+    **{
+        f"intervals of differences of translations, {n} sentences{blocks}": of_translation_intervals(
+            n, documents
+        )
+        for n, documents, blocks in (
+            (6, None, ""),
+            (10, None, ""),
+            (20, None, ""),
+            (40, None, ""),
+            (100, 20, ", groups: 20 documents"),
         )
     },
     "compare_translations, 2 systems, 40 sentences, bootstrap": of_translations(2, 40, None, "bootstrap"),

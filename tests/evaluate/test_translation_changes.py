@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import pytest
 
@@ -62,11 +64,44 @@ def test_a_direction_that_became_worse_is_said():
     assert row["score"] < 60
     assert row["difference"] == pytest.approx(row["score"] - row["score_earlier"])
     assert row["p_holm"] == pytest.approx(2 * row["p"])
+    assert math.isnan(row["difference_low"])  # of twelve pairs
     assert "Worse: ja → en (chrF 100.0 to " in changes.words
     assert changes.table["score_difference"].iloc[0] < 0
     assert changes.table["score_difference"].iloc[-1] == 0
     back = made(good).compare(made(worse_into_english))
     assert (back.worse, back.better) == (False, True)
+
+
+def test_from_twenty_pairs_on_the_difference_has_an_interval():
+    changes = made(worse_into_english, count=20).compare(made(good, count=20))
+    row = changes.summary.set_index("group").loc["ja → en"]
+    assert row["difference_low"] < row["difference"] < row["difference_high"] < 0
+    told = f"95 % interval {row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
+    assert told in changes.words
+    assert told.removeprefix("95 % interval ") in changes.headline()["95 % interval"].tolist()
+
+
+def test_the_two_sides_are_called_by_the_names_given(tmp_path):
+    changes = made(worse_into_english).compare(made(good), names=("ours", "theirs"))
+    assert changes.title == "theirs against ours: Nightly"
+    assert "Worse: ja → en (chrF 100.0 of ours, " in changes.words
+    assert " of theirs, " in changes.words
+    assert changes.headline().columns.tolist()[2:4] == ["ours", "theirs"]
+    assert set(changes.facts()) == {"speechlab", "ours", "theirs"}
+    assert changes.summary["a"].tolist() == ["ours", "ours"]
+    page = "".join(changes.sections())
+    assert "earlier" not in page
+    assert [column["name"] for column in changes.rows().columns][2:4] == [
+        "translation: ours",
+        "translation: theirs",
+    ]
+    again = evaluate.Report.load(changes.save(tmp_path))
+    assert again.words == changes.words
+    alone = made(worse_into_english).compare(made(good, count=13), names=("ours", "theirs"))
+    assert "of ours alone and not compared" in alone.words
+    for wrong in ("ours", ("ours",), ("ours", "ours"), ("ours", ""), ("Group", "b"), None):
+        with pytest.raises(InvalidRequestError, match="names"):
+            made(good).compare(made(good), names=wrong)
 
 
 def test_few_rows_show_no_difference():

@@ -6,18 +6,20 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
+from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._translation.effects import effects, effects_in_words
 from speechlab.evaluate._translation.measures import Columns, measured, summarized
 from speechlab.evaluate._translation.speed import no_times
 from speechlab.store import Store
+from support.openai_server import KEY, openai_server
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 NAMES = Columns("text", "reference", "source_lang", "target_lang")
 GLOSSARY = {"会議室": ["meeting room", "conference room"]}
 
 
-def rows(translations, setting=None, **columns):
+def rows(translations, system=None, **columns):
     """Translations of twelve texts, of which each other one has the term of the glossary."""
     count = len(translations)
     frame = pd.DataFrame(
@@ -34,7 +36,7 @@ def rows(translations, setting=None, **columns):
         }
     ).assign(**columns)
     found = measured(frame, NAMES, GLOSSARY)
-    return found if setting is None else found.assign(setting=setting)
+    return found if system is None else found.assign(system=system)
 
 
 def right(row):
@@ -70,7 +72,7 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     costly = rows([clumsy(row) for row in range(24)], "keywords")
     harmless = rows([right(row) for row in range(24)], "context")
     found = effects(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
-    verdicts = found.set_index(["setting", "texts", "measure"])["verdict"]
+    verdicts = found.set_index(["system", "texts", "measure"])["verdict"]
     assert verdicts["keywords", "texts with terms", "terms kept"] == "better"
     assert verdicts["keywords", "texts with terms", "chrF"] == "better"
     assert verdicts["keywords", "texts without terms", "chrF"] == "worse"
@@ -97,6 +99,21 @@ def test_texts_that_one_setting_lacks_are_left_out():
     )
     found = effects(pd.concat(parts, ignore_index=True), NAMES)
     assert found["utterances"].tolist() == [11, 11, 11]
+
+
+def test_differences_have_intervals_from_twenty_texts_on():
+    parts = [
+        rows([say(row) for row in range(44)], name) for name, say in (("ours", right), ("theirs", clumsy))
+    ]
+    found = effects(pd.concat(parts, ignore_index=True), NAMES).set_index(["texts", "measure"])
+    without = found.loc["texts without terms", "chrF"]
+    assert without["difference_low"] < without["difference"] < without["difference_high"] < 0
+    assert (
+        f"95 % interval of the difference {without['difference_low']:+.1f} to "
+        in effects_in_words(found.reset_index())[0]
+    )
+    few = effects(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
+    assert few["difference_low"].isna().all()
 
 
 # The study on the embedded service
@@ -130,14 +147,14 @@ def report(lab, tmp_path_factory):
 @pytest.mark.engines
 def test_a_study_without_references(report):
     table = report.table
-    assert table["setting"].tolist() == ["plain"] * 3 + ["keywords"] * 3
+    assert table["system"].tolist() == ["plain"] * 3 + ["keywords"] * 3
     assert table["status"].tolist()[2::3] == ["error", "error"]
     answered = table[table["status"] != "error"]
     assert answered["back_translation"].map(type).eq(str).all()
     assert answered["back_chrf"].between(0, 100).all()
     assert table["chrf"].isna().all()
     assert answered["terms_expected"].tolist() == [1, 1] * 2
-    kept = report.summary.set_index("setting")
+    kept = report.summary.set_index("system")
     assert kept.loc["keywords", "terms_found"] >= 1
     assert set(report.effects["measure"]) == {"terms kept", "chrF of the translation back"}
     assert report.effects["verdict"].eq("no difference shown").all()
@@ -147,7 +164,7 @@ def test_a_study_without_references(report):
 @pytest.mark.engines
 def test_the_first_word_is_timed_warmed_up_and_in_turns(report):
     calls = report.speed
-    assert calls["setting"].tolist() == ["plain", "keywords"]
+    assert calls["system"].tolist() == ["plain", "keywords"]
     assert (calls["first_word_s"] <= calls["total_s"]).all()
     assert calls["concurrency"].eq(1).all()
     assert report.summary["timed_calls"].eq(1).all()
@@ -163,11 +180,40 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert HOSTILE not in report._repr_html_()
-    assert list(report.figures()) == ["Summary", "What settings change", "Time to the first word"]
+    assert list(report.figures()) == [
+        "Summary",
+        "Differences from the first system",
+        "Time to the first word",
+    ]
     said = str(report.methods())
     assert "translated back" in said
     assert "Riezler" in said
     assert len(report.record["runs"]) == 4
+
+
+@pytest.mark.engines
+def test_several_services_stand_in_one_table(lab, live_service, tmp_path):
+    texts = ["Good night.", "See you."]
+    frame = pd.DataFrame({"text": texts, "source_lang": "en", "target_lang": "ja"})
+    adapter = OpenAIAdapter(translation="gpt-x")
+    with (
+        openai_server(live_service) as (server, address),
+        Client(address, api_key=KEY, adapter=adapter) as theirs,
+        Store(tmp_path) as store,
+    ):
+        both = {"ours": lab, "theirs": theirs}
+        report = evaluate.translation(both, frame, back=True, speed=1, store=store, progress=False)
+        asked = [one["messages"][-1]["content"] for one in server.asked]
+    assert set(texts) <= set(asked)
+    assert report.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
+    assert report.summary["system"].tolist() == ["ours", "theirs"]
+    assert report.speed["system"].tolist() == ["ours", "theirs"]
+    assert report.effects[["system", "baseline"]].to_numpy().tolist() == [["theirs", "ours"]]
+    assert report.findings[0].startswith("theirs instead of ours, en → ja: ")
+    assert "Each service translated its own translations back" in report.notes[0]
+    assert report.record["settings"]["systems"] == ["ours", "theirs"]
+    models = {run["service"] for run in report.record["runs"]}
+    assert len(models) == 2
 
 
 def test_bad_input_is_said_in_words():
@@ -175,11 +221,13 @@ def test_bad_input_is_said_in_words():
     for wrong in (
         {"settings": {"": {}}},
         {"settings": ["a"]},
+        {"lab": {}},
+        {"lab": {"a": None, "a ": None}},
         {"glossary": "会議室"},
         {"speed": -1},
     ):
         with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
-            evaluate.translation(None, frame, **wrong)
+            evaluate.translation(**{"lab": None, "frame": frame, **wrong})
     with pytest.raises(InvalidRequestError, match="no column 'gone'"):
         evaluate.translation(None, frame, reference="gone")
     with pytest.raises(InvalidRequestError, match="'chrf'"):

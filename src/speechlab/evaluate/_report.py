@@ -91,8 +91,10 @@ class Report(ABC):
         return methods_of(self.title, *self._frames())
 
     @briefly
-    def compare(self, earlier: Report | str | os.PathLike[str]) -> Any:
-        """Say what changed, significantly, since an earlier report of the same study.
+    def compare(
+        self, earlier: Report | str | os.PathLike[str], *, names: Sequence[str] = ("earlier", "now")
+    ) -> Any:
+        """Say what changed, significantly, since an earlier report of the same study; or what parts two services.
 
         Rows are the same if they agree in voice, language and text, and in ``id`` and ``file`` where both reports
         have them. Those are compared in pairs (:func:`speechlab.metrics.compare`), Japanese by readings, for each
@@ -101,16 +103,18 @@ class Report(ABC):
 
         Args:
             earlier: The report, or the folder into which it was saved.
+            names: What the two are called, that one first, as in ``("ours", "theirs")``.
 
         Returns:
             A :class:`Changes`, a report itself: ``words``, ``worse``, ``better``, ``summary``, ``plot()`` ….
 
         Raises:
-            InvalidRequestError: The reports hold no scores of speech, or were scored in different ways.
+            InvalidRequestError: The reports hold no scores of speech, or were scored in different ways; or
+                these are no two names.
             StoreError: There is no report in that folder.
         """
         # By name: what changed is a report too, and stands a floor above this one.
-        return import_module("speechlab.evaluate").Changes.between(self, earlier)
+        return import_module("speechlab.evaluate").Changes.between(self, earlier, names)
 
     @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:

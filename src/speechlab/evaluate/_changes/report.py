@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, refused
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
-from speechlab.evaluate._changes.tested import SCORES, VERDICTS, changes
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
 from speechlab.evaluate._report import BETTER, WORSE, Report
 from speechlab.evaluate._translation.report import TranslationReport
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+_HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,26 +39,33 @@ class Changes(Report):
             ``difference_low`` and ``difference_high`` (95 %, from 20 pairs on), ``p`` (exact, paired), ``p_holm``,
             ``tested`` (what was swapped), ``significant`` (by ``p_holm``), ``paired``, ``verdict`` (worse, better, no
             difference shown, not paired), ``only_now`` and ``only_earlier`` (rows), ``a`` and ``b``. Of translations
-            there is one row for each direction, with ``score_earlier`` and ``score`` (chrF) in place of the rates, no
-            intervals, and in ``table`` ``translation_earlier`` and ``score_difference``.
+            there is one row for each direction, with ``score_earlier`` and ``score`` (chrF) in place of the rates,
+            and in ``table`` ``translation_earlier`` and ``score_difference``.
         record: The records of both.
+        names: What the two reports are called, the earlier one first.
     """
 
     title: str
     table: pd.DataFrame
     summary: pd.DataFrame
     record: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, str] = NAMES
 
     @classmethod
-    def between(cls, now: Report, earlier: Report | str | os.PathLike[str]) -> Changes:
+    def between(
+        cls, now: Report, earlier: Report | str | os.PathLike[str], names: Sequence[str] = NAMES
+    ) -> Changes:
         """Compare a report with an earlier one of the same study: see :meth:`Report.compare`."""
+        first, second = _checked(names)
         before = earlier if isinstance(earlier, Report) else Report.load(earlier)
         if isinstance(now, TranslationReport) and isinstance(before, TranslationReport):
             table, summary = translation_changes(now, before)
         else:
             table, summary = changes(now, before)
         record = {"now": dict(now.record), "earlier": dict(before.record)}
-        return cls(f"Changes: {now.title}", table, summary, record)
+        summary = summary.assign(a=first, b=summary["group"] + f": {second}")
+        title = "Changes" if (first, second) == NAMES else f"{second} against {first}"
+        return cls(f"{title}: {now.title}", table, summary, record, (first, second))
 
     @property
     def worse(self) -> bool:
@@ -78,16 +88,33 @@ class Changes(Report):
         said = []
         rows = self.summary.to_dict("records")
         for verdict in VERDICTS:
-            found = [_words(row) for row in rows if row["verdict"] == verdict]
+            found = [self._words(row) for row in rows if row["verdict"] == verdict]
             if found:
                 said.append(f"{verdict.capitalize()}: {'; '.join(found)}.")
-        for name, what in (
-            ("only_now", "in this report alone"),
-            ("only_earlier", "in the earlier one alone"),
-        ):
+        first, second = self.names
+        alone = ("in this report alone", "in the earlier one alone")
+        alone = (f"of {second} alone", f"of {first} alone") if self._named else alone
+        for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
             if count := int(self.summary[name].sum()):
                 said.append(f"{count:,} {'row is' if count == 1 else 'rows are'} {what} and not compared.")
         return " ".join(said)
+
+    def _words(self, row: Mapping[Hashable, Any]) -> str:
+        earlier, now, points = _figures(row)
+        both = (
+            f"{earlier} of {self.names[0]}, {now} of {self.names[1]}"
+            if self._named
+            else f"{earlier} to {now}"
+        )
+        rates = f"{row['unit'] if row['unit'] in SCORES else ''} {both}".strip()
+        if not row["paired"]:
+            return f"{row['group']} ({rates}, of other rows)"
+        told = [rates, f"{points} points"]
+        told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
+        p = _chance(row) or ""
+        told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+        told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
+        return f"{row['group']} ({', '.join(told)})"
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the words, the table of groups, and the rows that changed most."""
@@ -96,7 +123,7 @@ class Changes(Report):
             told = [None if is_missing(one) else one for one in others]
             name, points = element("strong", group), element("strong", difference)
             lines.append([name, str(pairs), earlier, now, points, *told])
-        heads = ("group", "pairs", "earlier", "now", "difference", "95% interval", "p", "verdict")
+        heads = ("group", "pairs", *self.names, "difference", "95% interval", "p", "verdict")
         caption = (
             "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
             if self._translated
@@ -115,13 +142,17 @@ class Changes(Report):
         return found
 
     @property
+    def _named(self) -> bool:
+        return tuple(self.names) != NAMES
+
+    @property
     def _translated(self) -> bool:
         return "translation_earlier" in self.table.columns
 
     def _heads(self) -> tuple[str, ...]:
         if self._translated:
-            return "direction", "text", "earlier", "now", "chrF more"
-        return "voice", "reference", "earlier", "now", "more errors"
+            return "direction", "text", *self.names, "chrF more"
+        return "voice", "reference", *self.names, "more errors"
 
     def _line(self, row: Mapping[Hashable, Any]) -> list[object]:
         """A row of the page: whose it is, what was said, what came of it earlier and now, and the difference."""
@@ -142,30 +173,36 @@ class Changes(Report):
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
+        heard = "translation" if self._translated else "hypothesis"
+        both = [f"{heard}_earlier", heard]
+        usual: dict[str, Any] = {"hypotheses": both, "reference": "text", "language": "language"}
+        columns = ["text", *both, "error_difference", "language", "voice_name"]
         if self._translated:
-            columns = ["text", "translation_earlier", "translation", "score_difference"]
-            usual = {"hypotheses": ["translation_earlier", "translation"], "language": "target_lang"}
+            columns, usual = (
+                ["text", *both, "score_difference"],
+                {"hypotheses": both, "language": "target_lang"},
+            )
             if "reference" in self.table.columns:
                 columns, usual = ["reference", *columns], {**usual, "reference": "reference"}
-            return super().rows(**{**usual, "columns": columns, **options})
-        columns = ["text", "hypothesis_earlier", "hypothesis", "error_difference", "language", "voice_name"]
-        usual = {
-            "reference": "text",
-            "hypotheses": ["hypothesis_earlier", "hypothesis"],
-            "language": "language",
-        }
-        return super().rows(**{**usual, "columns": columns, **options})
+        found: dict[str, Any] = {**usual, "columns": columns, **options}
+        if not self._named or options:
+            return super().rows(**found)
+        called = dict(zip(both, (f"{heard}: {name}" for name in self.names), strict=True))
+        shown = replace(self, table=self.table.rename(columns=called))
+        found["columns"] = [called.get(name, name) for name in columns]
+        return super(Changes, shown).rows(**{**found, "hypotheses": list(called.values())})
 
     def headline(self) -> pd.DataFrame:
         """Return the groups with their rates, differences and verdicts."""
         import pandas as pd
 
+        heads = self.names if self._named else ("Earlier", "Now")
         return pd.DataFrame(
             [
                 {
                     "Group": row["group"],
                     "Pairs": row["utterances"],
-                    **dict(zip(("Earlier", "Now", "Difference"), _figures(row), strict=True)),
+                    **dict(zip((*heads, "Difference"), _figures(row), strict=True)),
                     "95 % interval": _interval(row),
                     "p (Holm)": _chance(row),
                     "Verdict": row["verdict"],
@@ -192,14 +229,13 @@ class Changes(Report):
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figure of the differences, if anything is paired."""
-        name = "Differences" if self._translated else "Differences, with 95 % intervals"
-        return {name: self.plot()} if self.paired else {}
+        return {"Differences, with 95 % intervals": self.plot()} if self.paired else {}
 
     def facts(self) -> Mapping[str, str]:
         """Return when both reports were made, and of which services."""
         found = {"speechlab": package_version()}
-        for name in ("earlier", "now"):
-            record = self.record.get(name, {})
+        for key, name in zip(NAMES, self.names, strict=True):
+            record = self.record.get(key, {})
             told = [
                 str(record.get("made", "")),
                 f"speechlab {record.get('speechlab', '?')}",
@@ -225,8 +261,9 @@ def _figures(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:
 
 
 def _interval(row: Mapping[Hashable, Any]) -> str | None:
-    low, high = row["difference_low"], row["difference_high"]
-    return f"{100 * low:+.1f} to {100 * high:+.1f}" if low == low else None
+    points = 1 if row["unit"] in SCORES else 100
+    low, high = (points * row[end] for end in ("difference_low", "difference_high"))
+    return f"{low:+.1f} to {high:+.1f}" if low == low else None
 
 
 def _chance(row: Mapping[Hashable, Any]) -> str | None:
@@ -234,14 +271,18 @@ def _chance(row: Mapping[Hashable, Any]) -> str | None:
     return None if p != p else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _words(row: Mapping[Hashable, Any]) -> str:
-    earlier, now, points = _figures(row)
-    rates = f"{row['unit'] if row['unit'] in SCORES else ''} {earlier} to {now}".strip()
-    if not row["paired"]:
-        return f"{row['group']} ({rates}, of other rows)"
-    told = [rates, f"{points} points"]
-    told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
-    p = _chance(row) or ""
-    told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
-    told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
-    return f"{row['group']} ({', '.join(told)})"
+def _checked(names: Sequence[str]) -> tuple[str, str]:
+    """The names of two reports.
+
+    Raises:
+        InvalidRequestError: They are not two texts that differ from each other and from the heads of the table.
+    """
+    given: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
+    if len(given) != 2 or not all(isinstance(one, str) and one.strip() for one in given):
+        raise refused("names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')")
+    if given[0].strip() == given[1].strip() or set(given) & set(_HEADS):
+        message = (
+            f"names={names!r} cannot be told apart from each other, or from the columns {', '.join(_HEADS)}"
+        )
+        raise InvalidRequestError(message, parameter="names")
+    return given[0], given[1]

@@ -12,7 +12,7 @@ from speechlab.evaluate._changes.tested import (
     failed_rows,
     paired,
 )
-from speechlab.evaluate._translation.effects import BACK, CHRF, RANDOMIZATION
+from speechlab.evaluate._translation.effects import BACK, CHRF, RANDOMIZATION, compared_difference
 from speechlab.metrics import compare_translations, translation_score
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from speechlab.evaluate._translation.report import TranslationReport
 
-_KEYS = ("id", "setting", "source_lang", "target_lang", "text", "reference")
+_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
 _KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
 
 
@@ -60,8 +60,8 @@ def _tidy(report: TranslationReport) -> pd.DataFrame:
     """Rows under the names of the study, with the direction that each belongs to."""
     rows = report.plain_rows()
     group = rows["source_lang"].astype(str) + " → " + rows["target_lang"].astype(str)
-    if "setting" in rows.columns:
-        group = rows["setting"].astype(str) + ", " + group
+    if "system" in rows.columns:
+        group = rows["system"].astype(str) + ", " + group
     return rows.assign(_group=group).reset_index(drop=True)
 
 
@@ -112,8 +112,7 @@ def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
         "utterances": int(after["utterances"]),
         "score_earlier": float(before["score"]),
         "score": float(after["score"]),
-        "difference": float(after["difference"]),
-        "p": float(after["p"]),
+        **compared_difference(after),
         "test": RANDOMIZATION,
     }
 

@@ -94,7 +94,7 @@ class ListeningReport(Report):
             lines.append(line)
         return pd.DataFrame(lines)
 
-    def compare(self, earlier: Any) -> Any:
+    def compare(self, earlier: Any, *, names: Any = ("earlier", "now")) -> Any:
         """Refuse to compare two listening tests; what is to be compared has to be heard in one.
 
         How a sound is rated depends on what else is heard in the test, so that a difference of two tests says little
@@ -103,11 +103,12 @@ class ListeningReport(Report):
 
         Args:
             earlier: Any report.
+            names: Any.
 
         Raises:
             InvalidRequestError: Always; says what to do.
         """
-        del earlier
+        del earlier, names
         message = (
             "two listening tests cannot be compared, since ratings depend on what else is heard in a test; put the "
             "recordings of both into one ListeningTest, as systems of their own, and look at pairs of its report"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._arguments import refused
-from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._systems import services_with_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from speechlab.client import Client
 
 
@@ -34,7 +34,9 @@ class System(NamedTuple):
         return list(given) if isinstance(given, list | tuple | set | frozenset) else []
 
 
-def systems_of(lab: object, settings: object, *, identify: bool, options: Mapping[str, Any]) -> list[System]:
+def systems_of(
+    lab: Client | Mapping[str, Client], settings: object, *, identify: bool, options: Mapping[str, Any]
+) -> list[System]:
     """Return the systems: each service with each of the settings.
 
     Args:
@@ -46,33 +48,8 @@ def systems_of(lab: object, settings: object, *, identify: bool, options: Mappin
     Raises:
         InvalidRequestError: What is given is no such thing, or there is nothing in it.
     """
-    services: Mapping[str, Any] = (
-        _named("lab", lab, "a client for each name") if _is_mapping(lab) else {"": lab}
-    )
-    chosen: Mapping[str, Any] = {"": {}} if settings is None else _named("settings", settings, _PARAMETERS)
-    found = []
-    for service, client in services.items():
-        for setting, own in chosen.items():
-            if not _is_mapping(own):
-                raise refused(f"settings[{setting!r}]", own, _PARAMETERS)
-            way = {"identify": identify, **options, **own}
-            asks = bool(way.pop("identify"))
-            found.append(System(", ".join(filter(None, (service, setting))), client, asks, way))
-    return found
+    asking = services_with_settings(lab, settings, {"identify": identify, **options}, _PARAMETERS)
+    return [System(name, client, bool(own.pop("identify")), own) for name, (client, own) in asking.items()]
 
 
 _PARAMETERS = "parameters of Client.transcribe for each name, as in {'plain': {}, 'skipping': {'vad': 'on'}}"
-
-
-def _named(argument: str, given: Any, allowed: str) -> Mapping[str, Any]:
-    if not _is_mapping(given) or not given or not all(isinstance(name, str) and name for name in given):
-        raise refused(argument, given, allowed)
-    if len({name.strip() for name in given}) < len(given):
-        message = f"two names of {argument} are alike: {', '.join(map(repr, given))}"
-        raise InvalidRequestError(message, parameter=argument)
-    checked: Mapping[str, Any] = given
-    return checked
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)

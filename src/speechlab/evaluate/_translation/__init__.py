@@ -1,1 +1,1 @@
-"""The study of translations: scored with references and without, by setting, and timed."""
+"""The study of translations: scored with references and without, by system, and timed."""

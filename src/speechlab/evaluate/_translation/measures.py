@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RESULTS = frozenset(
     {
-        *("setting", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
+        *("system", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
         *("back_translation", "back_chrf", "back_error"),
     }
 )
@@ -106,12 +106,12 @@ def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
 
 
 def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
-    """One row for each direction, of each setting if there are several."""
+    """One row for each direction, of each system if there are several."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
-    keys = [*(["setting"] if "setting" in done.columns else []), source_lang, target_lang]
-    timed = {} if not len(speed) else dict(iter(speed.groupby(["setting", "source_lang", "target_lang"])))
+    keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
+    timed = {} if not len(speed) else dict(iter(speed.groupby(["system", "source_lang", "target_lang"])))
     rows = []
     for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
         source, target = values[-2:]
@@ -138,8 +138,8 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
                 "terms_kept": found / expected if expected else None,
             }
         figures["processing_s"] = part["processing_s"].median()
-        setting = str(values[0]) if len(keys) == 3 else ""
-        if (calls := timed.get((setting, str(source), str(target)))) is not None:
+        system = str(values[0]) if len(keys) == 3 else ""
+        if (calls := timed.get((system, str(source), str(target)))) is not None:
             figures |= _times(calls)
         rows.append(dict(zip(keys, values, strict=True)) | figures)
     names = list(
@@ -155,7 +155,7 @@ def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]
     import pandas as pd
 
     text, _, source_lang, target_lang = columns
-    keys = [*(["setting"] if "setting" in done.columns else []), source_lang, target_lang]
+    keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
     tables = []
     for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
         found = glossary_terms(

@@ -30,24 +30,25 @@ class TranslationReport(Report):
 
     Attributes:
         title: Title of the page.
-        table: One row for each text, of each setting if there are several (``setting``): the input's columns,
+        table: One row for each text, of each system if there are several (``system``): the input's columns,
             ``translation``, ``chrf`` (0 to 100, where there is a reference), ``length_ratio`` (characters of the
             translation over those of the text), ``copied`` (whether the translation is the text itself),
             ``terms_expected`` and ``terms_found`` (with a glossary), ``back_translation``, ``back_chrf`` (against
             the text; missing where it was copied) and ``back_error`` (with ``back=True``), token counts, ``model``,
             ``status``, ``error``.
-        summary: One row for each direction, of each setting: ``utterances``, corpus ``chrf`` and ``back_chrf``,
+        summary: One row for each direction, of each system: ``utterances``, corpus ``chrf`` and ``back_chrf``,
             ``length_ratio`` (median), ``copies``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a fraction),
             ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and ``total_s``
             (medians) with their lowest and highest call (``first_word_s_low`` and so on); ``signature``.
         columns: Columns of ``table`` with the texts, the references (empty: there are none), and the languages of
             both.
         record: As for :class:`Report`.
-        effects: Each setting against the first: ``setting``, ``baseline``, ``source_lang``, ``target_lang``,
+        effects: Each system against the first: ``system``, ``baseline``, ``source_lang``, ``target_lang``,
             ``texts`` (all, or those with and without terms of the glossary), ``measure``, ``utterances``,
-            ``score_baseline``, ``score``, ``difference``, ``p``, ``p_holm``, ``significant``, ``verdict``.
-        terms: How often each term of the glossary was kept, by direction and setting.
-        speed: One row for each stream that was timed: ``setting``, ``source_lang``, ``target_lang``, ``text``,
+            ``score_baseline``, ``score``, ``difference`` with ``difference_low``
+            and ``difference_high`` (95 %, from 20 texts on), ``p``, ``p_holm``, ``significant``, ``verdict``.
+        terms: How often each term of the glossary was kept, by direction and system.
+        speed: One row for each stream that was timed: ``system``, ``source_lang``, ``target_lang``, ``text``,
             ``turn``, ``first_word_s``, ``total_s``, ``characters``, ``concurrency``, ``error``.
         notes: What was not measured, and why.
     """
@@ -64,7 +65,7 @@ class TranslationReport(Report):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the settings change, in sentences that a person can quote; empty with one setting."""
+        """How the systems differ from the first, in sentences that a person can quote; empty with one system."""
         return effects_in_words(self.effects) if len(self.effects) else ()
 
     @property
@@ -143,7 +144,7 @@ class TranslationReport(Report):
         elif not reference:
             usual = {}
         seen = (
-            "setting",
+            "system",
             source,
             "translation",
             reference,
@@ -186,7 +187,7 @@ class TranslationReport(Report):
         if self._score is None:
             message = "the report has no scores; give references, or back=True"
             raise InvalidRequestError(message, parameter="score")
-        keys = [*(["setting"] if "setting" in self.summary else []), *self.columns[2:]]
+        keys = [*(["system"] if "system" in self.summary else []), *self.columns[2:]]
         # By name: figures stand a floor above this room, and load when one is drawn.
         figure: Figure = import_module("speechlab.plots").translation_scores(
             self.summary, **{"score": self._score, "by": keys, **options}
@@ -194,7 +195,7 @@ class TranslationReport(Report):
         return figure
 
     def figures(self) -> Mapping[str, Figure]:
-        """Return the figures of the scores, of what settings change, and of the time to the first word."""
+        """Return the figures of the scores, of how systems differ, and of the time to the first word."""
         plots = import_module("speechlab.plots")
         scored = (
             self.effects[self.effects["measure"].str.startswith(CHRF)] if len(self.effects) else self.effects
@@ -202,13 +203,8 @@ class TranslationReport(Report):
         figures: dict[str, Any] = {"Summary": self.plot}
         if len(scored):
             where = scored["source_lang"] + " → " + scored["target_lang"] + ", " + scored["texts"]
-            changed = scored.assign(
-                a=scored["baseline"],
-                b=where + ": " + scored["setting"],
-                difference_low=None,
-                difference_high=None,
-            ).astype({"difference_low": "float64", "difference_high": "float64"})
-            figures["What settings change"] = lambda: plots.differences(changed, score=CHRF)
+            changed = scored.assign(a=scored["baseline"], b=where + ": " + scored["system"])
+            figures["Differences from the first system"] = lambda: plots.differences(changed, score=CHRF)
         if len(self.speed):
             named = self.speed.assign(direction=[_direction(row) for row in self.speed.to_dict("records")])
             figures["Time to the first word"] = lambda: plots.distributions(
@@ -230,7 +226,7 @@ class TranslationReport(Report):
 
 def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target: str = "target_lang") -> str:
     direction = f"{row[source]} → {row[target]}"
-    return f"{row['setting']}, {direction}" if row.get("setting") else direction
+    return f"{row['system']}, {direction}" if row.get("system") else direction
 
 
 def _figure(row: Mapping[Hashable, Any], name: str, form: str) -> str | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._translation.measures import Columns
 
 _TYPES = {
-    "setting": "string",
+    "system": "string",
     "source_lang": "string",
     "target_lang": "string",
     "text": "string",
@@ -40,22 +40,21 @@ def no_times() -> pd.DataFrame:
 
 
 def timed_translations(
-    lab: Client, frame: pd.DataFrame, columns: Columns, settings: Mapping[str, Mapping[str, Any]], count: int
+    systems: Mapping[str, tuple[Client, Mapping[str, Any]]], frame: pd.DataFrame, columns: Columns, count: int
 ) -> pd.DataFrame:
-    """Time the streams of a study, each setting with the same texts of a direction.
+    """Time the streams of a study, each system with the same texts of a direction.
 
     One text of each is translated before the clock counts; then one call is under way at a time, each turn begins
-    with another setting or direction, and nothing comes from a store.
+    with another system or direction, and nothing comes from a store.
 
     Args:
-        lab: The client.
+        systems: The client and the options of each system.
         frame: The texts.
         columns: Of them.
-        settings: Options of each setting.
-        count: Texts for each setting and direction; 0 for none.
+        count: Texts for each system and direction; 0 for none.
 
     Returns:
-        A row for each stream: ``setting``, ``source_lang``, ``target_lang``, ``text``, ``turn`` (from 0),
+        A row for each stream: ``system``, ``source_lang``, ``target_lang``, ``text``, ``turn`` (from 0),
         ``first_word_s`` (from the call to the first piece that has a letter or digit), ``total_s``, ``characters``,
         ``concurrency`` (1) and ``error``.
     """
@@ -63,7 +62,7 @@ def timed_translations(
 
     if not count or not len(frame):
         return no_times()
-    once = asking_afresh(lab)
+    once = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
     text, _, source_lang, target_lang = columns
     rows = frame[frame[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
     directions = list(
@@ -71,24 +70,24 @@ def timed_translations(
     )
     parts = {
         (name, str(source), str(target)): part.to_dict("records")[:count]
-        for name in settings
+        for name in systems
         for (source, target), part in directions
     }
 
     def timed(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
-        setting, source, target = key
+        system, source, target = key
         given = {
             name: row[value.name] if isinstance(value, batch.Column) else value
-            for name, value in settings[setting].items()
+            for name, value in systems[system][1].items()
         }
         facts = {
-            "setting": setting,
+            "system": system,
             "source_lang": source,
             "target_lang": target,
             "text": row[text],
             "concurrency": 1,
         }
-        return facts | _timed(once, str(row[text]), source_lang=source, target_lang=target, **given)
+        return facts | _timed(once[system], str(row[text]), source_lang=source, target_lang=target, **given)
 
     return pd.DataFrame(in_turns(parts, timed), columns=list(_TYPES)).astype(_TYPES)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.speed import check_speed
+from speechlab.evaluate._systems import services_with_settings
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     RESULTS,
@@ -26,7 +26,7 @@ from speechlab.evaluate._translation.speed import no_times, timed_translations
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -35,9 +35,18 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 
+_SETTINGS = (
+    "parameters of Client.translate for each name, as in {'plain': {}, 'keywords': {'keywords': ['API']}}"
+)
+_OWN_WAY_BACK = (
+    "Each service translated its own translations back, so that chrF of the way back says more about settings of one "
+    "service than about which service is better."
+)
+
+
 @briefly
 def translation(
-    lab: Client,
+    lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,
     *,
     text: str = "text",
@@ -59,10 +68,10 @@ def translation(
     With references they are compared by chrF. Without, ``back=True`` translates them back and compares that with the
     source: what comes back whole was not lost, but a translation that comes back may still be wrong or clumsy, and
     what does not come back may have been lost on the way back. Ratios of lengths and copies are always told, terms
-    that were kept with a glossary. Several settings are compared with the first, text by text.
+    that were kept with a glossary. Several services or settings are compared with the first, text by text.
 
     Args:
-        lab: The client.
+        lab: The client; or several by name, the one to compare with first, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each text, with the columns named below.
         text: Column of the texts.
         reference: Column of the reference translations; ``"auto"`` takes ``reference`` if the table has it; None for
@@ -70,11 +79,12 @@ def translation(
         source_lang: Column of the languages of the texts.
         target_lang: Column of the languages wanted.
         settings: Parameters of ``Client.translate`` by the name of the setting, the one to compare with first, as in
-            ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``.
+            ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``; each service
+            translates with each of them.
         glossary: Terms that must be kept: a list of those that stay as they are, or for each source term what will do
             for it, as in ``{"会議室": ["meeting room", "conference room"]}``.
         back: Whether translations are translated back.
-        speed: With how many texts of each direction and setting the time to the first word of a stream is measured,
+        speed: With how many texts of each direction and system the time to the first word of a stream is measured,
             warmed up, one call after the other; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
@@ -93,26 +103,30 @@ def translation(
     need_columns(frame, text, source_lang, target_lang, *([] if reference is None else [reference]))
     keep_free(frame, RESULTS)
     columns = Columns(text, reference or "", source_lang, target_lang)
-    named, terms, turns = _settings(settings, options), as_glossary(glossary), check_speed(speed)
+    systems = services_with_settings(lab, settings, options, _SETTINGS)
+    several = "" not in systems
+    terms, turns = as_glossary(glossary), check_speed(speed)
     running = {"store": store, "concurrency": concurrency, "progress": progress}
     parts, batches = [], []
-    for name, given in named.items():
-        done = _translated(lab, frame, text, source_lang, target_lang, {**running, **given})
+    for name, (client, given) in systems.items():
+        done = _translated(client, frame, text, source_lang, target_lang, {**running, **given})
         batches.append(done)
         rows = measured(done.reset_index(drop=True), columns, terms)
         if back:
             returned = _back(
-                lab, rows, columns, {**running, **{key: given[key] for key in ("model",) if key in given}}
+                client, rows, columns, {**running, **{key: given[key] for key in ("model",) if key in given}}
             )
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
-        parts.append(rows.assign(setting=name) if settings else rows.set_axis(done.index))
-    table = pd.concat(parts, ignore_index=True) if settings else parts[0]
+        parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
+    table = pd.concat(parts, ignore_index=True) if several else parts[0]
     notes = []
-    if settings and not reference and not back:
-        notes.append("What settings cost was not measured: that takes references, or back=True.")
+    if several and not reference and not back:
+        notes.append("What systems lose was not measured: that takes references, or back=True.")
+    if back and not reference and len({id(client) for client, _ in systems.values()}) > 1:
+        notes.append(_OWN_WAY_BACK)
     try:
-        timed = timed_translations(lab, frame, columns, named, turns)
+        timed = timed_translations(systems, frame, columns, turns)
     except SpeechLabError as error:
         timed = no_times()
         notes.append(f"Speed was not measured: {error}")
@@ -122,7 +136,7 @@ def translation(
         summarized(table, columns, timed),
         (*columns,),
         record_of(
-            "translation", store, *batches, back=back, speed=turns, settings=list(named) if settings else []
+            "translation", store, *batches, back=back, speed=turns, systems=list(systems) if several else []
         ),
         effects(table, columns),
         kept_terms(table, columns, terms) if terms else pd.DataFrame(),
@@ -132,25 +146,6 @@ def translation(
     wrong = table[table["status"] == "error"]
     tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
     return report
-
-
-def _settings(settings: object, options: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of each setting; one without a name if there are no settings."""
-    if settings is None:
-        return {"": options}
-    if (
-        not isinstance(settings, Mapping)
-        or not settings
-        or not all(
-            isinstance(name, str) and name and isinstance(given, Mapping) for name, given in settings.items()
-        )
-    ):
-        message = (
-            f"settings is {settings!r:.60}; give a dict from names to options, as in "
-            "{'plain': {}, 'keywords': {'keywords': ['API']}}"
-        )
-        raise InvalidRequestError(message, parameter="settings")
-    return {name: {**options, **given} for name, given in settings.items()}
 
 
 def _translated(

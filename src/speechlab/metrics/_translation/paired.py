@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from speechlab._arguments import has_column, is_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
@@ -17,9 +19,10 @@ from speechlab.metrics._translation.measures import make_metrics, tokenizer
 from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.scores import Scorer
@@ -61,17 +64,19 @@ def compare_translations(
             (paired bootstrap resampling: Koehn, 2004), which gives no verdict: by sacrebleu's p-value of it, equal
             systems were called different in 9 % of simulated corpora instead of 5 %.
         draws: How many; None for sacrebleu's own number (10,000 trials, or 1,000 draws). Its seed is 12345, or what
-            the environment variable ``SACREBLEU_SEED`` says.
-        level: Confidence level: ``significant`` is ``p_holm < 1 - level``.
+            the environment variable ``SACREBLEU_SEED`` says. Intervals have as many draws, but for 1,000 by default.
+        level: Confidence level of intervals; ``significant`` is ``p_holm < 1 - level``.
         groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
             drawn as wholes: how one document suits one system is then no evidence for others.
         reference: Column of the references of a table.
         source: Column of the sources of a table; used if it is there.
 
     Returns:
-        For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the first), ``p``,
-        ``p_holm`` (corrected, by Holm's method, for the number of systems that are compared with the baseline) and
-        ``significant`` (all missing for the baseline; each metric stands for itself), ``p_sacrebleu``,
+        For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the first) with
+        ``difference_low`` and ``difference_high`` (paired bootstrap: Koehn, 2004; widened for few, as all intervals
+        here; missing with fewer than two utterances or blocks), ``p``, ``p_holm`` (corrected, by Holm's method, for
+        the number of systems that are compared with the baseline) and ``significant`` (all missing for the baseline;
+        each metric stands for itself; intervals are of one difference each, and not corrected), ``p_sacrebleu``,
         ``utterances``, ``blocks`` and ``signature``, which names test, draws and seed. ``p`` counts draws with the
         very difference that was seen, as a randomisation test has to; ``p_sacrebleu`` leaves them out, as sacrebleu
         does, and is too small for few utterances. It is missing where sacrebleu has no such test: with groups, and
@@ -98,6 +103,7 @@ def compare_translations(
     made = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
     scores = {name: given.scored(made, scorers, name) for name in given.systems}
     seed = _seed()
+    interval = replace(given.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
     rows = []
     for metric in next(iter(scores.values())).scores:
         # What a test needs: the figures of each block, and how a score comes from their sums.
@@ -108,19 +114,32 @@ def compare_translations(
         signature = _signature(made.get(metric), scores[base_name].signatures[metric], test, paired, groups)
         for system, statistics in blocks.items():
             p = theirs = None
+            ends: tuple[float | None, float | None] = (None, None)
             if system != base_name:
+                ends = _interval(base, statistics, compute, interval)
                 run = paired.randomization if test == "randomization" else paired.bootstrap
                 p, theirs = run(base, statistics, compute)
             if groups is not None or metric not in made:
                 theirs = None
             score = scores[system].scores[metric]
-            figures = (score, score - scores[base_name].scores[metric], p, theirs)
+            figures = (score, score - scores[base_name].scores[metric], *ends, p, theirs)
             rows.append((system, metric, *figures, len(given.said), len(base), signature))
     table = pd.DataFrame(rows, columns=[name for name in _TYPES if name not in {"p_holm", "significant"}])
     table["p_holm"] = table.groupby("metric", sort=False)["p"].transform(holm)
     judged = table["p_holm"].notna() & (test == "randomization")
     table["significant"] = (table["p_holm"] < 1 - level).where(judged)
     return table[list(_TYPES)].astype(_TYPES)
+
+
+def _interval(
+    base: NDArray[Any], other: NDArray[Any], compute: Callable[[list[Any]], float], bootstrap: Bootstrap
+) -> tuple[float | None, float | None]:
+    """The interval of the difference: both systems are scored on the same blocks, drawn with replacement."""
+    figures = base.shape[1]
+    sums = bootstrap.sums(np.hstack([base, other])).tolist()
+    drawn = [compute(row[figures:]) - compute(row[:figures]) for row in sums]
+    low, high = bootstrap.interval(np.array(drawn), len(base))
+    return (low, high) if drawn else (None, None)
 
 
 def _seed() -> int | None:
@@ -145,6 +164,8 @@ _TYPES = {
     "metric": "string",
     "score": "Float64",
     "difference": "Float64",
+    "difference_low": "Float64",
+    "difference_high": "Float64",
     "p": "Float64",
     "p_holm": "Float64",
     "significant": "boolean",
