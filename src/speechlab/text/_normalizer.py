@@ -1,6 +1,6 @@
 """Normalisers: tuples of named steps; everything else (explaining, hashing, offsets) follows from that.
 
-Scores of differently normalised texts cannot be compared, so a normaliser has an id for people (``ja-v3``) and a
+Scores of differently normalised texts cannot be compared, so a normaliser has an id for people (``ja-v4``) and a
 hash of its rules for machines: a rule that changes without a new version is caught by a test that pins the hashes.
 
 Offsets are found after the fact, by aligning the text before and after each step. That works for any step, those
@@ -63,7 +63,7 @@ class Normalizer:
         >>> ja("午後３時、１．５倍。")
         '午後三時一点五倍'
         >>> ja.id
-        'ja-v3'
+        'ja-v4'
 
     Attributes:
         name: Short name, such as ``"ja"``.
@@ -77,7 +77,7 @@ class Normalizer:
 
     @property
     def id(self) -> str:
-        """Name and version, such as ``"ja-v3"``."""
+        """Name and version, such as ``"ja-v4"``."""
         return f"{self.name}-v{self.version}"
 
     @cached_property
@@ -90,7 +90,7 @@ class Normalizer:
 
     @property
     def signature(self) -> str:
-        """Id and content hash, such as ``"ja-v3#0f3a9c1d"``: what to print beside a score."""
+        """Id and content hash, such as ``"ja-v4#0f3a9c1d"``: what to print beside a score."""
         return f"{self.id}#{self.content_hash}"
 
     def __call__(self, text: str) -> str:

@@ -22,7 +22,7 @@ NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
 
 _NONE = Normalizer("none", 1)
 _BASIC = Normalizer(
-    "basic", 3, (INVISIBLE, WIDTH, LOWER, BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
+    "basic", 4, (INVISIBLE, WIDTH, LOWER, BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
 )
 # Cantonese is written in the characters of Chinese.
 _CHINESE = ("zh", "yue")
@@ -34,7 +34,7 @@ def normalizer(name: str) -> Normalizer:
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (what comes before a reading) or ``"zh"``; an id such as ``"ja-v3"``; or any
+            ``"ja"``, ``"ja-reading"`` (what comes before a reading) or ``"zh"``; an id such as ``"ja-v4"``; or any
             language tag: a language without rules of its own gets ``basic``.
 
     Raises:

@@ -47,15 +47,31 @@ def substitution(name: str, pattern: str, replacement: str) -> Step:
     return Step(name, apply, f"{pattern}\x00{replacement}")
 
 
-# NFKC makes figures of them: 3² would become 32, and 1½ 11/2.
-_FORMS = "²³¹¼½¾⁰⁴-⁹₀-₉⅐-⅟↉①-⓿❶-➓㈠-㉃㉈-㉟㊀-㊉㊱-㊿"
-_DIGIT_FORMS = re.compile(rf"(?<=\d)(?=[{_FORMS}])|(?<=[{_FORMS}])(?=[\d{_FORMS}])")
+# NFKC makes figures of them: 3² would become 32, and 1½ 11/2. Raised or lowered figures in a row are one number.
+_RAISED = "²³¹⁰⁴-⁹"
+_LOWERED = "₀-₉"
+_OTHER_FORMS = "¼½¾⅐-⅟↉①-⓿❶-➓㈠-㉃㉈-㉟㊀-㊉㊱-㊿"
+_FORMS = _RAISED + _LOWERED + _OTHER_FORMS
+_DIGIT_FORMS = re.compile(
+    rf"(?<=\d)(?=[⁺⁻]?[{_RAISED}]|[₊₋]?[{_LOWERED}]|[{_OTHER_FORMS}])|(?<=[{_FORMS}])(?=[\d{_OTHER_FORMS}])"
+    rf"|(?<=[{_LOWERED}{_OTHER_FORMS}])(?=[{_RAISED}])|(?<=[{_RAISED}{_OTHER_FORMS}])(?=[{_LOWERED}])"
+)
 
 
 def _width(text: str) -> str:
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", _DIGIT_FORMS.sub(" ", text.translate(_SPACING_MARKS)))
+
+
+def powers(of: str, minus: str, power: str) -> Step:
+    """A step that writes a power of a figure in words, before ``WIDTH``: 10²³ as 10の²³乗."""
+    pattern = re.compile(rf"(?<=\d)([⁺⁻]?)([{_RAISED}]+)")
+
+    def apply(text: str) -> str:
+        return pattern.sub(lambda found: f"{of}{minus if found[1] == '⁻' else ''}{found[2]}{power}", text)
+
+    return Step("powers", apply, f"{pattern.pattern}\x00{of}{minus}{power}")
 
 
 def _punctuation(replacement: str, keep: str = ".,") -> Step:

@@ -342,7 +342,7 @@ def test_groups_decide_the_verdict():
 def test_systems_that_were_not_scored_alike_are_not_compared():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
-    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v3#\w+ and none-v1#\w+"):
+    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v4#\w+ and none-v1#\w+"):
         compare(basic, raw)
     with pytest.raises(InvalidRequestError, match="counts levenshtein and sclite"):
         compare(raw, score(frame, language="de", normalize=None, counts="sclite"))
@@ -358,7 +358,7 @@ def test_systems_that_were_not_scored_alike_are_not_compared():
 def test_languages_are_added_up_with_the_way_of_each():
     frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
     signature = summarize(score(frame))["signature"][0]
-    assert "|lang:de+fr|norm:basic-v3#" in signature
+    assert "|lang:de+fr|norm:basic-v4#" in signature
 
 
 def test_two_lambdas_are_two_ways():

@@ -52,6 +52,7 @@ _KANA = re.compile(r"[ぁ-ゖァ-ヺー]*")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
 # Numbers are written in kanji by the normaliser, whatever stood there.
 _KANJI = re.compile(r"(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_TO_HIRAGANA = {code: code - 0x60 for code in range(ord("ァ"), ord("ヶ") + 1)}
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
 _REACH = 8  # characters; longer words are rare
@@ -315,7 +316,8 @@ def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
             {other.normal for other in others},
             {group for other in others for group in other.groups},
         )
-        known = word.groups or word.normal != word.surface
+        # こ for コ is another spelling and no other word.
+        known = word.groups or word.normal not in {word.surface, word.surface.translate(_TO_HIRAGANA)}
         if known and word.normal not in forms and not groups & set(word.groups):
             return True
     return False

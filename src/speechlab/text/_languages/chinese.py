@@ -1,7 +1,7 @@
 """The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
 
 Conversion to simplified characters is done by OpenCC when a package of that name is installed (the extra
-``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v3``.
+``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v4``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 from speechlab.text._languages.money import CHINESE_MONEY
 from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
+from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, powers, substitution
 from speechlab.text._third_party import encodable, load
 
 _SIGNS = (
@@ -24,6 +24,7 @@ _SIGNS = (
     substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
     substitution("plus", r"\+", "加"),
 )
+_POWERS = powers("的", "负", "次方")
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
 
 
@@ -47,8 +48,8 @@ def _simplify_rules() -> str:
 @cache
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
-    before = (INVISIBLE, WIDTH, LOWER)
+    before = (INVISIBLE, _POWERS, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 3, before + after)
-    return Normalizer("zh", 3, (*before, Step("simplified", _simplify, _simplify_rules), *after))
+        return Normalizer("zh-unconverted", 4, before + after)
+    return Normalizer("zh", 4, (*before, Step("simplified", _simplify, _simplify_rules), *after))

@@ -128,7 +128,7 @@ def _rules_of(part: str) -> Any:
 
 ENGLISH = Normalizer(
     "en",
-    2,
+    3,
     (
         INVISIBLE,
         WIDTH,

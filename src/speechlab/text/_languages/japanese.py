@@ -8,7 +8,7 @@ from __future__ import annotations
 from speechlab.text._languages.money import JAPANESE_MONEY
 from speechlab.text._languages.numbers import RULES, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, substitution
+from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, powers, substitution
 
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box lines are typed for a long vowel; between kana, or after kana at a word's end.
@@ -35,6 +35,7 @@ _FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![
 _CLOCK = substitution(
     "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
 )
+_POWERS = powers("の", "マイナス", "乗")
 _SPOKEN_SIGNS = (
     _DEGREES,
     JAPANESE_MONEY,
@@ -48,9 +49,9 @@ _SPOKEN_SIGNS = (
 )
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
-_WRITING = (INVISIBLE, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
+_WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 3, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
-JAPANESE_READING = Normalizer("ja-reading", 3, (*_WRITING, Step("several", several, f"several {RULES}")))
-JAPANESE_CASED = Normalizer("ja-cased", 3, tuple(step for step in JAPANESE.steps if step is not LOWER))
+JAPANESE = Normalizer("ja", 4, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE_READING = Normalizer("ja-reading", 4, (*_WRITING, Step("several", several, f"several {RULES}")))
+JAPANESE_CASED = Normalizer("ja-cased", 4, tuple(step for step in JAPANESE.steps if step is not LOWER))
 """As ``ja`` but for the case, which tells how a Latin word is read."""

@@ -14,6 +14,8 @@ import unicodedata
 from speechlab.text._normalizer import Step
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
+# Of 100US$-200US$ the first sign stands behind its number; it is not the $ of $-200.
+_NOT_BEHIND = "(?<![0-9])(?<![0-9][A-Za-z])(?<![0-9][A-Za-z]{2})"
 _JA = {
     "US$": "米ドル",
     "AU$": "豪ドル",
@@ -82,7 +84,7 @@ def _money(names: dict[str, str], large: str, minus: str) -> Step:
     """A step that writes the name of a currency behind its number, and in place of a sign without one."""
     sign = "|".join(_pattern(name) for name in names)
     before = re.compile(
-        rf"(?:(?<![0-9A-Za-z.,)])([-−]))?(?<![0-9])({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
+        rf"(?:(?<![0-9A-Za-z.,)])([-−]))?{_NOT_BEHIND}({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
     )
     # A backslash is a yen sign only before a number: the two share a code in old Japanese character sets.
     alone = re.compile(
@@ -115,7 +117,7 @@ def _behind(found: re.Match[str]) -> str:
 
 _SIGN = r"(?:(?<![^\W\d_])[A-Za-z]{1,2})?[$€£¥₩₹₽฿₫₱₺¢]"
 _TO = rf"(?:[-−–](?={_SIGN}?[0-9]))?"  # of a range, which is no minus sign: $5-$10
-_SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?(?<![0-9])({_SIGN})\s?([-−]?)({_NUMBER}){_TO}")
+_SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?{_NOT_BEHIND}({_SIGN})\s?([-−]?)({_NUMBER}){_TO}")
 _SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency becomes a word of its own behind the number, as does a percent sign."""
@@ -132,6 +134,10 @@ _EN = {
 }
 _EN_LARGE = r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?"
 _EN_COUNTRY = re.compile(r"(?<![^\W_])(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?=\s?[0-9])")
+_EN_COUNTRY_BEHIND = re.compile(
+    rf"(?:(?<![\w.,)$€£¢%-])([-−]))?(?<![\w.,$€£¢])({_NUMBER})\s?(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?![\w$€£¢])"
+    r"(?:[-−–](?=[0-9]))?"
+)
 # All signs of currencies but those that Whisper's rules know.
 _EN_SIGN = "[¤¥฿\u20a0-\u20ab\u20ad-\u20c0]"
 _EN_TO = rf"(?:[-−–](?={_EN_SIGN}?[0-9]))?"
@@ -142,7 +148,7 @@ _EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])({_NUMBER})\s?([$€£¢])(?![\w$�
 
 
 def _english_money(text: str) -> str:
-    text = _EN_COUNTRY.sub(r"\1 $", text)
+    text = _EN_COUNTRY.sub(r"\1 $", _EN_COUNTRY_BEHIND.sub(r" \3 $\1\2 ", text))
     text = _EN_BEHIND.sub(r"\2\1", _EN_APART.sub(r"\2\1\3", text))
     if text.isascii():
         return text
@@ -157,7 +163,7 @@ def _named(sign: str) -> str:
 ENGLISH_MONEY = Step(
     "money",
     _english_money,
-    "|".join(rule.pattern for rule in (_EN_COUNTRY, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED))
+    "|".join(rule.pattern for rule in (_EN_COUNTRY, _EN_COUNTRY_BEHIND, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED))
     + f"|{sorted(_EN.items())}",
 )
 """Whisper's rules know dollars, euros, pounds and cents, with the sign before the number: 100 € becomes €100, ¥100

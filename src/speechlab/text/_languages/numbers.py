@@ -5,12 +5,17 @@ words (一緒, 千葉, 万一; 一起, 千万): turning those into figures would
 
 ``1,234`` 千二百三十四, ``2024`` and ``二〇二四`` 二千二十四, ``1.5`` 一点五, ``090`` 零九零: a number with a leading
 zero or more than 16 digits is a name, and is spelled, as are the parts of a telephone number together
-(``090-1234-5678``). ``1.2.3`` is left alone. In Chinese a figure 2 before a measure word is 两 (``2个`` 两个).
+(``090-1234-5678``, ``090(1234)5678``). ``1.2.3`` is left alone. In Chinese a figure 2 before a measure word is 两
+(``2个`` 两个), but not in an ordinal (``第2个`` 第二个).
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DIGITS = "零一二三四五六七八九"
 _SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")
@@ -26,9 +31,15 @@ _PLACES = re.compile(
 )
 _LONE_ZERO = re.compile("〇")
 _DIGIT = "[0-9〇零一二三四五六七八九]"
+_HYPHEN = "[-‐–−ー]"
+_AREA = f"([0〇零]{_DIGIT}{{1,4}})"
+_LAST = f"({_DIGIT}{{3,4}})"
+# 090-1234-5678, (090)1234-5678 and 090(1234)5678.
 _TELEPHONE = re.compile(
-    rf"(?<!{_DIGIT})(?<!-)(?:\(([0〇零]{_DIGIT}{{1,4}})\)\s?|([0〇零]{_DIGIT}{{1,4}})-)({_DIGIT}{{1,4}})-({_DIGIT}{{3,4}})"
-    rf"(?!-?{_DIGIT})"
+    rf"(?<!{_DIGIT})(?<!{_HYPHEN})(?:"
+    rf"(?:\({_AREA}\)\s?|{_AREA}{_HYPHEN})({_DIGIT}{{1,4}}){_HYPHEN}{_LAST}"
+    rf"|{_AREA}\s?\(({_DIGIT}{{1,4}})\)\s?{_LAST}"
+    rf")(?!{_HYPHEN}?{_DIGIT})"
 )
 # 二三人 is "two or three people", not 23: two digits in a row that follow each other, and are no part of a number.
 _SEVERAL = re.compile(
@@ -38,9 +49,13 @@ _SEVERAL = re.compile(
 _APART = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
+# In an ordinal a figure 2 is 二, whatever follows: 第2个, 第1、2个.
+_ZH_ORDINAL = re.compile(r"第\s?[0-9][0-9.,]*(?:[、~和与到至-][0-9][0-9.,]*)*")
+# It is 二, too, at the end of a number in characters (十2个, 三分之2天), in names (A2座) and in terms (2次方程, 2年级).
 _ZH_TWO_OF = re.compile(
-    r"(?<![0-9.,:/-])2(?=[个個位名只隻条條张張本次天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
-    r"|分钟|分鐘|小时|小時|公里|公斤|星期)"
+    r"(?<![0-9.,:/零十百千万亿之a-z-])2(?=\s?(?:[个個位名只隻条條张張本天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
+    r"|[件匹朵粒片根盒盘盤袋包箱桶顿頓场場遍趟部封幅台斤米]|次(?![方元函曲])|年(?!级|\s?[0-9一二三四五六七八九十]+[班月])"
+    r"|分钟|分鐘|小时|小時|公里|公斤|星期))"
 )
 _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
@@ -56,6 +71,7 @@ RULES = (
             _TELEPHONE,
             _JA_ONE,
             _ZH_TWO,
+            _ZH_ORDINAL,
             _ZH_TWO_OF,
             _JA_PERCENT,
             _ZH_PERCENT,
@@ -69,7 +85,7 @@ RULES = (
 def japanese_numbers(text: str) -> str:
     """Write the numbers of a Japanese text (after NFKC) in kanji, by value, and ``%`` after them as パーセント."""
     text = _TELEPHONE.sub(_spell, text)
-    text = _NUMBER.sub(lambda m: _write(m[1], m[2], _ja_value), text)
+    text = _write_all(text, _ja_value)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _ja_value), text)
     text = _LONE_ZERO.sub("零", text)
     return _JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text))
@@ -77,9 +93,10 @@ def japanese_numbers(text: str) -> str:
 
 def chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
-    text = _ZH_TWO_OF.sub("两", _ZH_TWO.sub("二", text))
+    text = _ZH_ORDINAL.sub(lambda m: _write_all(m[0], _zh_value), _ZH_TWO.sub("二", text))
+    text = _ZH_TWO_OF.sub("两", text)
     text = _TELEPHONE.sub(_spell, text)
-    text = _NUMBER.sub(lambda m: _write(m[1], m[2], _zh_value), text)
+    text = _write_all(text, _zh_value)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
     return _ZH_PERCENT.sub(r"百分之\1", text)
@@ -113,14 +130,18 @@ def digits_apart(normalized: str) -> str:
     return _APART.sub("、", normalized)
 
 
+def _write_all(text: str, value: Callable[[int], str]) -> str:
+    return _NUMBER.sub(lambda found: _write(found[1], found[2], value), text)
+
+
 def _spell(found: re.Match[str]) -> str:
     return "".join(part for part in found.groups() if part).translate(_TO_FIGURES)
 
 
-def _write(whole: str, fraction: str | None, value: object) -> str:
+def _write(whole: str, fraction: str | None, value: Callable[[int], str]) -> str:
     figures = whole.replace(",", "")
     spelled = (figures[0] == "0" and len(figures) > 1) or len(figures) > _LONGEST
-    written = figures.translate(_SPELLED) if spelled else value(int(figures))  # type: ignore[operator]
+    written = figures.translate(_SPELLED) if spelled else value(int(figures))
     return f"{written}点{fraction.translate(_SPELLED)}" if fraction else written
 
 
