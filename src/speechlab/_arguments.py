@@ -19,6 +19,18 @@ def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
     return isinstance(value, pd.DataFrame)
 
 
+def refuse_other_tables(value: object, argument: str) -> None:
+    """Refuse a table of another library, such as polars, where one of pandas is meant, with what to do about it."""
+    if is_frame(value) or not hasattr(type(value), "columns"):
+        return
+    ways = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
+    way = next((call for name, call in ways.items() if hasattr(value, name)), None)
+    if way is not None:
+        kind = f"{type(value).__module__.partition('.')[0]} {type(value).__name__}"
+        message = f"{argument} is a {kind}, not a pandas DataFrame; give {argument}{way}"
+        raise InvalidRequestError(message, parameter=argument)
+
+
 def is_missing(value: object) -> bool:
     """Whether a cell of a table holds nothing: None, NaN of any kind, NaT or NA."""
     try:
@@ -106,6 +118,7 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
         argument: What the caller calls the table.
         hint: What to do about a missing column.
     """
+    refuse_other_tables(frame, argument)
     if not is_frame(frame):
         message = f"{argument} is {frame!r:.60} ({type(frame).__name__}), not a pandas DataFrame"
         raise InvalidRequestError(message, parameter=argument)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from speechlab import metrics, segments, text
@@ -343,6 +344,22 @@ def test_wrong_arguments_fail_with_an_error_of_ours(name, argument):
         else:
             accepted.add(label)
     assert accepted == ACCEPTED_BY.get((name, argument), ACCEPTED.get(argument, set()))
+
+
+TABLES = [
+    (name, argument)
+    for name, (_, good) in FUNCTIONS.items()
+    for argument, value in good.items()
+    if isinstance(value, pd.DataFrame)
+]
+
+
+@pytest.mark.parametrize("kind", ["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize(("name", "argument"), TABLES)
+def test_a_table_of_polars_is_refused_with_what_to_do(name, argument, kind):
+    function, good = FUNCTIONS[name]
+    with pytest.raises(InvalidRequestError, match=rf"polars {kind}, not a pandas.*to_pandas\(\)$"):
+        function(**{**good, argument: getattr(pl, kind)({"text": ["a"]})})
 
 
 @pytest.mark.parametrize(

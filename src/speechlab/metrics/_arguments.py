@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from speechlab._arguments import is_frame, is_number, require_columns
+from speechlab._arguments import is_frame, is_number, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 
 Groups: TypeAlias = Hashable | Iterable[Any] | None
@@ -26,6 +26,7 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     """
     if isinstance(values, str):
         return [values]
+    refuse_other_tables(values, argument)
     if (
         not isinstance(values, Iterable)
         or isinstance(values, Mapping | set | frozenset | bytes)
@@ -58,6 +59,7 @@ def as_pairs(
     Returns:
         Both lists, and the table, the index of two Series, or None.
     """
+    refuse_other_tables(references, "references")
     if is_frame(references):
         if hypotheses is not None:
             message = "hypotheses stand in the table already; leave them out, or give two lists"
@@ -84,6 +86,7 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
     """A table with references and hypotheses, which may be missing: the one given, or one made of two lists."""
     import pandas as pd
 
+    refuse_other_tables(references, "references" if hypotheses is not None else "frame")
     if is_frame(references) or hypotheses is None:
         if hypotheses is not None:
             message = "hypotheses stand in the table already; leave them out, or give two lists"

@@ -324,6 +324,27 @@ def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
         assert any("so few" in hint for hint in hints) == told
 
 
+def test_an_interval_that_says_otherwise_than_the_verdict_is_told():
+    """Five utterances of 25 that get better have p = 1/16, and an interval without zero; and the reverse."""
+
+    def hints(first, second):
+        words = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+        heard = ([" ".join(["x"] * n + words[n:]) for n in errors] for errors in (first, second))
+        one, other = (scored([" ".join(words)] * len(first), texts) for texts in heard)
+        result = compare(one, other)
+        return result, [hint for hint in result.hints if "the difference is" in hint]
+
+    few, (told,) = hints([1] * 5 + [0] * 20, [0] * 25)
+    assert (few.significant, few.interval.high < 0) == (False, True)
+    assert told.startswith("the interval leaves zero out, and yet the difference is not significant")
+    seen, (told,) = hints([2, 2, 3, 1, 0, 2, 1, 0, 1], [4, 3, 4, 2, 3, 0, 3, 2, 3])
+    assert (seen.significant, seen.interval.low) == (True, 0)
+    assert told.startswith("the interval holds zero, and yet the difference is significant")
+    assert hints([1] * 9 + [0] * 20, [0] * 29)[1] == []
+    assert hints([0] * 9, [0] * 9)[1] == []
+    assert hints([1], [0])[1] == []
+
+
 def test_groups_decide_the_verdict():
     """One speaker who likes the second system, in many utterances, is no evidence for other speakers."""
     references = ["a b"] * 200

@@ -337,6 +337,18 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
     assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
 
 
+def test_block_intervals_cover_the_truth_where_one_speaker_says_most():
+    sizes = [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1]
+    speakers = np.repeat(np.arange(12), sizes)
+
+    def draw(random_, utterances):
+        lengths = np.full(utterances, 30)
+        effects = 0.1 * np.exp(random_.normal(-(0.5**2) / 2, 0.5, 12))
+        return random_.binomial(lengths, effects.clip(0, 0.9)[speakers]), lengths
+
+    assert simulate_coverage(draw, corpora=300, utterances=sum(sizes), groups=speakers) >= 0.92
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "low", "high"), [(2, 0.45, 0.65), (5, 0.88, 0.97), (20, 0.92, 0.975), (50, 0.92, 0.98)]

@@ -102,10 +102,17 @@ class Comparison:
                 f"only {self.blocks} {kind} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
                 "take more"
             )
-        if self.utterances_excluded:
+        low, high = self.interval
+        without_zero = low > 0 or high < 0
+        if without_zero != self.significant and not math.isnan(low):
+            shown, verdict = ("leaves zero out", "not ") if without_zero else ("holds zero", "")
             found.append(
-                f"{self.utterances_excluded} utterances were left out, because not both systems have a score"
+                f"the interval {shown}, and yet the difference is {verdict}significant: go by p, which is exact; the "
+                "interval only says how large the difference may be"
             )
+        if self.utterances_excluded:
+            left_out = f"{self.utterances_excluded} utterances were left out"
+            found.append(f"{left_out}, because not both systems have a score")
         return found
 
     def frame(self) -> pd.DataFrame:
@@ -345,7 +352,7 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
         error_rate_a=int(first.sum()) / length,
         error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
-        interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), len(blocks)),
+        interval=bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2]),
         p=sign_flip(blocks[:, 0] - blocks[:, 1]),
         tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
         mapsswe=_mapsswe(one, other, here, there),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from speechlab._arguments import is_frame, require_columns
+from speechlab._arguments import is_frame, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import check_counts, prepare
@@ -48,6 +48,7 @@ def as_scored(
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
         return _of_rate(scored)
+    refuse_other_tables(scored, argument)
     if is_frame(scored) and hypotheses is None and not how:
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
         require_columns(scored, *_SCORED, *COUNTS, argument=argument, hint=hint)

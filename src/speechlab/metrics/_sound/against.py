@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from speechlab._arguments import is_frame, is_missing, is_number, require_columns
+from speechlab._arguments import is_frame, is_missing, is_number, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import check_index, check_number
 from speechlab.metrics._columns import with_columns
@@ -67,6 +67,7 @@ def compare_recordings(
 
     check_number(sample_rate, "sample_rate", 1_000, 192_000, "Hz")
     functions = _checked(measures)
+    refuse_other_tables(recordings, "recordings")
     if is_frame(recordings) or is_frame(references):
         if not is_frame(recordings) or references is not None:
             message = "references stand in the table already; leave them out, or give two lists"

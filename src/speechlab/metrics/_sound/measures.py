@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import has_column, is_frame, is_missing, require_columns
+from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number
@@ -199,6 +199,7 @@ def _given(
     """The table that measures are added to, which may have no columns yet, the clips, and what was to be said."""
     import pandas as pd
 
+    refuse_other_tables(clips, "clips")
     if is_frame(clips):
         require_columns(clips, audio, hint="Name the right one, as in audio='path'")
         if texts is not None:

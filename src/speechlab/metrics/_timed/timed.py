@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import is_bool, is_number, refused
+from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.assignment import cheapest_assignment
@@ -122,6 +122,7 @@ def timed_error_rate(
     codes: dict[str, int] = {}
     sides = []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
+        refuse_other_tables(table, name)
         checked = segment_frame(table)
         if by_speaker and "speaker" not in checked.columns:
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"

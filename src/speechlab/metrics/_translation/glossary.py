@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from speechlab._arguments import has_column, is_frame, is_missing, require_columns
+from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import auto_unit
 from speechlab.metrics._arguments import as_texts
@@ -82,6 +82,7 @@ def glossary_terms(
         [1, 0]
     """
     by_source = isinstance(glossary, Mapping)
+    refuse_other_tables(references, "references")
     if is_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import has_column, is_frame, is_missing, require_columns
+from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -104,6 +104,7 @@ def compare_translations(
     scores = {name: given.scored(made, scorers, name) for name in given.systems}
     seed = _seed()
     interval = replace(given.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
+    sizes = given.bootstrap.sizes(len(given.said))
     rows = []
     for metric in next(iter(scores.values())).scores:
         # What a test needs: the figures of each block, and how a score comes from their sums.
@@ -116,7 +117,7 @@ def compare_translations(
             p = theirs = None
             ends: tuple[float | None, float | None] = (None, None)
             if system != base_name:
-                ends = _interval(base, statistics, compute, interval)
+                ends = _interval(base, statistics, compute, interval, sizes)
                 run = paired.randomization if test == "randomization" else paired.bootstrap
                 p, theirs = run(base, statistics, compute)
             if groups is not None or metric not in made:
@@ -132,13 +133,17 @@ def compare_translations(
 
 
 def _interval(
-    base: NDArray[Any], other: NDArray[Any], compute: Callable[[list[Any]], float], bootstrap: Bootstrap
+    base: NDArray[Any],
+    other: NDArray[Any],
+    compute: Callable[[list[Any]], float],
+    bootstrap: Bootstrap,
+    sizes: NDArray[Any],
 ) -> tuple[float | None, float | None]:
     """The interval of the difference: both systems are scored on the same blocks, drawn with replacement."""
     figures = base.shape[1]
     sums = bootstrap.sums(np.hstack([base, other])).tolist()
     drawn = [compute(row[figures:]) - compute(row[:figures]) for row in sums]
-    low, high = bootstrap.interval(np.array(drawn), len(base))
+    low, high = bootstrap.interval(np.array(drawn), sizes)
     return (low, high) if drawn else (None, None)
 
 
@@ -210,6 +215,7 @@ def _given(
             f"systems is {systems!r:.60}; give a dict from names to translations, of two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
+    refuse_other_tables(references, "references")
     if is_frame(references):
         if sources is not None:
             message = "sources stand in the table already; name their column, as in source='text'"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from speechlab._arguments import column_names, has_column, is_frame, require_columns
+from speechlab._arguments import column_names, has_column, is_frame, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
@@ -99,7 +99,8 @@ class TranslationScore:
         blocks = bootstrap.blocks(self._statistics[metric])
         compute = self._compute[metric]
         sums = bootstrap.sums(blocks).tolist()
-        return bootstrap.interval(np.array([compute(row) for row in sums]), len(blocks))
+        sizes = bootstrap.sizes(len(self._statistics[metric]))
+        return bootstrap.interval(np.array([compute(row) for row in sums]), sizes)
 
     def frame(
         self, *, level: float = 0.95, draws: int = 1_000, seed: int = 0, groups: Groups = None
@@ -184,6 +185,7 @@ def translation_score(
         (56, 1)
     """
     rows: Any = None
+    refuse_other_tables(references, "references")
     if is_frame(references):
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
         references, hypotheses = rows[reference].tolist(), rows[hypothesis].tolist()

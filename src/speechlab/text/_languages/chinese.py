@@ -13,7 +13,16 @@ from typing import Any, cast
 from speechlab.text._languages.money import CHINESE_MONEY
 from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, powers, substitution
+from speechlab.text._steps import (
+    COMPOSE,
+    INVISIBLE,
+    JOIN,
+    LOWER,
+    PUNCTUATION_TO_NOTHING,
+    WIDTH,
+    powers,
+    substitution,
+)
 from speechlab.text._third_party import encodable, load
 
 _SIGNS = (

@@ -8,7 +8,16 @@ from __future__ import annotations
 from speechlab.text._languages.money import JAPANESE_MONEY
 from speechlab.text._languages.numbers import RULES, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COMPOSE, INVISIBLE, JOIN, LOWER, PUNCTUATION_TO_NOTHING, WIDTH, powers, substitution
+from speechlab.text._steps import (
+    COMPOSE,
+    INVISIBLE,
+    JOIN,
+    LOWER,
+    PUNCTUATION_TO_NOTHING,
+    WIDTH,
+    powers,
+    substitution,
+)
 
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box lines are typed for a long vowel; between kana, or after kana at a word's end.

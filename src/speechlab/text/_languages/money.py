@@ -163,7 +163,10 @@ def _named(sign: str) -> str:
 ENGLISH_MONEY = Step(
     "money",
     _english_money,
-    "|".join(rule.pattern for rule in (_EN_COUNTRY, _EN_COUNTRY_BEHIND, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED))
+    "|".join(
+        rule.pattern
+        for rule in (_EN_COUNTRY, _EN_COUNTRY_BEHIND, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED)
+    )
     + f"|{sorted(_EN.items())}",
 )
 """Whisper's rules know dollars, euros, pounds and cents, with the sign before the number: 100 € becomes €100, ¥100
