@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from base64 import b64encode
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -45,33 +49,54 @@ def test_signs_and_case_are_no_loss():
     assert steps("It is here, {}!", "It is here, {}!", "it is here {}")["lost"].tolist()[1:] == [0, 0]
 
 
-@pytest.mark.engines
-def test_the_whole_way(lab, tmp_path):
-    spoken = lab.synthesize("おはようございます。", voice="mei").save(tmp_path / "said.wav")
+def test_what_a_step_loses_has_an_interval_from_twenty_texts_on():
+    right, wrong = "The station is near gate {}.", "The session was {}."
+    few, many = steps(right, wrong, wrong), steps(right, wrong, wrong, count=20)
+    assert few["lost_low"].isna().all()
+    row = many.loc["recognised, then translated"]
+    assert row["lost_low"] < row["lost"] < row["lost_high"] < 0
+
+
+@pytest.fixture(scope="module")
+def way(lab, tmp_path_factory):
+    """A report of one service, and one of two, which are the same and take what is in the store."""
+    folder = tmp_path_factory.mktemp("way")
+    spoken = lab.synthesize("おはようございます。", voice="mei").save(folder / "said.wav")
     frame = pd.DataFrame(
         {
-            "audio": [str(spoken), str(tmp_path / "gone.wav")],
+            "audio": [str(spoken), str(folder / "gone.wav")],
             "text": ["おはようございます。", HOSTILE],
             "language": "ja",
         },
         index=[7, 7],
     )
-    with Store(tmp_path / "store") as store:
+    with Store(folder / "store") as store:
         with pytest.warns(UserWarning, match="1 of 2 rows failed"):
-            report = evaluate.speech_to_speech(lab, frame, "en", "heart", store=store, progress=False)
-        assert report.table["status"].tolist() == ["ok", "error"]
-        assert report.table["failed_at"].tolist() == [None, "recognise"]
-        row = report.table.iloc[0]
-        assert row["error_rate"] == 0
-        assert row["ideal"] == row["translation"]
-        assert isinstance(row["again"], str)
-        assert report.summary["utterances"].tolist() == [1, 1, 1]
-        assert report.summary["verdict"].fillna("").tolist() == [
-            "",
-            "no difference shown",
-            "no difference shown",
-        ]
-        again = evaluate.Report.load(report.save(tmp_path / "out"))
+            one = evaluate.speech_to_speech(lab, frame, "en", "heart", store=store, progress=False)
+        both, voices = {"ours": lab, "theirs": lab}, {"ours": "heart", "theirs": "heart"}
+        with pytest.warns(UserWarning, match="2 of 4 rows failed"):
+            two = evaluate.speech_to_speech(both, frame, "en", voices, store=store, progress=False)
+        yield one, two
+
+
+@pytest.mark.engines
+def test_the_whole_way(way, tmp_path):
+    report = way[0]
+    assert report.table["status"].tolist() == ["ok", "error"]
+    assert report.table["failed_at"].tolist() == [None, "recognise"]
+    row = report.table.iloc[0]
+    assert row["error_rate"] == 0
+    assert row["reading_cer"] == 0
+    assert math.isnan(row["again_reading_cer"])  # English has none
+    assert row["ideal"] == row["translation"]
+    assert isinstance(row["again"], str)
+    assert report.summary["utterances"].tolist() == [1, 1, 1]
+    assert report.summary["verdict"].fillna("").tolist() == [
+        "",
+        "no difference shown",
+        "no difference shown",
+    ]
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
     pd.testing.assert_frame_equal(again.summary, report.summary)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
@@ -81,10 +106,40 @@ def test_the_whole_way(lab, tmp_path):
     assert "Riezler" in str(report.methods())
 
 
+@pytest.mark.engines
+def test_each_stage_can_be_heard_in_the_folder_and_on_the_page(way, tmp_path):
+    report = way[0]
+    out = report.save(tmp_path / "out")
+    again = evaluate.Report.load(out).table.iloc[0]
+    for stage in ("audio", "spoken"):
+        (copy,) = (out / stage).iterdir()
+        assert again[stage] == str(copy)
+        assert copy.read_bytes() == Path(report.table.iloc[0][stage]).read_bytes()
+    assert (out / "report.html").read_text("utf-8").count(b64encode(b"OggS").decode().rstrip("=")[:5]) >= 2
+    assert "".join(report.sections()).count("<audio") == 2
+    rows = report.rows().frame
+    assert rows["stage"].tolist() == ["said", "spoken"] * 2
+    assert rows["text"].tolist()[:2] == ["おはようございます。", report.table["translation"].iloc[0]]
+    assert rows["language"].tolist()[:2] == ["ja", "en"]
+
+
+@pytest.mark.engines
+def test_several_services_go_all_the_way(way):
+    one, two = way
+    assert two.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
+    assert two.table["again"].tolist() == [*one.table["again"].tolist()] * 2
+    assert two.summary["system"].tolist() == ["ours"] * 3 + ["theirs"] * 3
+    assert two.headline()["System"].tolist() == two.summary["system"].tolist()
+    assert len(two.plot().axes[0].get_yticklabels()) == 6
+    assert two.rows().frame["system"].tolist() == ["ours", "ours", "theirs", "theirs"] * 2
+
+
 def test_bad_input_is_said_before_anything_is_sent():
     frame = pd.DataFrame({"audio": ["a.wav"], "text": ["a"], "language": "ja"})
     with pytest.raises(InvalidRequestError, match="target_lang is no code"):
         evaluate.speech_to_speech(None, frame, " ", "heart")
+    with pytest.raises(InvalidRequestError, match="give a voice for each service under its name"):
+        evaluate.speech_to_speech({"ours": None, "theirs": None}, frame, "en", {"ours": "heart"})
     with pytest.raises(InvalidRequestError, match="no column 'text'"):
         evaluate.speech_to_speech(None, frame.drop(columns="text"), "en", "heart")
     with pytest.raises(InvalidRequestError, match="'ideal'"):

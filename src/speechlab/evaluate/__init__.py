@@ -20,7 +20,8 @@ from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.report import TranslationReport
-from speechlab.evaluate._translation.spoken import SpeechToSpeechReport, speech_to_speech
+from speechlab.evaluate._translation.spoken import speech_to_speech
+from speechlab.evaluate._translation.stages import SpeechToSpeechReport
 from speechlab.evaluate._translation.study import translation
 from speechlab.evaluate._voices import speaks, voice_name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -14,6 +14,7 @@ from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
 from speechlab.evaluate._speech.speed import check_speed, timed_or_why
+from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices import cross
 from speechlab.evaluate._writing.record import record_of
 
@@ -35,12 +36,13 @@ other."""
 
 @briefly
 def round_trip(
-    lab: Client,
+    lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,
-    voices: Iterable[Voice | str] | Voice | str | None = None,
+    voices: Iterable[Voice | str] | Voice | str | Mapping[str, Any] | None = None,
     *,
     text: str = "text",
     language: str = "language",
+    recogniser: Client | None = None,
     identify: bool = False,
     speed: int = 0,
     store: Store | str | None = None,
@@ -60,11 +62,14 @@ def round_trip(
     ``first_sound_s`` and ``rtf`` (medians), ``rtf_low`` and ``rtf_high`` (the lowest and the highest call).
 
     Args:
-        lab: The client.
+        lab: The client; or several by name, whose voices speak, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each text.
-        voices: Voices or their ids; None for all voices that speak the text's language.
+        voices: Voices or their ids; None for all voices that speak the text's language; of several services by their
+            names, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the texts.
         language: Column of their languages.
+        recogniser: The client that recognises; None for ``lab``, of several services the first, since voices can be
+            compared only if one recogniser hears them all.
         identify: Whether the recogniser must identify the language instead of being told.
         speed: With how many texts of each language the speed of each voice is measured; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
@@ -79,22 +84,23 @@ def round_trip(
             texts.
         AuthenticationError: The service refuses the API key.
     """
+    import pandas as pd
+
     need_columns(frame, text, language)
-    keep_free(frame, RESULTS)
+    services = services_of(lab)
+    several = "" not in services
+    keep_free(frame, RESULTS | (frozenset({"system"}) if several else frozenset()))
     turns = check_speed(speed)
-    pairs = cross(frame, replaying_from(lab, store).voices(), voices, language)
+    parts = _pairs(services, frame, voices, language, store)
+    pairs = pd.concat(parts.values())
     mute = pairs["voice"].isna()
-    sound = spoken(
-        lab,
-        pairs[~mute],
-        text,
-        store=store,
-        concurrency=concurrency,
-        progress=stage_of(progress, "synthesize"),
-    )
+    how = {"store": store, "concurrency": concurrency, "progress": stage_of(progress, "synthesize")}
+    sounds = [
+        spoken(client, parts[name].dropna(subset=["voice"]), text, **how) for name, client in services.items()
+    ]
     heard = recognised(
-        lab,
-        sound,
+        next(iter(services.values())) if recogniser is None else recogniser,
+        pd.concat(sounds),
         language,
         identify=identify,
         store=store,
@@ -109,15 +115,37 @@ def round_trip(
         title,
         heard,
         pairs[mute],
-        list(frame.columns),
+        [*frame.columns, *(["system"] if several else [])],
         text,
         language,
         store=store,
         speed=timed,
-        record=record_of("round_trip", store, sound, heard, identify=identify, speed=turns, **options),
+        record=record_of("round_trip", store, *sounds, heard, identify=identify, speed=turns, **options),
     )
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
+
+
+def _pairs(
+    services: Mapping[str, Client], frame: pd.DataFrame, voices: Any, language: str, store: Store | str | None
+) -> dict[str, pd.DataFrame]:
+    """Every text with every voice of each service, under its name; of several it stands in ``system`` as well."""
+    named = isinstance(voices, Mapping)
+    if named and set(voices) != set(services):
+        message = (
+            f"voices names {', '.join(map(repr, voices))}, and the services are called "
+            f"{', '.join(map(repr, services))}; give the voices of each service under its name"
+        )
+        raise InvalidRequestError(message, parameter="voices")
+    found: dict[str, pd.DataFrame] = {}
+    rows = 0
+    for name, client in services.items():
+        catalogue = replaying_from(client, store).voices()
+        part = cross(frame, catalogue, voices[name] if named else voices, language)
+        part = part.set_axis(range(rows, rows + len(part)))
+        found[name] = part.assign(system=name) if name else part
+        rows += len(part)
+    return found
 
 
 def stage_of(progress: object, stage: str) -> Progress:

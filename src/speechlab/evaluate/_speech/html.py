@@ -70,9 +70,11 @@ def summary_table(summary: pd.DataFrame) -> Html:
 
 def speed_table(summary: pd.DataFrame) -> Html:
     """Return how fast the voices speak."""
+    sides = [name for name in SIDES if name in summary.columns]
     rows = [
         [
-            element("strong", unbroken(str(row["voice_name"]))),
+            *(element("strong", unbroken(str(row[name]))) for name in sides),
+            element("span" if sides else "strong", unbroken(str(row["voice_name"]))),
             row["language"],
             str(row["timed_calls"]),
             _factor(row["first_sound_s"]),
@@ -85,8 +87,8 @@ def speed_table(summary: pd.DataFrame) -> Html:
         "Speed by voice: medians of calls made one at a time, voices in turns, after one call of each that is not "
         "counted. RTF: seconds until the last sound, for one second of sound; below 1 is fast enough."
     )
-    heads = ("voice", "language", "calls", "first sound (s)", "RTF", "lowest to highest")
-    return table(heads, rows, caption=caption, right=(2, 3, 4, 5))
+    heads = (*sides, "voice", "language", "calls", "first sound (s)", "RTF", "lowest to highest")
+    return table(heads, rows, caption=caption, right=[len(sides) + place for place in (2, 3, 4, 5)])
 
 
 def clip_rows(rows: pd.DataFrame, *, max_rows: int | None = None) -> Html:

@@ -158,7 +158,7 @@ class SpeechReport(Report):
             )
         if len(self.speed):
             wanted["Real-time factor of each call"] = partial(
-                plots.distributions, self.speed, "rtf", "voice_name"
+                plots.distributions, _by_system(self.speed), "rtf", "voice_name"
             )
         return drawn(wanted)
 
@@ -170,8 +170,9 @@ class SpeechReport(Report):
         """
         # By name: figures stand a floor above this room, and load when one is drawn.
         summary = self.summary.assign(unit=ranking_units(self.summary))
+        sides = [name for name in SIDES if name in summary.columns]
         figure: Figure = import_module("speechlab.plots").error_rates(
-            summary, **{"by": ["voice_name", "language"], "rates": "ranking_rate", **options}
+            summary, **{"by": [*sides, "voice_name", "language"], "rates": "ranking_rate", **options}
         )
         return figure
 
@@ -191,6 +192,13 @@ class SpeechReport(Report):
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         return self.table[self.table["status"].isin(["error", "skipped"])]
+
+
+def _by_system(speed: pd.DataFrame) -> pd.DataFrame:
+    """Calls under the names of their voices, before which stand those of their services if there are several."""
+    if "system" not in speed.columns:
+        return speed
+    return speed.assign(voice_name=speed["system"] + ", " + speed["voice_name"])
 
 
 def plain_rows(report: SpeechReport) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab._arguments import is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
+from speechlab.evaluate._systems import services_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,9 @@ def no_speed() -> pd.DataFrame:
     return pd.DataFrame(columns=list(_TYPES)).astype(_TYPES)
 
 
-def timed_voices(lab: Client, rows: pd.DataFrame, text: str, language: str, count: int) -> pd.DataFrame:
+def timed_voices(
+    lab: Client | Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
+) -> pd.DataFrame:
     """Time the voices of a study, each with the same texts of a language.
 
     Each voice speaks once before the clock counts. Then all voices speak the first text, then all the second; each
@@ -59,36 +62,43 @@ def timed_voices(lab: Client, rows: pd.DataFrame, text: str, language: str, coun
     again.
 
     Args:
-        lab: The client.
-        rows: Rows of the study: texts with voices.
+        lab: The client, or several by name.
+        rows: Rows of the study: texts with voices, of several clients with the name of each in ``system``.
         text: Column of the texts.
         language: Column of their languages.
         count: Texts for each voice and language; 0 for none.
 
     Returns:
-        A row for each call: ``voice``, ``voice_name``, ``language``, ``text``, ``turn`` (from 0), ``first_sound_s``
-        (from the call to the first sound; missing where the voice cannot stream), ``total_s`` (to the last sound),
-        ``duration_s`` (of the sound), ``rtf`` (total over duration), ``concurrency`` (1) and ``error``.
+        A row for each call: ``system`` (of several clients), ``voice``, ``voice_name``, ``language``, ``text``,
+        ``turn`` (from 0), ``first_sound_s`` (from the call to the first sound; missing where the voice cannot
+        stream), ``total_s`` (to the last sound), ``duration_s`` (of the sound), ``rtf`` (total over duration),
+        ``concurrency`` (1) and ``error``.
     """
     import pandas as pd
 
     if not count or not len(rows):
         return no_speed()
-    once = asking_afresh(lab)
-    streams = {voice.id: voice.streaming for voice in once.voices()}
-    chosen = rows.drop_duplicates(["voice", language, text])
+    once = {name: asking_afresh(one) for name, one in services_of(lab).items()}
+    streams = {(name, voice.id): voice.streaming for name, one in once.items() for voice in one.voices()}
+    several = "" not in once
+    given = rows if several else rows.assign(system="")
+    chosen = given.drop_duplicates(["system", "voice", language, text])
     parts = {
         tuple(map(str, key)): part[text].astype(str).tolist()[:count]
-        for key, part in chosen.groupby(["voice", "voice_name", language], observed=True, sort=False)
+        for key, part in chosen.groupby(
+            ["system", "voice", "voice_name", language], observed=True, sort=False
+        )
     }
 
     def timed(key: tuple[str, ...], spoken: str) -> dict[str, Any]:
-        voice, name, code = key
+        system, voice, name, code = key
         facts = {"voice": voice, "voice_name": name, "language": code, "text": spoken, "concurrency": 1}
-        return facts | _timed(once, voice, spoken, stream=streams[voice])
+        of = {"system": system} if several else {}
+        return of | facts | _timed(once[system], voice, spoken, stream=streams[system, voice])
 
     found = in_turns(parts, timed)
-    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+    types = {**({"system": "string"} if several else {}), **_TYPES}
+    return pd.DataFrame(found, columns=list(types)).astype(types)
 
 
 def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -115,7 +125,7 @@ def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, An
 
 
 def timed_or_why(
-    lab: Client, rows: pd.DataFrame, text: str, language: str, count: int
+    lab: Client | Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
 ) -> tuple[pd.DataFrame, str | None]:
     """The same, or no rows and why: what was understood before is not lost where nothing can be timed."""
     try:

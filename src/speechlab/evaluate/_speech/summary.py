@@ -54,7 +54,8 @@ def summarized(
     merged = merged[[*first, *(name for name in merged.columns if name not in first)]]
     merged = merged.rename(columns={language: "language"})
     if len(speed):
-        merged = merged.merge(_speeds(speed), on=["voice", "language"], how="left")
+        whose = [*(name for name in SIDES if name in speed.columns and name in by), "voice", "language"]
+        merged = merged.merge(_speeds(speed, whose), on=whose, how="left")
     merged = merged.sort_values("ranking_rate", kind="stable")
     if "condition" in by:  # in the order in which they were asked for
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
@@ -135,11 +136,11 @@ def _ranking(
     return figures
 
 
-def _speeds(speed: pd.DataFrame) -> pd.DataFrame:
+def _speeds(speed: pd.DataFrame, whose: list[str]) -> pd.DataFrame:
     """Medians of the calls of each voice and language, with the lowest and the highest."""
     done = speed[speed["error"].isna()]
     return (
-        done.groupby(["voice", "language"], observed=True)
+        done.groupby(whose, observed=True)
         .agg(
             timed_calls=("rtf", "count"),
             first_sound_s=("first_sound_s", "median"),

@@ -2,158 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from importlib import import_module
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from speechlab import batch
-from speechlab._arguments import is_missing
 from speechlab._brief import briefly
-from speechlab._platform import package_version
-from speechlab.display import Html, element, percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._report import Report, verdicts_of
-from speechlab.evaluate._translation.effects import RANDOMIZATION
+from speechlab.evaluate._report import verdicts_of
+from speechlab.evaluate._systems import services_of
+from speechlab.evaluate._translation.effects import RANDOMIZATION, compared_difference
+from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    from matplotlib.figure import Figure
+    from collections.abc import Callable
 
     from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.store import Store
 
-STEPS = {
-    "ideal": "text translated",
-    "translation": "recognised, then translated",
-    "again": "spoken and recognised again",
-}
-"""Columns of the table that are compared with the reference, and what was done until there."""
 _RESULTS = frozenset(
     {
         *("hypothesis", "translation", "ideal", "spoken", "again", "status", "error", "failed_at"),
-        *("error_rate", "again_error_rate"),
+        *("error_rate", "again_error_rate", "reading_cer", "again_reading_cer"),
     }
 )
 _LEVEL = 0.95
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SpeechToSpeechReport(Report):
-    """Report of what is lost on the way from speech to speech.
-
-    Attributes:
-        title: Title of the page.
-        table: One row for each recording: the input's columns, ``hypothesis`` (what was recognised), ``error_rate``
-            (against what was said), ``translation`` (of that), ``ideal`` (the translation of what was said),
-            ``spoken`` (the recording of the translation), ``again`` (what was recognised of it),
-            ``again_error_rate`` (against the translation), ``status``, ``failed_at`` (the step) and ``error``.
-        summary: One row for each language and step: ``language``, ``step``, ``utterances`` (rows that went all the
-            way), ``chrf`` (against the references; without them against the translation of what was said),
-            ``lost`` (points, since the step before), ``error_rate`` (of the recogniser in this step), ``p``,
-            ``p_holm``, ``significant``, ``verdict`` and ``test``.
-        columns: Columns of ``table`` with the recordings, what is said in them, their languages, and the references
-            (empty: there are none).
-        target_lang: Code of the language translated into.
-        record: As for :class:`Report`.
-    """
-
-    title: str
-    table: pd.DataFrame
-    summary: pd.DataFrame
-    columns: tuple[str, str, str, str] = ("audio", "text", "language", "reference")
-    target_lang: str = ""
-    record: Mapping[str, Any] = field(default_factory=dict)
-
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the steps with what each of them loses, and the rows."""
-        head = self.headline()
-        lines = [
-            [None if is_missing(cell) else str(cell) for cell in row] for row in head.itertuples(index=False)
-        ]
-        against = "references" if self.columns[3] else "translation of what was said"
-        caption = f"What is lost at each step: chrF against the {against}, texts normalised."
-        found = [table(list(head.columns), lines, caption=caption, right=(2, 3, 4, 5, 6))]
-        if clips != 0:
-            _, text, language, _ = self.columns
-            shown = self.table if clips is None else self.table.head(clips)
-            rows = [
-                [
-                    _texts(row, str(row[language]), (text, "hypothesis")),
-                    _texts(row, self.target_lang, tuple(STEPS)),
-                    percent(row["error_rate"]),
-                    percent(row["again_error_rate"]),
-                    None if is_missing(row["error"]) else f"{row['failed_at']}: {row['error']}",
-                ]
-                for row in shown.to_dict("records")
-            ]
-            ways = "translated: the text; what was recognised; that, spoken and recognised"
-            heads = ("said, and recognised", ways, "errors", "errors at the end", "failed")
-            found.append(table(heads, rows, caption="Rows"))
-        return found
-
-    def headline(self) -> pd.DataFrame:
-        """Return the steps in a few columns, written out for people."""
-        return pd.DataFrame(
-            [
-                {
-                    "Language": f"{row['language']} → {self.target_lang}",
-                    "Step": row["step"],
-                    "Utterances": row["utterances"],
-                    "chrF": f"{row['chrf']:.1f}",
-                    "Lost": None if is_missing(row["lost"]) else f"{row['lost']:+.1f}",
-                    "Error rate": None if is_missing(row["error_rate"]) else percent(row["error_rate"]),
-                    "p (Holm)": None if is_missing(row["p_holm"]) else f"{row['p_holm']:.3f}",
-                    "Verdict": row["verdict"],
-                }
-                for row in self.summary.to_dict("records")
-            ],
-            columns=["Language", "Step", "Utterances", "chrF", "Lost", "Error rate", "p (Holm)", "Verdict"],
-        )
-
-    def plot(self, **options: Any) -> Figure:
-        """Draw the score after each step: :func:`speechlab.plots.translation_scores` of the summary."""
-        # By name: figures stand a floor above this room, and load when one is drawn.
-        figure: Figure = import_module("speechlab.plots").translation_scores(
-            self.summary, **{"by": ["language", "step"], **options}
-        )
-        return figure
-
-    def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows; what was recognised is compared with what was said."""
-        audio, text, language, _ = self.columns
-        columns = [audio, text, "hypothesis", *STEPS, "error_rate", "again_error_rate", "failed_at"]
-        known = [name for name in columns if self.table[name].notna().any()]
-        usual = {
-            "reference": text,
-            "hypotheses": "hypothesis",
-            "language": language,
-            "audio": audio,
-            "columns": known,
-        }
-        return super().rows(**{**usual, **options})
-
-    def facts(self) -> Mapping[str, str]:
-        """Return versions, and how many rows went all the way."""
-        whole = int(self.table["again"].notna().sum())
-        return {"speechlab": package_version(), "rows": f"{whole:,} of {len(self.table):,} went all the way"}
+_RATES = {
+    "translation": {"error_rate": "error_rate", "reading_cer": "reading_cer"},
+    "again": {"error_rate": "again_error_rate", "reading_cer": "again_reading_cer"},
+}
+_ENDS = ("difference_low", "difference_high")
+_SUMMARY = (
+    *("language", "step", "utterances", "chrf", "lost", *_ENDS, "error_rate", "reading_cer", "p", "test"),
+)
 
 
 @briefly
 def speech_to_speech(
-    lab: Client,
+    lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,
     target_lang: str,
-    voice: Voice | str,
+    voice: Voice | str | Mapping[str, Voice | str],
     *,
     audio: str = "audio",
     text: str = "text",
@@ -172,10 +69,10 @@ def speech_to_speech(
     the other language. Texts are normalised before they are compared.
 
     Args:
-        lab: The client.
+        lab: The client; or several by name, each of which goes all the way, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each recording.
         target_lang: Code of the language to translate into.
-        voice: A voice that speaks it, its id or name.
+        voice: A voice that speaks it, its id or name; of several services by their names.
         audio: Column of the recordings.
         text: Column of what is said in them.
         language: Column of their languages.
@@ -194,7 +91,9 @@ def speech_to_speech(
     if reference == "auto":
         reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
     need_columns(frame, audio, text, language, *([] if reference is None else [reference]))
-    keep_free(frame, _RESULTS)
+    services = services_of(lab)
+    voices = _voices(voice, services)
+    keep_free(frame, _RESULTS | (frozenset() if "" in services else frozenset({"system"})))
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
     running = {"store": store, "concurrency": concurrency, "progress": progress}
@@ -204,19 +103,24 @@ def speech_to_speech(
         "source_lang": batch.Column(language),
         "target_lang": batch.Value(target_lang),
     }
-    way = _Way(frame.reset_index(drop=True))
-    first = {**running, "language": batch.Column(language)}
-    last = {**running, "language": batch.Value(target_lang)}
-    way.go("recognise", batch.transcribe, lab, audio, "hypothesis", audio=audio, **first)
-    way.go("translate what was said", batch.translate, lab, text, "ideal", text=text, **into)
-    way.go("translate", batch.translate, lab, "hypothesis", "translation", text="hypothesis", **into)
-    spoken = {**running, "voice": voice}
-    way.go("speak", batch.synthesize, lab, "translation", "spoken", text="translation", **spoken)
-    way.go("recognise again", batch.transcribe, lab, "spoken", "again", audio="spoken", **last)
-    rows = way.rows.assign(
-        status=way.rows["error"].isna().map({True: "ok", False: "error"}),
-        error_rate=_rates(way.rows, text, "hypothesis", language),
-        again_error_rate=_rates(way.rows, "translation", "again", target_lang),
+    parts, batches = [], []
+    for name, client in services.items():
+        way = _Way(frame.reset_index(drop=True))
+        first = {**running, "language": batch.Column(language)}
+        last = {**running, "language": batch.Value(target_lang)}
+        way.go("recognise", batch.transcribe, client, audio, "hypothesis", audio=audio, **first)
+        way.go("translate what was said", batch.translate, client, text, "ideal", text=text, **into)
+        way.go("translate", batch.translate, client, "hypothesis", "translation", text="hypothesis", **into)
+        spoken = {**running, "voice": voices[name]}
+        way.go("speak", batch.synthesize, client, "translation", "spoken", text="translation", **spoken)
+        way.go("recognise again", batch.transcribe, client, "spoken", "again", audio="spoken", **last)
+        parts.append(way.rows.assign(system=name) if name else way.rows)
+        batches += way.batches
+    table = pd.concat(parts, ignore_index=True)
+    rows = table.assign(
+        status=table["error"].isna().map({True: "ok", False: "error"}),
+        **_rates(table, text, "hypothesis", language),
+        **_rates(table, "translation", "again", target_lang, prefix="again_"),
     )
     report = SpeechToSpeechReport(
         title,
@@ -224,7 +128,7 @@ def speech_to_speech(
         _summarized(rows, text, language, reference, target_lang),
         (audio, text, language, reference or ""),
         target_lang,
-        record_of("speech_to_speech", store, *way.batches, target_lang=target_lang),
+        record_of("speech_to_speech", store, *batches, target_lang=target_lang),
     )
     wrong = rows[rows["status"] == "error"]
     tell_failed(wrong["error"], len(rows), "The report's table has them, with the step in 'failed_at'")
@@ -265,13 +169,38 @@ class _Way:
         self.rows.loc[new, "failed_at"] = step
 
 
-def _rates(rows: pd.DataFrame, said: str, heard: str, language: str) -> pd.Series[float]:
-    """The error rate of each row; missing where one text is."""
+def _rates(
+    rows: pd.DataFrame, said: str, heard: str, language: str, prefix: str = ""
+) -> dict[str, pd.Series[float]]:
+    """The error rate of each row, and that of readings where the language is Japanese; missing where a text is."""
     both = rows[[said, heard]].notna().all(axis=1)
-    if not both.any():
-        return pd.Series(float("nan"), index=rows.index)
-    scored = score(rows[both], reference=said, hypothesis=heard, language=language)
-    return scored["error_rate"].astype("float64").reindex(rows.index)
+    scored = (
+        score(rows[both], reference=said, hypothesis=heard, language=language)
+        if both.any()
+        else pd.DataFrame(index=rows.index[:0])
+    )
+    none = pd.Series(float("nan"), index=scored.index)
+    return {
+        f"{prefix}{name}": scored.get(name, none).astype("float64").reindex(rows.index)
+        for name in ("error_rate", "reading_cer")
+    }
+
+
+def _voices(voice: Any, services: Mapping[str, Client]) -> dict[str, Any]:
+    """The voice of each service.
+
+    Raises:
+        InvalidRequestError: One has none.
+    """
+    if not isinstance(voice, Mapping):
+        return dict.fromkeys(services, voice)
+    if set(voice) != set(services):
+        message = (
+            f"voice names {', '.join(map(repr, voice))}, and the services are called "
+            f"{', '.join(map(repr, services))}; give a voice for each service under its name"
+        )
+        raise InvalidRequestError(message, parameter="voice")
+    return dict(voice)
 
 
 def _summarized(
@@ -280,42 +209,40 @@ def _summarized(
     plain = normalizer(target if target in {"ja", "en", "zh"} else "basic")
     given = reference or "ideal"
     found = []
-    rates = {"translation": "error_rate", "again": "again_error_rate"}
     whole = rows.dropna(subset=[given, *STEPS])
-    for code, part in whole.groupby(language, sort=False):
+    keys = [*(["system"] if "system" in rows.columns else []), language]
+    for key, part in whole.groupby(keys, sort=False):
         said = [plain(one) for one in part[given]]
         texts = {name: [plain(one) for one in part[name]] for name in STEPS}
         before: float | None = None
         for number, (name, step) in enumerate(STEPS.items()):
             chrf = translation_score(said, texts[name], language=target, metrics=["chrf"]).chrf
-            p = None
+            tested: dict[str, Any] = {}
             if number:
                 sides = {"before": texts[list(STEPS)[number - 1]], "after": texts[name]}
                 compared = compare_translations(said, sides, metrics=["chrf"], groups=part[text].tolist())
-                p = float(compared["p"].iloc[1])
+                tested = compared_difference(compared.to_dict("records")[1]) | {"test": RANDOMIZATION}
             found.append(
                 {
-                    "language": str(code),
+                    **dict(zip(("language", "system"), map(str, key[::-1]), strict=False)),
                     "step": step,
                     "utterances": len(part),
                     "chrf": chrf,
                     "lost": None if before is None else chrf - before,
-                    "error_rate": part[rates[name]].mean() if name in rates else None,
-                    "p": p,
-                    "test": RANDOMIZATION if number else None,
+                    **{
+                        rate: part[column].mean()
+                        for rate, column in _RATES.get(name, {}).items()
+                        if column in part
+                    },
+                    **tested,
                 }
             )
             before = chrf
-    names = ("language", "step", "utterances", "chrf", "lost", "error_rate", "p", "test")
-    numbers = dict.fromkeys(("chrf", "lost", "error_rate", "p"), "float64")
-    out = pd.DataFrame(found, columns=list(names)).astype(numbers)
+    out = pd.DataFrame(found, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY]).astype(
+        dict.fromkeys(("chrf", "lost", *_ENDS, "error_rate", "reading_cer", "p"), "float64")
+    )
     out["p_holm"] = holm(out["p"].to_numpy())
     out["significant"] = out["p_holm"] < 1 - _LEVEL
     verdicts = pd.Series(verdicts_of(out["significant"], -out["lost"]), index=out.index, dtype="str")
     out["verdict"] = verdicts.where(out["p"].notna(), None)
-    return out
-
-
-def _texts(row: Mapping[Hashable, Any], code: str, names: Sequence[str]) -> Html:
-    lines = [element("div", row[name] if isinstance(row[name], str) else "–", lang=code) for name in names]
-    return element("div", *lines)
+    return out.rename(columns=dict(zip(_ENDS, ("lost_low", "lost_high"), strict=True)))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _RECORD = "record.json"
 _FORMAT = 1
-_AUDIO = "audio"
+_SOUNDS = ("audio", "spoken")
+"""Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _MAX_NAME_BYTES = 120
 """Of a recording's name without its ending; file systems take 255 in all."""
@@ -47,7 +48,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        moved = _sounds(report.table, path)
+        moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
         plain: dict[str, Any] = {}
         for field in dataclasses.fields(report):
             value = getattr(report, field.name)
@@ -157,23 +158,21 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
         file.unlink(missing_ok=True)  # an earlier report's
 
 
-def _sounds(table: pd.DataFrame, folder: Path) -> Any:
-    """Copy the recordings of a table; return their places in the folder, or None for a table without sound.
+def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
+    """Copy the recordings of a column of a table; return their places in the folder.
 
     Those that are in the folder already stay as they are, and no other takes their names.
     """
     import pandas as pd
 
-    if _AUDIO not in table.columns:
-        return None
-    home = folder / _AUDIO
-    there = [_name_in(home, cell) for cell in table[_AUDIO]]
+    home = folder / column
+    there = [_name_in(home, cell) for cell in table[column]]
     taken = set(there)
     names = [
-        name or _copied(number, row, home, taken)
+        name or _copied(number, row[column], row, home, taken)
         for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True))
     ]
-    places = [name and f"{_AUDIO}/{name}" for name in names]
+    places = [name and f"{column}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")
 
 
@@ -186,10 +185,9 @@ def _name_in(home: Path, cell: object) -> str | None:
 
 
 def _copied(
-    number: int, row: Mapping[Hashable, Any], home: Path, taken: Collection[str | None]
+    number: int, cell: object, row: Mapping[Hashable, Any], home: Path, taken: Collection[str | None]
 ) -> str | None:
     """Write the recording of a row under a name of its own; return the name, or None if there is no recording."""
-    cell = row[_AUDIO]
     if isinstance(cell, str | PathLike):
         source = user_path(cell)
         if not source.is_file():
@@ -225,10 +223,11 @@ def _copied(
     return target.name
 
 
-def _pointing(frame: pd.DataFrame, moved: Any, *, rows: bool) -> pd.DataFrame:
+def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool) -> pd.DataFrame:
     """Let the rows of a report, or segments of them, name the recordings in the folder."""
-    if moved is not None and rows:
-        return frame.assign(audio=moved)
+    if rows:
+        return frame.assign(**places)
+    moved = places.get(_SOUNDS[0])
     if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame
     files = moved.iloc[frame["position"]].to_numpy()
@@ -238,7 +237,7 @@ def _pointing(frame: pd.DataFrame, moved: Any, *, rows: bool) -> pd.DataFrame:
 
 def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """Name recordings of the folder by their whole paths."""
-    for name in {_AUDIO, "file"} & set(frame.columns):
+    for name in {*_SOUNDS, "file"} & set(frame.columns):
         frame[name] = frame[name].map(
             lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
         )

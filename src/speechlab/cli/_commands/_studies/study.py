@@ -249,7 +249,8 @@ def _perform(
             report = evaluate.translation(lab, rows, progress=partial(told, "translating"), **given)
         else:
             texts = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-            made = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}[study]
+            makes: dict[str, Any] = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}
+            made = makes[study]
             report = made(
                 lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
             )
