@@ -9,7 +9,9 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -34,6 +36,7 @@ from speechlab.errors import APIConnectionError, ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, running, voice_uuid
 from support.proxy import Fault, Proxy
 from support.quick import MUTE, QUICK_ENGINES, SLOW
+from support.staged import staged_service
 
 ROOT = Path(__file__).parents[2]
 SPEECHLAB = Path(sys.executable).parent / "speechlab"
@@ -293,6 +296,41 @@ def test_the_command_lists_what_it_would_try(monkeypatch, capsys):
 
 def test_an_empty_run_has_passed():
     assert ConformReport("http://a", "ws://a", "", ()).passed(strict=True)
+
+
+@pytest.mark.parametrize("status", [200, 301, 501])
+def test_another_server_is_no_such_service(status):
+    """Of a page, a redirection or a server of files nothing would hold, and nothing needs to be tried."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("Content-Length", "13")
+            self.end_headers()
+            self.wfile.write(b"<html></html>")
+
+        def do_POST(self):
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(APIConnectionError, match=f"no such service .* {status}, {status}, {status};"):
+                run(ProbeOptions(f"http://127.0.0.1:{server.server_port}", "sl:0123456789abcdef"), ())
+        finally:
+            server.shutdown()
+
+
+def test_a_key_that_may_use_nothing_is_said_at_once():
+    operator = "ops:the-key-of-the-operator"
+    with (
+        staged_service(operator_keys=(operator,)) as service,
+        pytest.raises(ConfigurationError, match="the key may use nothing"),
+    ):
+        run(ProbeOptions(service.http.base_url, operator), ())
 
 
 @pytest.mark.engines

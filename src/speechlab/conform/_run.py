@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from speechlab.conform._model import Check
+    from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.options import ProbeOptions
 
 
@@ -64,8 +65,8 @@ def _see_that_it_is_one(target: Target) -> None:
     """Look before all checks whether there is anything to try: a wrong key or path would fail most of them."""
     url = target.options.base_url
     try:
-        seen = [
-            target.request(method, path).status
+        replies = [
+            target.request(method, path)
             for method, path in (
                 ("GET", VOICES_PATH),
                 ("POST", RECOGNITION_PATH),
@@ -74,13 +75,23 @@ def _see_that_it_is_one(target: Target) -> None:
         ]
     except (Unmet, Untried):
         return  # which is for the checks to say
+    seen = [reply.status for reply in replies]
     if seen == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
-    if all(status in {404, 405} for status in seen):
+    if seen == [403, 403, 403]:
+        raise ConfigurationError(f"the key may use nothing at {url}; give another with --api-key")
+    if all(status in {404, 405} for status in seen) or not any(_is_json(reply) for reply in replies):
         raise APIConnectionError(
             f"there is no such service at {url}: its paths are answered with {', '.join(map(str, seen))}; a base URL "
             f"may need a path, such as https://host/speech"
         )
+
+
+def _is_json(reply: Exchange) -> bool:
+    try:
+        return isinstance(reply.json(), (dict, list))
+    except Unmet:
+        return False
 
 
 def _find_voices(target: Target) -> None:
