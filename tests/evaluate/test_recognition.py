@@ -98,6 +98,8 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert {"plain", "names"} <= set(again.record["settings"]["systems"])
     page = compared.to_html()
     assert page.count("names (0.0%) has the lowest") == 1
+    assert "names against plain" in page
+    assert "names is better" in page
     assert "Differences of systems" in page
 
 
@@ -155,6 +157,39 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
     assert report.words == "en: boosted failed on all recordings, and has no place in the order."
     assert len(report.order) == 0
     assert "boosted" in report.to_html()
+
+
+def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, store, recordings, hears):
+    hears(misheard)
+    settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
+    how = {"store": store, "progress": False, "concurrency": 1, "settings": settings}
+    report = evaluate.recognition(lab, recordings, noise_db=[0], **how)
+    assert report.pairs["condition"].tolist() == ["as recorded", "noise 0 dB"]
+    assert report.pairs["p"].tolist() == pytest.approx([2**-7] * 2)
+    assert report.pairs["p_holm"].tolist() == pytest.approx([2**-6] * 2)
+    assert "en, noise 0 dB: names (0.0%) has the lowest" in report.words
+    page = report.to_html()
+    assert "en, as recorded: names (0.0%) has the lowest" in page
+    assert "en, noise 0 dB: names" not in page
+    assert page.count("names is better") == 2
+    named = report.hotwords.set_index(["condition", "system"])
+    assert named.loc[("noise 0 dB", "names"), "p_missed"] == 1
+    assert named.loc[("noise 0 dB", "plain")].isna()[["p_missed", "verdict"]].all()
+    alone = evaluate.recognition(lab, recordings, noise_db=[0], **{**how, "settings": None})
+    for rows in (report.rows(), alone.rows()):
+        assert [one["name"] for one in rows.columns if one["shown"]][:2] == ["condition", "file"]
+    text, sources = report.methods()
+    for part in (
+        "P.56",
+        "long-term spectrum",
+        "loops if",
+        "made up if",
+        "lost its end if",
+        "under all conditions",
+    ):
+        assert part in text, part
+    assert "bands" not in text
+    assert any("P.56" in source for source in sources)
 
 
 def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordings, hears, tmp_path):

@@ -80,6 +80,10 @@ FUNCTIONS = {
         metrics.rank,
         {"scored": VOICES, "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
     ),
+    "rank_each": (
+        metrics.rank_each,
+        {"scored": VOICES, "by": "language", "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
+    ),
     "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
     "alignments_html": (metrics.alignments_html, {"scored": SCORED, "limit": 2}),
     "sclite_report": (
@@ -282,6 +286,7 @@ ACCEPTED_BY = {
     ("compare_recordings", "recordings"): {"x", "[None]", "[nan]"},
     ("compare_recordings", "measures"): {"None", "{}"},
     ("compare_recordings", "sample_rate"): set(),
+    ("rank_each", "by"): set(),
     ("edits", "reference"): ANYTHING_HASHABLE,
     ("edits", "hypothesis"): ANYTHING_HASHABLE,
     ("sclite_report", "utterance"): {"None"},

@@ -26,7 +26,7 @@ from speechlab.metrics._sound.measures import Dnsmos, dnsmos, loudness, speech_m
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, rank
+from speechlab.metrics._systems.ranking import Ranking, rank, rank_each
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.paired import compare_translations
@@ -69,6 +69,7 @@ __all__ = [
     "hotword_scores",
     "loudness",
     "rank",
+    "rank_each",
     "read_sclite",
     "read_trn",
     "sclite_report",

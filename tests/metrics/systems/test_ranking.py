@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics import holm, rank_each
 from speechlab.metrics import rank as rank_by
 from speechlab.metrics._statistics.letters import letters
 from speechlab.metrics._statistics.power import utterances_needed
@@ -131,3 +132,23 @@ def test_what_cannot_be_ranked():
         rank(rows.iloc[[0, 3]])
     with pytest.raises(InvalidRequestError, match="power"):
         rank(rows, power=80)
+
+
+def test_conditions_are_ranked_apart_and_corrected_together():
+    # six utterances that are all worse: p = 0.031 alone, which is chance among four such tests
+    worse, alike = {"a": [0] * 6, "b": [1] * 6}, {"a": [0, 1] * 3, "b": [1, 0] * 3}
+    rows = pd.concat([table(one).assign(noise=name) for name, one in {"some": worse, "none": alike}.items()])
+    found = rank_each(rows, "noise", language="en", normalize=None)
+    alone = rank(table(worse))
+    assert list(found) == ["some", "none"]
+    assert alone.systems["group"].tolist() == ["a", "b"]
+    assert found["some"].systems["group"].tolist() == ["a", "a"]
+    chances = [float(one.pairs["p"].iloc[0]) for one in found.values()]
+    assert chances == pytest.approx([2**-5, 1])
+    assert [float(one.pairs["p_holm"].iloc[0]) for one in found.values()] == holm(chances).tolist()
+    assert "cannot be told" in found["some"].sentence
+    assert found["some"].systems["needed"].iloc[1] >= alone.systems["needed"].iloc[1]
+    (one,) = rank_each(table(worse).assign(noise="all"), "noise", language="en", normalize=None).values()
+    pd.testing.assert_frame_equal(one.systems, alone.systems)
+    with pytest.raises(InvalidRequestError, match="loudness"):
+        rank_each(rows, "loudness", language="en")

@@ -70,13 +70,20 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     for (group, base_name, name, measure, found), p in zip(tests, chances, strict=True):
         grouped.setdefault((group, base_name, name), {})[measure] = (found, float(p))
     verdicts = []
+    columns = (*(f"p_{measure}" for measure in _MEASURES), "verdict")
+    told: dict[str, list[Any]] = {column: [None] * len(summary) for column in columns}
     for (group, base_name, name), found in grouped.items():
-        label = ", ".join(map(str, group))
         part = summary[(summary["language"] == group[0])]
         if len(group) > 1:
             part = part[part["condition"] == group[1]]
         before, after = (part[part["system"] == one].iloc[0] for one in (base_name, name))
-        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}")
+        verdict = _verdict(found)
+        for column, value in zip(columns, (*(found[one][1] for one in _MEASURES), verdict), strict=True):
+            told[column][summary.index.get_loc(after.name)] = value
+        label = ", ".join(map(str, group))
+        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}")
+    kinds: Any = dict(zip(columns, (*["Float64"] * len(_MEASURES), "string"), strict=True))
+    summary = summary.assign(**{name: pd.array(told[name], dtype=kinds[name]) for name in columns})
     return Hotwords(counted, summary, tuple(verdicts))
 
 
@@ -123,7 +130,7 @@ def _told(before: Any, after: Any, found: dict[str, Any]) -> str:
         f"the rest has an error rate of {percent(after['rest_rate'])}, {percent(before['rest_rate'])} without "
         f"({_p(p_rest)})"
     )
-    return "; ".join(words) + f". {_verdict(found)}"
+    return "; ".join(words)
 
 
 def _verdict(found: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""HTML of a report of recognition: hotwords, and what was recognised where nobody spoke."""
+"""HTML of a report of recognition: differences of systems, hotwords, and what was recognised where nobody spoke."""
 
 from __future__ import annotations
 
@@ -6,14 +6,47 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing
 from speechlab.display import Html, element, percent, table
-from speechlab.evaluate._speech.html import player
+from speechlab.evaluate._report import ALIKE
+from speechlab.evaluate._speech.html import player, unbroken
+from speechlab.evaluate._speech.summary import ENOUGH
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+def pairs_table(pairs: pd.DataFrame) -> Html:
+    """Return the differences of all pairs of systems, with what the test says of each."""
+    names = [
+        name for name in ("language", "condition") if name in pairs.columns and pairs[name].nunique() > 1
+    ]
+    rows = []
+    for row in pairs.to_dict("records"):
+        low, high = (-100 * row[f"difference_{end}"] for end in ("high", "low"))
+        better = row["a"] if row["difference"] > 0 else row["b"]
+        verdict = element("strong", f"{better} is better") if row["significant"] else ALIKE
+        rows.append(
+            [
+                *(str(row[name]) for name in names),
+                element("strong", f"{row['a']} against {row['b']}"),
+                str(row["utterances"]),
+                element("strong", f"{-100 * row['difference']:+.1f}"),
+                None if is_missing(low) else unbroken(f"{low:+.1f} to {high:+.1f}"),
+                _chance(row["p_holm"]),
+                verdict,
+            ]
+        )
+    heads = (*names, "systems", "recordings", "difference (points)", "95 % interval", "p", "verdict")
+    caption = (
+        "Differences of systems on the recordings that all of them have: error rate of the first less that of the "
+        "second. P is exact, paired by recording, and corrected by Holm's method for all rows of a language. "
+        f"An interval is given from {ENOUGH} recordings on."
+    )
+    right = [len(names) + place for place in (1, 2, 3, 4)]
+    return table(heads, rows, caption=caption, right=right)
+
+
 def hotwords_table(hotwords: pd.DataFrame) -> Html:
-    """Return how often hotwords came through, and what else happened, by system."""
+    """Return how often hotwords came through, and what else happened, by system; with p against the one without."""
     names = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     rows = [
         [
@@ -21,14 +54,25 @@ def hotwords_table(hotwords: pd.DataFrame) -> Html:
             str(row["hotwords_said"]),
             str(row["hotwords_hit"]),
             element("strong", percent(row["recall"])),
+            _chance(row["p_missed"]),
             str(row["hotwords_added"]),
+            _chance(row["p_added"]),
             percent(row["rest_rate"]),
+            _chance(row["p_rest"]),
+            None if is_missing(row["verdict"]) else row["verdict"],
         ]
         for row in hotwords.to_dict("records")
     ]
-    heads = (*names, "hotwords said", "came through", "recall", "put in", "error rate of the rest")
-    caption = "Hotwords: how many of those said came through, and how many were put where nobody said them."
-    return table(heads, rows, caption=caption, right=range(len(names), len(heads)))
+    heads = (
+        *(*names, "hotwords said", "came through", "recall", "p"),
+        *("put in", "p", "error rate of the rest", "p", "verdict"),
+    )
+    caption = (
+        "Hotwords: how many of those said came through, and how many were put where nobody said them. Each p "
+        "is exact, paired by recording, against the setting without them, and corrected by Holm's method for all of "
+        "these."
+    )
+    return table(heads, rows, caption=caption, right=range(len(names), len(heads) - 1))
 
 
 def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> Html:
@@ -51,3 +95,9 @@ def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> H
         f"Recordings in which nobody speaks: a text was recognised in {len(found)} of {len(speechless)}."
     )
     return table(heads, rows, caption=caption, right=(3,))
+
+
+def _chance(p: object) -> str | None:
+    if is_missing(p) or not isinstance(p, float):
+        return None
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
-from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.summary import ENOUGH, ranking_scores
-from speechlab.metrics import rank
+from speechlab.metrics import rank_each
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Iterator
 
 FEWEST = 6
 """Recordings below which the exact test can show no difference at the 5 % level (2 ** (1 - 6) < 0.05)."""
@@ -33,46 +32,68 @@ class SystemOrder(NamedTuple):
 
 
 def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
-    """Rank the systems of each language and condition on the recordings that all have; Japanese by readings."""
+    """Rank the systems of each language and condition on the recordings that all have; Japanese by readings.
+
+    P-values are corrected for all pairs of a language, under all of its conditions together.
+    """
     places, pairs, verdicts = [], [], []
-    keys = [language, *([_CONDITION] if _CONDITION in table.columns else [])]
     known = table[table[language].notna()]
-    for key, part in known.groupby(keys, observed=True, sort=False):
-        label, facts = _label(key), _facts(key)
+    for code, rows in known.groupby(language, observed=True, sort=False):
+        parts, said = _rankable(rows, text, language, str(code))
+        verdicts += said
+        if not parts:
+            continue
+        found = rank_each(
+            pd.concat(list(parts.values())).assign(**{_PART: list(_parts(parts))}),
+            _PART,
+            system="system",
+            utterance="recording",
+        )
+        for name, one in found.items():
+            facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
+            places.append(one.systems[list(_PLACES)].assign(**facts))
+            # Intervals of differences, as of rates, are given where their coverage is sound.
+            rough = one.pairs["blocks"] < ENOUGH
+            ends = {end: one.pairs[end].mask(rough) for end in ("difference_low", "difference_high")}
+            pairs.append(one.pairs.assign(**ends, **facts))
+            label = ", ".join(map(str, facts.values()))
+            verdicts.append(f"{label}: {one.sentence}{_few(one.systems)}{_excluded(one.excluded)}")
+    return SystemOrder(_joined(places), _joined(pairs), tuple(verdicts))
+
+
+def _rankable(
+    rows: pd.DataFrame, text: str, language: str, code: str
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The scored rows of a language, by condition, where two systems have a recording in common; else why not."""
+    found: dict[str, pd.DataFrame] = {}
+    said = []
+    conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
+    for condition, part in conditions:
+        label = ", ".join(filter(None, (code, str(condition))))
         done = ranking_scores(part, text, language, ["system", "recording"])
         alive = done[done["errors"].notna()]
         failed = [name for name in part["system"].unique() if name not in set(alive["system"])]
         if failed:
-            verdicts.append(
+            said.append(
                 f"{label}: {', '.join(failed)} failed on all recordings, and has no place in the order."
             )
-        if alive["system"].nunique() < 2:
+        count = alive["system"].nunique()
+        if count < 2:
             continue
-        try:
-            found = rank(alive, system="system", utterance="recording")
-        except InvalidRequestError:
-            verdicts.append(
-                f"{label}: no recording was recognised by all; run the study again for the others."
-            )
+        if not (alive.groupby("recording")["system"].nunique() == count).any():
+            said.append(f"{label}: no recording was recognised by all; run the study again for the others.")
             continue
-        places.append(found.systems[list(_PLACES)].assign(**facts))
-        # Intervals of differences, as of rates, are given where their coverage is sound.
-        rough = found.pairs["blocks"] < ENOUGH
-        ends = {end: found.pairs[end].mask(rough) for end in ("difference_low", "difference_high")}
-        pairs.append(found.pairs.assign(**ends, **facts))
-        verdicts.append(f"{label}: {found.sentence}{_few(found.systems)}{_excluded(found.excluded)}")
-    return SystemOrder(_joined(places), _joined(pairs), tuple(verdicts))
+        found[str(condition)] = alive
+    return found, said
 
 
-_CONDITION = "condition"
+def _parts(parts: dict[str, pd.DataFrame]) -> Iterator[str]:
+    """The condition of each row of the tables below each other."""
+    for name, rows in parts.items():
+        yield from [name] * len(rows)
 
 
-def _facts(key: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip(("language", _CONDITION), key, strict=False))
-
-
-def _label(key: tuple[Hashable, ...]) -> str:
-    return ", ".join(str(one) for one in key)
+_CONDITION, _PART = "condition", "speechlab: condition"
 
 
 def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:

@@ -15,12 +15,13 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
-from speechlab.evaluate._recognition.html import hotwords_table, speechless_table
+from speechlab.evaluate._recognition.html import hotwords_table, pairs_table, speechless_table
 from speechlab.evaluate._recognition.order import ordered
 from speechlab.evaluate._recognition.speechless import told_of_nothing
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
+from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
+from speechlab.evaluate._writing.methods import methods_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from speechlab.display import Html
     from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._writing.methods import Methods
 
 _BEYOND_DB = 10.0
 
@@ -44,10 +46,12 @@ class RecognitionReport(SpeechReport):
             of them have), ``error_rate``, ``group`` (systems that share a letter cannot be told apart),
             ``first_share``, ``p_best`` and ``needed``, as of :func:`speechlab.metrics.rank`. Without rows for one
             system.
-        pairs: All pairs of systems, with ``language``: as of :func:`speechlab.metrics.compare_all`.
+        pairs: All pairs of systems, with ``language`` (and ``condition``): as of
+            :func:`speechlab.metrics.compare_all`, ``p_holm`` corrected for all pairs of the language.
         hotwords: Where hotwords were given, one row for each ``language``, ``condition`` and ``system``: the sums of
             :func:`speechlab.metrics.hotword_counts`, ``recall`` (hits over those said) and ``rest_rate`` (the error
-            rate outside of hotwords).
+            rate outside of hotwords); of settings with hotwords, against the one without, ``p_missed``, ``p_added``
+            and ``p_rest`` (Holm, all together) and ``verdict``.
         speechless: One row for each recording without speech and system, where that was asked for: ``sound``,
             ``duration_s``, ``audio``, ``language``, ``system``, ``hypothesis``, ``hallucination``, ``status``,
             ``error``.
@@ -153,25 +157,50 @@ class RecognitionReport(SpeechReport):
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows, the worst first; of several systems, recording by recording."""
         names = self.systems
+        first = [name for name in ("condition", "file") if name in self.table.columns]
         if not names:
-            return super().rows(**options)
-        if len(names) == 2:
-            first, second = (self.part(name) for name in names)
-            return first.errors(second, **{"names": names, **options})
+            read = [name for name in (READING,) if name in self.table and self.table[name].notna().any()]
+            shown = [
+                *first,
+                self.text,
+                "hypothesis",
+                *read,
+                "error_rate",
+                "errors",
+                "error_classes",
+                *FLAGS.values(),
+            ]
+            spoken = [] if (self.table["voice"] == NO_SPEAKER).all() else ["voice"]
+            return super().rows(**{"columns": [*shown, self.language, *spoken], **options})
         heard = [f"hypothesis_{name}" for name in names]
+        rates = [f"error_rate_{name}" for name in names]
+        if len(names) == 2:
+            sides = [self.part(name) for name in names]
+            shown = [*first, self.text, *heard, "fewer_errors", "error_difference", *rates, self.language]
+            return sides[0].errors(sides[1], **{"names": names, "columns": shown, **options})
         usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
-        shown = [self.text, *heard, "error_spread", *(f"error_rate_{name}" for name in names), "file"]
+        shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
         # By name: the widgets stand a floor above this room, and load when rows are shown.
         widget = import_module("speechlab.widgets").ReportRows
         return widget(self.side_by_side(), **{**usual, "columns": shown, **options})
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return what was found, the rates, and the rows, each of which can be heard."""
-        said = [element("p", verdict) for verdict in self.verdicts]
+        said = [element("p", verdict) for verdict in self._quotes()]
+        said += [pairs_table(self.pairs)] if len(self.pairs) else []
         more = [hotwords_table(self.hotwords)] if len(self.hotwords) else []
         more += [speechless_table(self.speechless, clips=clips)] if len(self.speechless) else []
         rates, *others = super().sections(clips=clips)
         return [*said, rates, *more, *others]
+
+    def _quotes(self) -> list[str]:
+        """What was found in recordings as they are; what was found in others stands in tables."""
+        keys = ["language", "condition"]
+        if not set(keys) <= set(self.summary.columns):
+            return list(self.verdicts)
+        others = self.summary.loc[self.summary["condition"] != AS_RECORDED, keys]
+        labels = tuple(f"{', '.join(one)}: " for one in others.astype(str).itertuples(index=False))
+        return [verdict for verdict in self.verdicts if not verdict.startswith(labels)]
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the systems are ranked by: :func:`speechlab.plots.error_rates` of the summary.
@@ -196,6 +225,11 @@ class RecognitionReport(SpeechReport):
         if len(self._levels()):
             wanted["Error rate against noise"] = self.plot_noise
         return {**super().figures(), **drawn(wanted)}
+
+    def methods(self) -> Methods:
+        """Say how the figures came about, and how recordings were changed."""
+        noise = self.record.get("settings", {}).get("noise", "speech")
+        return methods_of(self.title, *self._frames(), noise=str(noise))
 
     def _levels(self) -> dict[str, float]:
         """The levels of noise by condition; recordings as they are stand 10 dB beyond the quietest noise."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ENOUGH = 20
 """Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/metrics.md, Intervals)."""
 _ENDS = ("error_rate_low", "error_rate_high")
-_READING, _READING_ERRORS = "reading_cer", "reading_errors"
+READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
@@ -83,14 +83,14 @@ def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
 
     How a word is spelled is not the voice's doing, so Japanese is ranked by how it sounds.
     """
-    if _READING not in table.columns:
+    if READING not in table.columns:
         return table["error_rate"]
-    return table[_READING].astype("Float64").fillna(table["error_rate"])
+    return table[READING].astype("Float64").fillna(table["error_rate"])
 
 
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     """What the rate that voices are ranked by counts; missing for rows of no language, which have no rate."""
-    units = summary["unit"].mask((summary["ranked_by"] == _READING).fillna(value=False), "reading")
+    units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
 
 
@@ -121,7 +121,7 @@ def _ranking(
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
     figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
-    if _READING not in rates.columns or not rates[_READING].notna().any():
+    if READING not in rates.columns or not rates[READING].notna().any():
         return figures
     read = spoken[spoken["reading_errors"].notna()]
     # The same bootstrap, of errors and lengths in readings.
@@ -132,7 +132,7 @@ def _ranking(
     known = found["error_rate"].notna()
     for name in names:
         figures[name] = figures[name].mask(known, found[name.replace("ranking", "error")])
-    figures["ranked_by"] = figures["ranked_by"].mask(known, _READING)
+    figures["ranked_by"] = figures["ranked_by"].mask(known, READING)
     return figures
 
 

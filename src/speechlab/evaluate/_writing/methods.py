@@ -79,8 +79,44 @@ _TIMED = (
     "count; medians are given."
 )
 _GROUPED = (
-    "Systems that share a letter cannot be told apart; how many utterances would tell them apart follows from the "
-    "differences that were seen."
+    "Systems that share a letter cannot be told apart by p-values that are corrected for all pairs of a language, "
+    "under all conditions together; how many utterances would tell them apart follows from the differences that were "
+    "seen."
+)
+_HOTWORDS = (
+    "Settings with hotwords were tested in the same way against the setting without: hotwords missed, put in, "
+    "and errors of the rest, all of these tests corrected together."
+)
+_NOISY = (
+    "{noise} was added to recordings at 16 kHz, mono, at the ratios given, of the level of the speech without its "
+    "pauses (P.56) to that of the noise (root mean square); what would be beyond full scale was made quieter as a "
+    "whole."
+)
+_NOISES = {
+    "speech": "Noise with the long-term spectrum of each recording, its phases drawn by chance with a fixed seed,",
+    "white": "White noise with a fixed seed",
+}
+_OWN_NOISE = "A recording of noise, repeated from a place drawn by chance with a fixed seed,"
+_P56 = "ITU-T P.56, Objective measurement of active speech level (2011), method B"
+_BANDS = (
+    "Recordings were limited to bands at 16 kHz, mono, without a shift in phase, with a raised cosine of 100 Hz on "
+    "either side."
+)
+_LOOPS = (
+    "A hypothesis loops if a stretch of four characters or more stands in it three times in a row, or one of twelve "
+    "or more twice, and not so in the reference."
+)
+_MADE_UP = (
+    "Text counts as made up if the reference is empty, or if five words in a row or more were inserted (ten "
+    "characters in languages without spaces and in rows of two languages) and the hypothesis does not loop."
+)
+_LOST = (
+    "A hypothesis lost its end if the last three words of the reference or more (six characters) have no counterpart "
+    "and something was recognised."
+)
+_SILENT = (
+    "Recordings without speech were silence and white noise at -60, -40 and -25 dBFS, 1 to 15 s long; any text there "
+    "counts as made up."
 )
 _ATTRIBUTED = (
     "Errors that most other voices made at the same place count as made whatever the voice, those of most voices of "
@@ -184,7 +220,11 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         _TIMED,
         (),
     ),
-    (("loop",), "A hypothesis loops if it repeats a stretch as its reference does not.", ()),
+    (("snr_db",), _NOISY, (_P56,)),
+    (("loop",), _LOOPS, ()),
+    (("hallucination",), _MADE_UP, ()),
+    (("tail_lost",), _LOST, ()),
+    (("sound",), _SILENT, ()),
     (
         ("tested",),
         "Differences were tested by the exact sign-flip test, paired by utterance.",
@@ -210,6 +250,7 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         "Variance was parted by a two-way layout with random effects.",
         (_SEARLE,),
     ),
+    (("p_missed",), _HOTWORDS, (_FISHER,)),
     (("p_mapsswe",), "The matched-pair test of NIST stands beside it.", (_GILLICK,)),
     (
         ("more_listeners",),
@@ -222,12 +263,13 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
 """Columns, what is said if one of them holds a value, and the sources."""
 
 
-def methods_of(title: str, *tables: pd.DataFrame) -> Methods:
+def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Methods:
     """Say how the figures of some tables came about.
 
     Args:
         title: Of the study.
         *tables: Its tables; columns without values say nothing.
+        noise: ``"speech"``, ``"white"``, or else noise that was recorded; told where noise was added.
     """
     said: list[tuple[str, tuple[str, ...]]] = []
     signatures = sorted({one for table in tables for one in _values(table, "signature") if "unit:" in one})
@@ -240,7 +282,10 @@ def methods_of(title: str, *tables: pd.DataFrame) -> Methods:
         said.append((pooled, ()))
     for names, words, sources in _MEASURES:
         if any(_holds(table, name) for table in tables for name in names):
-            said.append((_with_versions(words), sources))
+            told = _NOISY.format(noise=_NOISES.get(noise, _OWN_NOISE)) if words == _NOISY else words
+            said.append((_with_versions(told), sources))
+    if any(value.endswith(" Hz") for table in tables for value in _values(table, "condition")):
+        said.append((_BANDS, ()))
     if any("abx" in _values(table, "method") for table in tables):
         said.append(("Right answers in ABX were tested by the exact binomial test instead.", ()))
     if any(_holds(table, name) for table in tables for name in _WITH_INTERVALS):

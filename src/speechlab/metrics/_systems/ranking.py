@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.letters import letters
 from speechlab.metrics._statistics.power import utterances_needed
+from speechlab.metrics._statistics.randomization import holm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,49 +153,138 @@ def rank(
         >>> rank(rows, language="en").sentence[:76]
         'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
     """
-    import pandas as pd
+    bootstrap = _bootstrap(level, power, draws, seed)
+    done = _done(as_scored(scored, None, how), system, utterance)
+    one = _sums(done, system, utterance, bootstrap)
+    return _ranking(one, one.pairs, len(one.pairs), power, bootstrap)
 
+
+def rank_each(
+    scored: Scorable,
+    by: str,
+    *,
+    system: str = "voice",
+    utterance: str = "text",
+    level: float = 0.95,
+    power: float = 0.8,
+    draws: int = 2_000,
+    seed: int = 0,
+    **how: Any,
+) -> dict[str, Ranking]:
+    """Put several systems in order under each of several conditions; the p-values of all are corrected together.
+
+    With the chance ``level`` no difference is called significant, under any of the conditions, where there is none.
+
+    Args:
+        scored: As for :func:`rank`, like the others.
+        by: Column of the conditions.
+        system: Column of the systems.
+        utterance: Column that tells utterances apart.
+        level: Confidence level of all pairs under all conditions together.
+        power: Chance with which ``needed`` utterances find the difference, as a fraction.
+        draws: How many sets of utterances are drawn for ``first_share``.
+        seed: The same seed gives the same ranking.
+        **how: For a table that is to be scored, arguments of :func:`score`.
+
+    Returns:
+        The ranking of each condition, in the order of the table.
+
+    Raises:
+        InvalidRequestError: As of :func:`rank`, under one of the conditions.
+    """
+    bootstrap = _bootstrap(level, power, draws, seed)
+    scored = as_scored(scored, None, how)
+    require_columns(scored, by, argument="scored")
+    done = _done(scored, system, utterance)
+    parts = {
+        str(key): _sums(part, system, utterance, bootstrap)
+        for key, part in done.groupby(by, observed=True, sort=False)
+    }
+    chances = [one.pairs["p"].to_numpy(dtype=np.float64) for one in parts.values() if len(one.pairs)]
+    corrected = holm(np.concatenate(chances)) if chances else np.empty(0)
+    found, at = {}, 0
+    for key, one in parts.items():
+        p_holm = corrected[at : at + len(one.pairs)]
+        at += len(one.pairs)
+        pairs = (
+            one.pairs.assign(p_holm=p_holm, significant=p_holm < 1 - level) if len(one.pairs) else one.pairs
+        )
+        found[key] = _ranking(one, pairs, len(corrected), power, bootstrap)
+    return found
+
+
+class _Sums(NamedTuple):
+    """Systems on the utterances that all of them have, the best first.
+
+    Attributes:
+        tables: The rows of each.
+        errors: Of each system (row) and utterance.
+        lengths: Tokens of the references, like those.
+        pairs: All pairs, as :func:`compare_all` gives them.
+        excluded: Utterances that not all have.
+    """
+
+    tables: dict[str, pd.DataFrame]
+    errors: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    pairs: pd.DataFrame
+    excluded: int
+
+
+def _bootstrap(level: float, power: object, draws: int, seed: int) -> Bootstrap:
     bootstrap = Bootstrap(level, draws, seed)
     if not is_number(power) or not 0 < float(power) < 1:
         raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
-    scored = as_scored(scored, None, how)
+    return bootstrap
+
+
+def _done(scored: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
     require_columns(scored, system, utterance, argument="scored")
     done = scored[scored["errors"].notna() & scored[system].notna() & scored[utterance].notna()]
-    done = done.assign(**{name: done[name].astype(str) for name in (system, utterance)})
+    return done.assign(**{name: done[name].astype(str) for name in (system, utterance)})
+
+
+def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap) -> _Sums:
     kept = _common(done, system, utterance)
     common = kept[utterance].unique()
     tables = {str(name): part for name, part in kept.groupby(system, sort=False)}
-    sums = {
-        name: part.groupby(utterance)[["errors", "reference_length"]].sum().loc[common]
-        for name, part in tables.items()
-    }
-    errors = np.array([one["errors"].to_numpy(dtype=np.int64) for one in sums.values()])
-    lengths = np.array([one["reference_length"].to_numpy(dtype=np.int64) for one in sums.values()])
+    counts = ("errors", "reference_length")
+    sums = [part.groupby(utterance)[[*counts]].sum().loc[common] for part in tables.values()]
+    errors, lengths = (np.array([one[name].to_numpy(dtype=np.int64) for one in sums]) for name in counts)
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
-    names = [list(tables)[place] for place in order]
-    pairs = _pairs({name: tables[name] for name in names}, utterance, bootstrap)
+    ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
+    pairs = _pairs(ordered, utterance, bootstrap)
+    return _Sums(ordered, errors[order], lengths[order], pairs, done[utterance].nunique() - len(common))
+
+
+def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
+    """The ranking, from pairs whose p-values were corrected for so many tests."""
+    import pandas as pd
+
+    names, errors, lengths = list(one.tables), one.errors, one.lengths
     found = pairs[pairs["significant"].fillna(value=False).astype(bool)] if len(pairs) else pairs
     groups = letters(names, found[["a", "b"]].itertuples(index=False) if len(found) else ())
-    firsts = _first_shares(errors[order], lengths[order], bootstrap)
-    alpha = (1 - level) / max(1, len(pairs))
+    firsts = _first_shares(errors, lengths, bootstrap)
+    alpha = (1 - bootstrap.level) / max(1, tests)
     rows = [
         {
             "system": name,
-            "unit": str(tables[name]["unit"].iloc[0]),
-            "utterances": len(common),
-            "reference_length": int(lengths[place].sum()),
-            "errors": int(errors[place].sum()),
-            "error_rate": rates[place],
+            "unit": str(one.tables[name]["unit"].iloc[0]),
+            "utterances": errors.shape[1],
+            "reference_length": int(lengths[at].sum()),
+            "errors": int(errors[at].sum()),
+            "error_rate": errors[at].sum() / max(1, lengths[at].sum()),
             "group": groups[name],
             "first_share": firsts[at],
             "p_best": _p(pairs, names[0], name),
-            "needed": utterances_needed(errors[place] - errors[order[0]], alpha, power) if at else None,
+            "needed": utterances_needed(errors[at] - errors[0], alpha, power) if at else None,
         }
-        for at, (name, place) in enumerate(zip(names, order, strict=True))
+        for at, name in enumerate(names)
     ]
     systems = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-    return Ranking(systems, pairs, level, done[utterance].nunique() - len(common), joined_of(kept))
+    signature = joined_of(pd.concat(list(one.tables.values())))
+    return Ranking(systems, pairs, bootstrap.level, one.excluded, signature)
 
 
 def _common(done: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
