@@ -252,6 +252,21 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     assert "came through" in report.to_html()
 
 
+def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
+    said = "APIの会議室は東京タワーです。Ada is there."
+    rows = recordings.head(2).assign(text=[said, "Ada is here"], language=["ja+en", "en"])
+    hears(lambda _, options: said if options.hotwords else "APIの会議室は東京です。Ada is there.")
+    settings = {"plain": {}, "names": {"hotwords": ["API", "東京タワー", "Ada"]}}
+    how = {"store": store, "progress": False, "concurrency": 1}
+    report = evaluate.recognition(lab, rows, settings=settings, **how)
+    found = report.hotwords.set_index(["language", "system"])
+    counts = found[["hotwords_said", "hotwords_hit"]]
+    assert counts.loc[("ja+en", "plain")].tolist() == [3, 2]
+    assert counts.loc[("ja+en", "names")].tolist() == [3, 3]
+    assert counts.loc[("en", "names")].tolist() == [1, 1]
+    assert report.table["unbiased_errors"].tolist()[0] == 0
+
+
 def loud(seconds, level=0.1, rate=16_000):
     return (level * np.sin(np.arange(round(seconds * rate)) / 4)).astype(np.float32)
 

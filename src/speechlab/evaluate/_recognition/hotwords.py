@@ -8,6 +8,7 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
 from speechlab.metrics import compare, holm, hotword_counts
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     words = list(dict.fromkeys(word for one in systems for word in one.words))
     if not words:
         return Hotwords(table, pd.DataFrame(), ())
-    counted = table.assign(**hotword_counts(table, hotwords=words))
+    counted = table.assign(**_counted(table, words, language))
     sides = [name for name in ("condition", "system") if name in table.columns]
     keys = [language, *sides]
     done = counted[counted["hotwords_said"].notna()]
@@ -85,6 +86,19 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     kinds: Any = dict(zip(columns, (*["Float64"] * len(_MEASURES), "string"), strict=True))
     summary = summary.assign(**{name: pd.array(told[name], dtype=kinds[name]) for name in columns})
     return Hotwords(counted, summary, tuple(verdicts))
+
+
+def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
+    """Count the hotwords of each row, by the rules of its language or languages."""
+    codes = table[language].map(languages_of)
+    several = codes.map(len) > 1
+    parts = [hotword_counts(table[~several], hotwords=words)]
+    for found, part in table[several].groupby(codes[several]):
+        normalize = mixed_normalizer(found)
+        parts.append(
+            hotword_counts(part, hotwords={word: list(filter(None, [normalize(word)])) for word in words})
+        )
+    return pd.concat(parts).loc[table.index]
 
 
 def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
