@@ -23,7 +23,7 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein, Opcodes
 from rapidfuzz.process import cpdist
 
-from speechlab.metrics import error_rate, score
+from speechlab.metrics import ErrorRate, error_rate, score
 from speechlab.text import normalizer
 
 Texts = list[str]
@@ -217,6 +217,29 @@ def measure(
         print(f"  {name:32}{middle[base] / seconds:18.2f}{jiwer}")
 
 
+def measure_orders(repeats: int, *corpora: tuple[str, str, tuple[Texts, Texts]]) -> None:
+    """Print what rate, counts and alignments of one result cost together, by the order in which they are asked."""
+    parts: dict[str, Callable[[ErrorRate], object]] = {
+        "rate": lambda result: result.rate,
+        "counts": lambda result: (result.counts_by_utterance, result.substitutions),
+        "alignments": lambda result: [alignment.blocks for alignment in result.alignments],
+    }
+    first = ("rate", "counts", "alignments")
+    orders = (first, first[::-1], ("counts", "alignments", "rate"))
+    print(f"\n{'order in which results are asked':60}{'ms':>8}")
+    for title, unit, data in corpora:
+        times: dict[tuple[str, ...], list[float]] = {order: [] for order in orders}
+        for _ in range(repeats):
+            for order, found in times.items():
+                start = time.process_time()
+                result = error_rate(*data, unit=unit)
+                kept = [parts[name](result) for name in order]
+                found.append(time.process_time() - start)
+                del kept, result
+        for order, found in times.items():
+            print(f"  {title + ': ' + ', '.join(order):58}{1_000 * statistics.median(found):8.1f}")
+
+
 def memory(words: int) -> float:
     """Peak of Python's memory for one pair of that many words, in bytes for each word of the reference."""
     said, heard = corpus(1, words, 0.15, seed=3)
@@ -353,6 +376,12 @@ def main() -> int:
         | with_installed({"jiwer": ("jiwer", jiwer_characters)}),
         repeats,
         "bare rapidfuzz",
+    )
+    measure_orders(
+        repeats,
+        ("20,000 pairs of 12 words", "word", words),
+        ("one pair of 20,000 words", "word", corpus(1, 20_000 // share, 0.15, seed=3)),
+        ("5,000 Japanese sentences", "char", letters),
     )
     measure_tables(share)
     print("\nmemory of one pair, bytes for each reference word (a constant means linear):")

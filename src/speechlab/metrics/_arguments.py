@@ -133,10 +133,11 @@ def check_index(values: object, index: Any, argument: str) -> None:
     if own is None or index is None or callable(own) or callable(index):
         return
     if len(own) == len(index) and not own.equals(index):
+        first, second = own[:1].tolist()[0], index[:1].tolist()[0]
         message = (
-            f"{argument} is a Series with another index than the one it stands beside (it begins with "
-            f"{own[0]!r:.40}, not {index[0]!r:.40}), so pairing by position would be a guess; put both into one "
-            f"table, or give {argument}.tolist() if the order is right"
+            f"{argument} is a Series with another index than the one it stands beside (it begins with {first!r:.40}, "
+            f"not {second!r:.40}), so pairing by position would be a guess; put both into one table, or give "
+            f"{argument}.tolist() if the order is right"
         )
         raise InvalidRequestError(message, parameter=argument)
 

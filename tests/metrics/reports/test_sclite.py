@@ -162,6 +162,16 @@ def test_transcripts_come_back(tmp_path_factory, rows):
     assert again["text"].tolist() == [" ".join(text.split()) for text in frame["text"]]
 
 
+def test_names_of_utterances_come_from_the_index_where_no_column_has_them(tmp_path):
+    frame = pd.DataFrame({"text": ["a b", "c"], "who": ["x-1", "x-2"]}, index=["s-1", "s-2"])
+    write_trn(frame, tmp_path / "index.trn")
+    assert read_trn(tmp_path / "index.trn")["utterance"].tolist() == ["s-1", "s-2"]
+    write_trn(frame, tmp_path / "column.trn", utterance="who")
+    assert read_trn(tmp_path / "column.trn")["utterance"].tolist() == ["x-1", "x-2"]
+    with pytest.raises(InvalidRequestError, match="0 cannot name an utterance"):
+        write_trn(frame.reset_index(drop=True), tmp_path / "x.trn")
+
+
 def test_rows_that_were_scored_in_different_ways_are_not_added_up():
     other = score(PAIRS, language="en", normalize="basic")
     for report in ("pra", "sum", "rsum", "dtl"):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_missing, require_columns
+from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab._files import user_path, whole_file
 from speechlab.errors import InvalidRequestError
 
@@ -75,7 +75,7 @@ def write_trn(
     path: str | os.PathLike[str],
     *,
     text: str = "text",
-    utterance: str = "utterance",
+    utterance: str | None = None,
 ) -> None:
     """Write transcripts as a ``trn`` file, for sclite and programs like it.
 
@@ -83,17 +83,21 @@ def write_trn(
         frame: One row for each utterance. A missing text is written as an empty one.
         path: The file, in UTF-8; one that is there is replaced.
         text: Column of the texts; line ends in them become spaces.
-        utterance: Column of their names, such as ``"speaker1-0001"``.
+        utterance: Column of their names, such as ``"speaker1-0001"``; None for the column ``utterance``, or for the
+            index where there is none.
 
     Raises:
         InvalidRequestError: A column is missing, or a name is empty, has white space or parentheses, or occurs twice.
     """
-    require_columns(frame, text, utterance)
-    names = frame[utterance].tolist()
+    require_columns(frame, text, *(() if utterance is None else (utterance,)))
+    if utterance is None and has_column(frame, "utterance", "utterance"):
+        utterance = "utterance"
+    names = frame.index.tolist() if utterance is None else frame[utterance].tolist()
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             message = (
-                f"{name!r:.60} cannot name an utterance in a trn file; use no white space and no parentheses"
+                f"{name!r:.60} cannot name an utterance in a trn file; use no white space and no parentheses, as in "
+                "'speaker1-0001', in a column (utterance=) or in the index"
             )
             raise InvalidRequestError(message, parameter="utterance")
     if len(set(names)) < len(names):
