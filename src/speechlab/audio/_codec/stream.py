@@ -66,14 +66,14 @@ def stream_encoder(
 ) -> StreamEncoder:
     """Make an encoder that hands out bytes as samples come in.
 
-    ======  =====================================================  ================================================
-    format  bytes                                                  catch
-    ======  =====================================================  ================================================
-    pcm     signed 16-bit little-endian, at once                   the rate is nowhere in the data
-    wav     header with both sizes 0xFFFFFFFF, then as pcm         the length is unknown until the end
+    ======  ======================================================  ================================================
+    format  bytes                                                   catch
+    ======  ======================================================  ================================================
+    pcm     signed 16-bit little-endian, at once                    the rate is nowhere in the data
+    wav     header with both sizes 0xFFFFFFFF, then as pcm          the length is unknown until the end
     mp3     frames without Xing and ID3 headers, after about 0.1 s  1,105 samples of delay are not marked as such
-    ogg     Opus in pages of 0.1 s, exact length                   at rates without Opus: Vorbis, about 1 s
-    ======  =====================================================  ================================================
+    ogg     Opus in pages of 0.1 s, exact length                    at rates without Opus: Vorbis, about 1 s
+    ======  ======================================================  ================================================
 
     Args:
         format: One of ``STREAMABLE_FORMATS``.
