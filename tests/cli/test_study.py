@@ -153,6 +153,38 @@ def test_translations_and_what_changed_since(run):
     assert "No difference shown: ja → en (chrF" in again.stdout
 
 
+def test_translations_by_settings_with_a_glossary(run):
+    pd.DataFrame({"text": ["会議室。"], "source_lang": "ja", "target_lang": "en"}).to_csv(
+        run.root / "few.csv", index=False
+    )
+    (run.root / "terms.csv").write_text("term,target\n会議室,meeting room\n会議室,conference room\n", "utf-8")
+    done = run(
+        *("translation", "few.csv", "--out", "by-settings", "--glossary", "terms.csv"),
+        *("--keyword", "API", "--context", "A plan."),
+    )
+    assert done.returncode == 0, done.stderr
+    report = evaluate.Report.load(run.root / "by-settings")
+    assert report.table["system"].tolist() == ["plain", "keywords", "context"]
+    assert report.table["terms_expected"].tolist() == [1, 1, 1]
+    assert "keywords instead of plain, ja → en: terms kept" in done.stdout
+    (run.root / "bad.csv").write_text("a,b\n", "utf-8")
+    for wrong, words in (
+        (("--glossary", "bad.csv"), "no column 'term'"),
+        (
+            ("--service", "theirs=http://127.0.0.1:9/v1", "--openai", 'theirs={"model": "x"}'),
+            "there is no 'model'",
+        ),
+        (
+            ("--setting", 'keywords={"keywords": ["a"]}', "--keyword", "b"),
+            "another option makes a setting called",
+        ),
+    ):
+        told = run("translation", "few.csv", "--out", "x", *wrong)
+        assert told.returncode == 2, told.stderr
+        assert words in " ".join(told.stderr.split())
+    assert not (run.root / "x").exists()
+
+
 def test_what_is_wrong_is_said_before_the_work(run):
     pd.DataFrame({"text": ["a"], "language": "en"}).to_csv(run.root / "t.csv", index=False)
     alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from speechlab._arguments import is_missing
-from speechlab.cli._commands._studies.systems import bands_of, connected, settings_of
+from speechlab.cli._commands._studies.systems import bands_of, connected, glossary_of, settings_of
 from speechlab.cli._console import console, errors, number, plain_table, stages
 from speechlab.cli._options import command
 from speechlab.errors import InvalidRequestError
@@ -88,6 +88,22 @@ Voices = Annotated[
     typer.Option("--voice", help="Id or name of a voice; may be repeated. [default: all that fit]"),
 ]
 Speed = Annotated[int, typer.Option(min=0, help="With how many texts of each language speed is measured.")]
+Services = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=URL",
+        help="A service to compare; may be repeated. No URL is the usual service; the key of NAME is that of "
+        "SPEECHLAB_API_KEY_NAME, or else the usual one. [default: the usual service]",
+    ),
+]
+Adapters = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=JSON",
+        help="That this service speaks OpenAI's API: its models for speech, transcription and translation, and its "
+        "voices; may be repeated.",
+    ),
+]
 
 
 def _shared(
@@ -107,14 +123,8 @@ def _shared(
 def recognition(
     source: Input,
     out: Out,
-    service: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=URL",
-            help="A service to compare; may be repeated. No URL is the usual service; the key of NAME is that of "
-            "SPEECHLAB_API_KEY_NAME, or else the usual one. [default: the usual service]",
-        ),
-    ] = None,
+    service: Services = None,
+    openai: Adapters = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,19 +158,28 @@ def recognition(
 ) -> None:
     """Recognise recordings and score what was understood, by services and settings, in noise and bands."""
     given = {
-        "settings": settings_of(setting or (), hotword or ()),
+        "settings": settings_of(setting or (), {"hotwords": {"hotwords": hotword}}, "transcribe"),
         "noise_db": noise_db or [],
         "noise": noise,
         "band_hz": bands_of(band or ()),
         "speechless": speechless,
     }
-    _perform("recognition", source, out, given, services=service or (), **shared)
+    _perform("recognition", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @command(app, "round-trip", _shared)
-def round_trip(source: Input, out: Out, voice: Voices = None, speed: Speed = 0, **shared: Any) -> None:
+def round_trip(
+    source: Input,
+    out: Out,
+    service: Services = None,
+    openai: Adapters = None,
+    voice: Voices = None,
+    speed: Speed = 0,
+    **shared: Any,
+) -> None:
     """Speak texts with voices, recognise the speech, and score what was understood."""
-    _perform("round_trip", source, out, {"voices": voice or None, "speed": speed}, **shared)
+    given = {"voices": voice or None, "speed": speed}
+    _perform("round_trip", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @command(app, "voices", _shared)
@@ -186,6 +205,32 @@ def translation(
     target_lang: Annotated[
         str | None, typer.Option(help="Code of the language wanted, if the table has no such column.")
     ] = None,
+    service: Services = None,
+    openai: Adapters = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JSON", help="Parameters of translate to compare, by name; may be repeated."
+        ),
+    ] = None,
+    keyword: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TERM",
+            help="A term to keep as it is; may be repeated. With and without them is compared.",
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What the texts are from. With and without it is compared."),
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Terms to be counted: .json, .csv or .tsv (columns term and target), or one in each line.",
+        ),
+    ] = None,
     back: Annotated[
         bool, typer.Option("--back", help="Translate back as well, and compare with the text.")
     ] = False,
@@ -196,7 +241,15 @@ def translation(
 ) -> None:
     """Translate texts and score them: columns text, source_lang, target_lang and, where there are any, reference."""
     codes = {"source_lang": source_lang, "target_lang": target_lang}
-    _perform("translation", source, out, {"back": back, "speed": speed}, columns=codes, **shared)
+    switched: dict[str, dict[str, Any]] = {"keywords": {"keywords": keyword}, "context": {"context": context}}
+    given = {
+        "settings": settings_of(setting or (), switched, "translate"),
+        "glossary": glossary_of(glossary),
+        "back": back,
+        "speed": speed,
+    }
+    services = (service or (), openai or ())
+    _perform("translation", source, out, given, columns=codes, services=services, **shared)
 
 
 @app.command("compare")
@@ -229,7 +282,7 @@ def _perform(
     store: Path | None,
     concurrency: int,
     columns: Mapping[str, str | None] = MappingProxyType({}),
-    services: Sequence[str] = (),
+    services: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> None:
     """Read the table, make the study, and write its report."""
     from speechlab import evaluate
@@ -238,7 +291,7 @@ def _perform(
     rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
-    with connected(services) as lab, stages() as told:
+    with connected(*services) as lab, stages() as told:
         given |= {"store": None if store is None else str(store), "concurrency": concurrency}
         report: Report
         if study == "recognition":  # one stage, whose progress has no name
@@ -258,6 +311,9 @@ def _perform(
         console.print(escape(report.advice), soft_wrap=True)
     if isinstance(report, evaluate.RecognitionReport) and report.words:
         console.print(escape(report.words), soft_wrap=True)
+    if isinstance(report, evaluate.TranslationReport):
+        for said in (*report.findings, *report.notes):
+            console.print(escape(said), soft_wrap=True)
     _end(report, out, before, fail_if)
 
 

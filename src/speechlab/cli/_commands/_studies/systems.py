@@ -1,10 +1,12 @@
-"""What ``speechlab study recognition`` is told of services, settings and bands, read from words."""
+"""What ``speechlab study`` is told of services, settings, terms and bands, read from words and files."""
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,23 +14,25 @@ import orjson
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from speechlab.client import Client
+    from speechlab.client import Client, OpenAIAdapter
 
 _BAND = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
-PLAIN, WITH_HOTWORDS = "plain", "hotwords"
-"""What the settings without and with hotwords are called."""
+PLAIN = "plain"
+"""What the setting is called beside which others are put."""
 
 
 @contextmanager
-def connected(services: Sequence[str]) -> Iterator[Any]:
+def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator[Any]:
     """Connect to the usual service, or to several by name, each with a key of its own.
 
     The key of ``theirs`` is that of ``SPEECHLAB_API_KEY_THEIRS``, or else the one that ``connect`` finds.
 
     Args:
         services: ``NAME=URL``; an empty URL is the usual service.
+        adapters: ``NAME=JSON`` for those that speak OpenAI's API: what an ``OpenAIAdapter`` is told.
 
     Yields:
         A client; with names, clients by name.
@@ -38,50 +42,103 @@ def connected(services: Sequence[str]) -> Iterator[Any]:
     """
     from speechlab import connect
 
+    spoken = _adapters(adapters)
+    addresses = _named("service", services, "NAME=URL, as in --service ours= --service theirs=https://…")
+    for name in spoken:
+        if not addresses.get(name):
+            message = (
+                f"--openai {name} is of no service; give its address as well: --service {name}=https://…/v1"
+            )
+            raise InvalidRequestError(message, parameter="openai")
     if not services:
         with connect() as lab:
             yield lab
         return
-    addresses = _named("service", services, "NAME=URL, as in --service ours= --service theirs=https://…")
     labs: dict[str, Client] = {}
     try:
         for name, url in addresses.items():
             variable = f"SPEECHLAB_API_KEY_{re.sub('[^A-Z0-9]', '_', name.upper())}"
-            labs[name] = connect(url or None, api_key=(os.environ.get(variable) or None) if url else None)
+            key = (os.environ.get(variable) or None) if url else None
+            labs[name] = connect(url or None, api_key=key, adapter=spoken.get(name))
         yield labs
     finally:
         for lab in labs.values():
             lab.close()
 
 
-def settings_of(settings: Sequence[str], hotwords: Sequence[str]) -> dict[str, dict[str, Any]] | None:
-    """Return the settings by name; with hotwords there is one with them and one without. None for one setting.
+def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
+    from speechlab.client import OpenAIAdapter
+
+    allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
+    known = {field.name for field in fields(OpenAIAdapter)}
+    found = {}
+    for name, told in _objects("openai", given, allowed).items():
+        if strange := [one for one in told if one not in known]:
+            message = f"--openai {name}: there is no {strange[0]!r}; there are {', '.join(sorted(known))}"
+            raise InvalidRequestError(message, parameter="openai")
+        found[name] = OpenAIAdapter(**told)
+    return found
+
+
+def settings_of(
+    settings: Sequence[str], switched: Mapping[str, Mapping[str, Any]], call: str
+) -> dict[str, dict[str, Any]] | None:
+    """Return the settings by name; None for one setting.
 
     Args:
         settings: ``NAME=JSON``, where JSON is an object of parameters.
-        hotwords: Words that are likely.
+        switched: What is compared with a setting without it, by name; what holds an empty value is left out.
+        call: The call whose parameters they are.
 
     Raises:
         InvalidRequestError: One of them is no such text, or two have one name.
     """
-    allowed = """NAME=JSON with the parameters of transcribe, as in --setting 'skipping={"vad": "on"}'"""
-    found: dict[str, dict[str, Any]] = {}
-    for name, text in _named("setting", settings, allowed).items():
-        try:
-            parameters = orjson.loads(text or "{}")
-        except orjson.JSONDecodeError as error:
-            message = f"--setting {name}: {text!r} is no JSON ({error}); give {allowed}"
-            raise InvalidRequestError(message, parameter="setting") from error
-        if not isinstance(parameters, dict):
-            message = f"--setting {name}: {text!r} is no object; give {allowed}"
+    example = (
+        """'skipping={"vad": "on"}'""" if call == "transcribe" else """'formal={"context": "A letter."}'"""
+    )
+    found = _objects(
+        "setting", settings, f"NAME=JSON with the parameters of {call}, as in --setting {example}"
+    )
+    on = {name: dict(given) for name, given in switched.items() if all(given.values())}
+    for name in on:
+        if name in found:
+            message = f"another option makes a setting called {name}; give yours another name"
             raise InvalidRequestError(message, parameter="setting")
-        found[name] = parameters
-    if hotwords:
-        if WITH_HOTWORDS in found:
-            message = f"--hotword makes a setting called {WITH_HOTWORDS}; give yours another name"
-            raise InvalidRequestError(message, parameter="setting")
-        found = {**(found or {PLAIN: {}}), WITH_HOTWORDS: {"hotwords": list(hotwords)}}
-    return found or None
+    return {**(found or {PLAIN: {}}), **on} if on else found or None
+
+
+def glossary_of(file: Path | None) -> Any:
+    """Return the terms of a file, as ``evaluate.translation`` takes them.
+
+    Args:
+        file: ``.json`` with a list of terms, or an object from terms to what will do for them; ``.csv`` or ``.tsv``
+            with the columns ``term`` and, where terms are translated, ``target``, a row for each word that will do;
+            or any other text, a term in each line. None for no terms.
+
+    Raises:
+        InvalidRequestError: It cannot be read as such.
+    """
+    if file is None:
+        return ()
+    try:
+        text = file.read_text("utf-8-sig")
+        if file.suffix.lower() == ".json":
+            return orjson.loads(text)
+    except (OSError, ValueError) as error:
+        message = f"--glossary {file}: it cannot be read ({error})"
+        raise InvalidRequestError(message, parameter="glossary") from error
+    if file.suffix.lower() not in {".csv", ".tsv"}:
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    rows = csv.DictReader(text.splitlines(), delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+    if "term" not in (rows.fieldnames or ()):
+        message = f"--glossary {file}: there is no column 'term'; name the columns term and target in the first line"
+        raise InvalidRequestError(message, parameter="glossary")
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        term = (row["term"] or "").strip()
+        if term:
+            found.setdefault(term, []).append((row.get("target") or "").strip() or term)
+    return found
 
 
 def bands_of(bands: Sequence[str]) -> list[tuple[float, float]]:
@@ -112,4 +169,20 @@ def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
                 f"--{option} {name} is given twice; give each a name of its own", parameter=option
             )
         found[name] = value.strip()
+    return found
+
+
+def _objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
+    """Objects of JSON by name; nothing behind the sign is an empty one."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, text in _named(option, given, allowed).items():
+        try:
+            parameters = orjson.loads(text or "{}")
+        except orjson.JSONDecodeError as error:
+            message = f"--{option} {name}: {text!r} is no JSON ({error}); give {allowed}"
+            raise InvalidRequestError(message, parameter=option) from error
+        if not isinstance(parameters, dict):
+            message = f"--{option} {name}: {text!r} is no object; give {allowed}"
+            raise InvalidRequestError(message, parameter=option)
+        found[name] = parameters
     return found
