@@ -205,6 +205,23 @@ def test_manifests(form, tmp_path):
     assert found["duration_s"].tolist() == [1.5, 2.0]
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_length_that_is_no_number_is_told_with_its_row(form, tmp_path):
+    path = tmp_path / f"m.{form}"
+    rows = [
+        {"text": "A", "duration": "1.5"},
+        {"text": "B", "duration": ""},
+        {"text": "C", "duration": "3:20"},
+    ]
+    lines = [json.dumps(row) for row in rows]
+    path.write_text("text,duration\nA,1.5\nB,\nC,3:20\n" if form == "csv" else "\n".join(lines))
+    with pytest.raises(InvalidRequestError, match=r"row 3: the length '3:20' is no number") as caught:
+        datasets.read(path)
+    assert caught.value.parameter == "duration_s"
+    path.write_text("text,duration\nA,1.5\nB,\n" if form == "csv" else "\n".join(lines[:2]))
+    assert datasets.read(path)["duration_s"].tolist() == pytest.approx([1.5, float("nan")], nan_ok=True)
+
+
 def test_columns_by_other_names(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("text,normalised,part\nA,a,test\nB,b,train\n")

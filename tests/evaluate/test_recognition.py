@@ -255,6 +255,7 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
 def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     said = "APIの会議室は東京タワーです。Ada is there."
     rows = recordings.head(2).assign(text=[said, "Ada is here"], language=["ja+en", "en"])
+    rows = rows.astype({"language": "string", "text": "string"})  # as a manifest is read
     hears(lambda _, options: said if options.hotwords else "APIの会議室は東京です。Ada is there.")
     settings = {"plain": {}, "names": {"hotwords": ["API", "東京タワー", "Ada"]}}
     how = {"store": store, "progress": False, "concurrency": 1}
@@ -264,6 +265,12 @@ def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     assert counts.loc[("ja+en", "plain")].tolist() == [3, 2]
     assert counts.loc[("ja+en", "names")].tolist() == [3, 3]
     assert counts.loc[("en", "names")].tolist() == [1, 1]
+    assert found["verdict"].notna().tolist() == [False, True, False, True]
+    page = report.to_html()
+    assert "of 3 hotwords said, 3 came through" in report.words
+    assert "of 3 hotwords said, 3 came through" not in page  # two languages stand in the table alone
+    alone = evaluate.recognition(lab, rows, hotwords=["Ada"], speechless=1, **how)
+    assert "came through" in alone.to_html()
     assert report.table["unbiased_errors"].tolist()[0] == 0
 
 

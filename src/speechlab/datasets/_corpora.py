@@ -34,12 +34,13 @@ class Corpus:
 
     Attributes:
         name: What it is called.
-        find: From a folder to what is read of it: transcripts, or nothing where the layout is another.
+        find: From a folder and the text files in it to what is read: transcripts, or nothing where the layout is
+            another.
         read: From one transcript to rows.
     """
 
     name: str
-    find: Callable[[Path], list[Path]]
+    find: Callable[[Path, list[Path]], list[Path]]
     read: Callable[[Path], Iterator[Row]]
 
 
@@ -126,7 +127,13 @@ def _fleurs(path: Path) -> Iterator[Row]:
         yield f"{cells[0]}/{name}", file, text, None, _CODES.get(code, code), path.stem
 
 
-def _common_voice_files(root: Path) -> list[Path]:
+def _aishell_files(_: Path, texts: list[Path]) -> list[Path]:
+    return [
+        one for one in texts if one.parent.name == "transcript" and one.name.startswith("aishell_transcript")
+    ]
+
+
+def _common_voice_files(root: Path, _: list[Path]) -> list[Path]:
     folders = [path.parent for path in (*root.glob("clips"), *root.glob("*/clips"), *root.glob("*/*/clips"))]
     return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv")) if _has_clips(file)]
 
@@ -135,7 +142,7 @@ def _has_clips(file: Path) -> bool:
     return set(next(_cells(file), [])) >= _COMMON_VOICE_COLUMNS
 
 
-def _fleurs_files(root: Path) -> list[Path]:
+def _fleurs_files(root: Path, _: list[Path]) -> list[Path]:
     folders = [path.parent for path in (*root.glob("audio"), *root.glob("*/audio"), *root.glob("*/*/audio"))]
     return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv"))]
 
@@ -143,9 +150,13 @@ def _fleurs_files(root: Path) -> list[Path]:
 CORPORA = {
     one.name: one
     for one in (
-        Corpus("librispeech", lambda root: sorted(root.rglob("*.trans.txt")), _librispeech),
-        Corpus("aishell", lambda root: sorted(root.rglob("transcript/aishell_transcript*.txt")), _aishell),
-        Corpus("jsut", lambda root: sorted(root.rglob("transcript_utf8.txt")), _jsut),
+        Corpus(
+            "librispeech",
+            lambda _, texts: [one for one in texts if one.name.endswith(".trans.txt")],
+            _librispeech,
+        ),
+        Corpus("aishell", _aishell_files, _aishell),
+        Corpus("jsut", lambda _, texts: [one for one in texts if one.name == "transcript_utf8.txt"], _jsut),
         Corpus("common_voice", _common_voice_files, _common_voice),
         Corpus("fleurs", _fleurs_files, _fleurs),
     )
@@ -165,8 +176,9 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> list
         InvalidRequestError: The folder has another layout, no recordings, or no such split.
     """
     tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
+    texts = sorted(root.rglob("*.txt"))  # once: a corpus may have a million files
     for corpus in tried:
-        if found := corpus.find(root):
+        if found := corpus.find(root, texts):
             rows = [row for path in found for row in _wanted(corpus, path, found, splits)]
             return _checked(rows, root, corpus.name, splits)
     names = ", ".join(one.name for one in tried)

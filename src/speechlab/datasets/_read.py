@@ -133,15 +133,34 @@ def _sound(cell: Any) -> str | bytes | None:
 
 def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     """Columns of texts as texts, lengths as numbers."""
-    import pandas as pd
-
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
     found = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
     if "duration_s" in found.columns:
-        found["duration_s"] = pd.to_numeric(found["duration_s"], errors="coerce").astype("float64")
+        found["duration_s"] = _seconds(found["duration_s"])
     first = [name for name in ("id", "audio", *_TEXTS) if name in found.columns]
     return found[[*first, *(name for name in found.columns if name not in first)]]
+
+
+def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
+    """Lengths as numbers; empty cells are missing.
+
+    Raises:
+        InvalidRequestError: One is neither; it names the row.
+    """
+    import pandas as pd
+
+    numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
+    told = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
+    wrong = (numbers.isna() & told).to_numpy(dtype=bool)
+    if wrong.any():
+        place = int(wrong.argmax())
+        message = (
+            f"row {place + 1}: the length {lengths.iloc[place]!r} is no number; give seconds, such as 3.25, or leave "
+            "the cell empty"
+        )
+        raise InvalidRequestError(message, parameter="duration_s")
+    return numbers
 
 
 def _names(columns: object) -> dict[str, str]:

@@ -42,6 +42,11 @@ _ROWS = (
     "Pass a table with a row for each call or recording, such as the result of a batch or a report's table"
 )
 _ROW_INCHES = 0.5
+_NAME = "speechlab: name of the line"
+_ABOVE = 1.08
+"""Height of an axis over its highest value, so that no mark is cut."""
+_PANEL_PT = 150.0
+"""Height of a panel of lines in points, about."""
 _MEASURES = {
     "duration_s": "length (s)",
     "latency_s": "latency (s)",
@@ -102,8 +107,11 @@ def error_by_measure(
         part = known[known["unit"].astype(str) == unit]
         names = np.array(names_of(part, keys) if keys else [""] * len(part))
         for number, name in enumerate(dict.fromkeys(names.tolist())):
-            _draw_bins(axes, part[names == name], ends, number, name, fonts(name, language), alone=not keys)
-        axes.set_ylim(bottom=0)
+            _draw_bins(axes, part[names == name], ends, number, alone=not keys)
+        highest = np.nanmax([numbers(part, "error_rate"), numbers(part, "error_rate_high")])
+        axes.set_ylim(0, _ABOVE * highest or None)
+        if keys:
+            _name_lines(axes, part.assign(**{_NAME: names}), ends[2], language)
         axes.margins(x=0.06 if not keys else 0.02)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
@@ -257,8 +265,6 @@ def _draw_bins(
     part: pd.DataFrame,
     ends: list[str],
     number: int,
-    name: str,
-    families: list[str],
     *,
     alone: bool,
 ) -> None:
@@ -286,10 +292,19 @@ def _draw_bins(
                 ha="center",
                 fontsize=SMALL_PT - 1,
             )
-    else:
+
+
+def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None) -> None:
+    """Write the name of each line at its end, those that would lie on each other apart."""
+    lasts = part.groupby(_NAME, sort=False).tail(1)
+    top, highest = axes.get_ylim()[1], -np.inf
+    for row in lasts.sort_values("error_rate", kind="stable").to_dict("records"):
+        at, rate, name = float(row[middle]), float(row["error_rate"]), str(row[_NAME])
+        place = rate / top * _PANEL_PT
+        highest = max(place, highest + 1.3 * SMALL_PT)
         axes.annotate(
-            name, (middle[-1], rate[-1]), xytext=(7, 0), textcoords="offset points", va="center",
-            fontsize=SMALL_PT, fontfamily=families, annotation_clip=False, parse_math=False,
+            name, (at, rate), xytext=(7, highest - place), textcoords="offset points", va="center",
+            fontsize=SMALL_PT, fontfamily=fonts(name, language), annotation_clip=False, parse_math=False,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
+from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
 from speechlab.metrics import compare, holm, hotword_counts
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._recognition.systems import System
 
 _LEVEL = 0.05
+_GROUP = "speechlab: language and condition"
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
 _MEASURES = ("missed", "added", "rest")
 
@@ -50,6 +51,8 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     sides = [name for name in ("condition", "system") if name in table.columns]
     keys = [language, *sides]
     done = counted[counted["hotwords_said"].notna()]
+    groups = done.groupby(keys[:-1], observed=True, sort=False).ngroup() if len(keys) > 1 else 0
+    done = done.assign(**{_GROUP: groups}).sort_values(_GROUP, kind="stable").drop(columns=_GROUP)
     sums = done.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
     sums = sums.rename(columns={language: "language"})
     known = sums["hotwords_said"] > 0
@@ -78,11 +81,11 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         if len(group) > 1:
             part = part[part["condition"] == group[1]]
         before, after = (part[part["system"] == one].iloc[0] for one in (base_name, name))
-        verdict = _verdict(found)
+        verdict, few = _verdict(found), _few(found)
         for column, value in zip(columns, (*(found[one][1] for one in _MEASURES), verdict), strict=True):
             told[column][summary.index.get_loc(after.name)] = value
         label = ", ".join(map(str, group))
-        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}")
+        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}{few}")
     kinds: Any = dict(zip(columns, (*["Float64"] * len(_MEASURES), "string"), strict=True))
     summary = summary.assign(**{name: pd.array(told[name], dtype=kinds[name]) for name in columns})
     return Hotwords(counted, summary, tuple(verdicts))
@@ -90,7 +93,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
 
 def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
     """Count the hotwords of each row, by the rules of its language or languages."""
-    codes = table[language].map(languages_of)
+    codes = languages_of_rows(table[language])
     several = codes.map(len) > 1
     parts = [hotword_counts(table[~several], hotwords=words)]
     for found, part in table[several].groupby(codes[several]):
@@ -155,9 +158,12 @@ def _verdict(found: dict[str, Any]) -> str:
         "They help" if "missed" in good else "They make it worse" if "missed" in bad else "No help is shown"
     )
     costs = " and ".join(names[name] for name in bad if name != "missed")
+    return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."
+
+
+def _few(found: dict[str, Any]) -> str:
     least = min(one.blocks for one, _ in found.values())
-    few = f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
-    return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}.{few}"
+    return f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
 
 
 def _p(value: float) -> str:

@@ -21,15 +21,16 @@ def pairs_table(pairs: pd.DataFrame) -> Html:
     ]
     rows = []
     for row in pairs.to_dict("records"):
-        low, high = (-100 * row[f"difference_{end}"] for end in ("high", "low"))
+        # Plus zero, since there is a zero below zero.
+        points, low, high = (round(-100 * row[f"difference{end}"], 1) + 0.0 for end in ("", "_high", "_low"))
         better = row["a"] if row["difference"] > 0 else row["b"]
         verdict = element("strong", f"{better} is better") if row["significant"] else ALIKE
         rows.append(
             [
-                *(str(row[name]) for name in names),
+                *(unbroken(str(row[name])) for name in names),
                 element("strong", f"{row['a']} against {row['b']}"),
                 str(row["utterances"]),
-                element("strong", f"{-100 * row['difference']:+.1f}"),
+                element("strong", f"{points:+.1f}" if points else "0.0"),
                 None if is_missing(low) else unbroken(f"{low:+.1f} to {high:+.1f}"),
                 _chance(row["p_holm"]),
                 verdict,
@@ -50,16 +51,16 @@ def hotwords_table(hotwords: pd.DataFrame) -> Html:
     names = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     rows = [
         [
-            *(str(row[name]) for name in names),
+            *(unbroken(str(row[name])) for name in names),
             str(row["hotwords_said"]),
             str(row["hotwords_hit"]),
             element("strong", percent(row["recall"])),
-            _chance(row["p_missed"]),
+            _chance(row.get("p_missed")),
             str(row["hotwords_added"]),
-            _chance(row["p_added"]),
+            _chance(row.get("p_added")),
             percent(row["rest_rate"]),
-            _chance(row["p_rest"]),
-            None if is_missing(row["verdict"]) else row["verdict"],
+            _chance(row.get("p_rest")),
+            None if is_missing(row.get("verdict")) else row["verdict"],
         ]
         for row in hotwords.to_dict("records")
     ]
@@ -76,7 +77,7 @@ def hotwords_table(hotwords: pd.DataFrame) -> Html:
 
 
 def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> Html:
-    """Return what was recognised in recordings without speech; those with a text can be heard."""
+    """Return what was recognised in recordings without speech: those with a text, which can be heard."""
     found = speechless[speechless["hallucination"].fillna(value=False).astype(bool)]
     shown = found if clips is None else found.head(clips)
     rows = [

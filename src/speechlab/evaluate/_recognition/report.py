@@ -189,18 +189,29 @@ class RecognitionReport(SpeechReport):
         said = [element("p", verdict) for verdict in self._quotes()]
         said += [pairs_table(self.pairs)] if len(self.pairs) else []
         more = [hotwords_table(self.hotwords)] if len(self.hotwords) else []
-        more += [speechless_table(self.speechless, clips=clips)] if len(self.speechless) else []
+        found = len(self.speechless) and self.speechless["hallucination"].fillna(value=False).any()
+        more += [speechless_table(self.speechless, clips=clips)] if found else []
         rates, *others = super().sections(clips=clips)
         return [*said, rates, *more, *others]
 
     def _quotes(self) -> list[str]:
-        """What was found in recordings as they are; what was found in others stands in tables."""
-        keys = ["language", "condition"]
-        if not set(keys) <= set(self.summary.columns):
-            return list(self.verdicts)
-        others = self.summary.loc[self.summary["condition"] != AS_RECORDED, keys]
+        """What was found in recordings as they are, without what stands in tables: other conditions, hotwords."""
+        told, names = (
+            list(self.verdicts),
+            [name for name in ("language", "condition") if name in self.summary],
+        )
+        if {"system", "verdict"} <= set(self.hotwords.columns):
+            with_them = self.hotwords[self.hotwords["verdict"].notna()]
+            starts = tuple(
+                f"{', '.join(map(str, label))}: {system} against "
+                for *label, system in with_them[[*names, "system"]].itertuples(index=False)
+            )
+            told = told if len(starts) == 1 else [one for one in told if not one.startswith(starts)]
+        if "condition" not in names:
+            return told
+        others = self.summary.loc[self.summary["condition"] != AS_RECORDED, names]
         labels = tuple(f"{', '.join(one)}: " for one in others.astype(str).itertuples(index=False))
-        return [verdict for verdict in self.verdicts if not verdict.startswith(labels)]
+        return [verdict for verdict in told if not verdict.startswith(labels)]
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the systems are ranked by: :func:`speechlab.plots.error_rates` of the summary.

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError
 from speechlab.text import characters, language_code, normalizer, writes_without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pandas as pd
 
 _SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")
@@ -31,6 +33,13 @@ def languages_of(value: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(language_code(part) for part in _SEPARATOR.split(value.strip())))
     except InvalidRequestError:
         return ()
+
+
+def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the codes of each row, by which rows can be grouped whatever the type of the column."""
+    import pandas as pd
+
+    return pd.Series([languages_of(value) for value in values], index=values.index, dtype="object")
 
 
 def is_mixed(value: object) -> bool:

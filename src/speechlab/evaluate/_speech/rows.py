@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._speech.loops import loops
-from speechlab.evaluate._speech.mixed import is_mixed, languages_of, mixed_normalizer
+from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.metrics import score
 
@@ -123,7 +123,7 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
             language=_CODES,
         ).drop(columns=_CODES)
     ]
-    for codes, part in rows[of_several].groupby(rows.loc[of_several, language].map(languages_of)):
+    for codes, part in rows[of_several].groupby(languages_of_rows(rows.loc[of_several, language])):
         mixed = score(
             part,
             reference=text,
