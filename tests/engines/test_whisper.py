@@ -10,7 +10,7 @@ import pytest
 import soundfile
 import soxr
 
-from speechlab.engines import Recogniser, RecognitionOptions, create
+from speechlab.engines import Recogniser, RecognitionOptions, checkpoints, create
 from speechlab.errors import EngineError, ModelError
 
 pytestmark = pytest.mark.engines
@@ -47,6 +47,14 @@ def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_
     assert heard.language == row["language"]
     assert 0 < heard.confidence <= 1
     assert error_rate(row["text"], heard.text) <= BOUNDS[name], heard.text
+
+
+def test_others_may_come_first_before_the_features_and_before_each_window(whisper, two):
+    """What runs between two moments cannot be interrupted: for half an hour the first steps take seconds."""
+    moments = []
+    with checkpoints(lambda: moments.append("")):
+        whisper.recognise(two[0], RecognitionOptions())
+    assert len(moments) >= 3
 
 
 @pytest.mark.parametrize("vad", ["off", "on", "segments"])

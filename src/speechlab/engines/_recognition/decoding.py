@@ -52,6 +52,7 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
             first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             if first[3] <= _RUNAWAY_RATIO:
                 return first
+            checkpoint()
             options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
             again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1

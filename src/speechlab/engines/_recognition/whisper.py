@@ -18,6 +18,7 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.audio import pre_roll
+from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._chunks import weight
 from speechlab.engines._protocols import Recognition, RecognitionSegment
 from speechlab.engines._recognition.decoding import (
@@ -155,6 +156,7 @@ class WhisperEngine:
         if not speech:
             return nothing
         self.load()
+        checkpoint()  # the search takes seconds for half an hour, as do the features below
         kept = keep_spans(speech, _MARGIN_S[options.vad], duration)
         shortened = np.concatenate(
             [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in kept]
@@ -186,6 +188,7 @@ class WhisperEngine:
     ) -> tuple[list[Any], str, float]:
         whisper = self._whisper
         features = whisper.feature_extractor(sound)
+        checkpoint()
         frames = min(_WINDOW_FRAMES, features.shape[-1] - 1)
         first = whisper.encode(require("faster_whisper.audio").pad_or_trim(features[:, :frames]))
         language, certainty = options.language, 1.0
