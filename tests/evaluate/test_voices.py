@@ -283,6 +283,19 @@ def test_a_service_that_ends_in_the_middle(tmp_path):
         assert found.to_html()
 
 
+def test_a_round_trip_whose_speed_cannot_be_measured_says_so(lab, store):
+    rows, how = FRAME.head(2), {"store": store, "progress": False}
+    timed = evaluate.round_trip(lab, rows, ["clear"], speed=1, **how)
+    assert timed.summary["timed_calls"].tolist() == [1]
+    replaying = lab.with_options(mode="replay", store=store)
+    with pytest.warns(UserWarning, match="Speed was not measured: ") as told:
+        report = evaluate.round_trip(replaying, rows, ["clear"], speed=1, **how)
+    assert {one.filename for one in told} == {__file__}
+    assert len(report.speed) == 0
+    assert "rtf" not in report.summary.columns
+    assert report.table["hypothesis"].tolist() == timed.table["hypothesis"].tolist()
+
+
 def test_what_cannot_be_studied(lab, store):
     for frame, words in (
         (FRAME.drop(columns="text"), "no column 'text'"),

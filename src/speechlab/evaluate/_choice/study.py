@@ -112,6 +112,7 @@ def voices(
         store=store,
         speed=timed,
         record=record_of("voices", store, *sound, heard, **told, **options),
+        summary=False,
     )
     found = engines_of(catalogue, scored.table["voice"], engines)
     table = measured(scored.table.assign(engine=found), text, language, rated)

@@ -156,6 +156,7 @@ def recognition(
         language,
         store=store,
         record=record,
+        summary=False,
     )
     there = [one for one in systems if one.name in found]
     nothing = None if silent is None else heard_in_nothing(there, silent, how)

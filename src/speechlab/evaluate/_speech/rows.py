@@ -73,8 +73,12 @@ def reported(
     store: Store | str | None,
     speed: pd.DataFrame | None = None,
     record: Mapping[str, Any] | None = None,
+    summary: bool = True,
 ) -> SpeechReport:
-    """Score what was heard, and put rows that nobody could speak or hear beside it."""
+    """Score what was heard, and put rows that nobody could speak or hear beside it.
+
+    Without ``summary`` that of the report is empty, for studies that add to the rows before they summarise them.
+    """
     import pandas as pd
 
     timed = _timed(heard, store)
@@ -94,9 +98,17 @@ def reported(
         ],
         dtype="boolean",
     )
-    return SpeechReport.of(
-        title, scored, text=text, language=language, segments=timed, speed=speed, record=record
-    )
+    facts: dict[str, Any] = {
+        "text": text,
+        "language": language,
+        "segments": timed,
+        "speed": speed,
+        "record": record,
+    }
+    if summary:
+        return SpeechReport.of(title, scored, **facts)
+    known = {name: value for name, value in facts.items() if value is not None}
+    return SpeechReport(title, scored, pd.DataFrame(), **known)
 
 
 def errors_of(report: SpeechReport) -> pd.Series[str]:
