@@ -48,6 +48,10 @@ def build(folder, text, names):
 FAULTY = """
 # A page
 
+```{eval-rst}
+:func:`speechlab.metrics.no_such_function`
+```
+
 [no such page](missing.md), [no such heading](#nowhere), ![from elsewhere](https://speech.example/logo.png)
 
 ```{eval-rst}
@@ -61,6 +65,7 @@ def test_a_build_refuses_what_is_wrong(tmp_path):
     assert status == 1
     assert "missing.md" in said
     assert "nowhere" in said
+    assert "speechlab.metrics.no_such_function" in said
     assert "index.html loads from elsewhere: <img" in said
     assert "without an entry in the reference: speechlab.metrics.compare" in said
     assert "speechlab.metrics.holm" not in said

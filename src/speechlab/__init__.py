@@ -1,8 +1,10 @@
 """speechlab: notebooks and data science for people who work with speech services.
 
+The first lines::
+
     import speechlab as sl
 
-    lab = sl.connect()                        # the configured service, or the embedded one
+    lab = sl.connect()  # the configured service, or the embedded one
     clip = lab.synthesize("Hello.", voice=lab.voices()[0])
     lab.transcribe(clip).text
 

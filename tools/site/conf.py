@@ -23,7 +23,12 @@ author = "The speechlab authors"
 release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-nitpicky = False
+# References of docstrings are checked; types in signatures are often of other packages, or private.
+nitpicky = True
+nitpick_ignore_regex = [
+    (r"py:(class|exc|obj)", r"(?!speechlab\.[a-z]+\.[A-Z]\w+$).*"),
+    (r"py:class", r"speechlab\.contract\.Annotated"),
+]
 suppress_warnings = ["config.cache"]
 
 # Markdown as GitHub reads it, so that the pages can be read in the checkout, too.
@@ -69,6 +74,7 @@ def setup(app: Sphinx) -> None:
         if field.name == "variable":
             field.label = "Attributes"
     app.connect("autodoc-process-signature", _fields_of_models)
+    app.connect("autodoc-process-docstring", _plain_returns, priority=400)  # napoleon's is 500
     app.connect("build-finished", _check)
 
 
@@ -88,6 +94,15 @@ def _fields_of_models(
             inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True
         )
     return signature, returned
+
+
+def _plain_returns(
+    _app: Sphinx, _what: str, _name: str, _obj: object, _options: object, lines: list[str]
+) -> None:
+    """Keep what stands before a colon from being read as a type: our types stand in the signature."""
+    for number, line in enumerate(lines[:-1]):
+        if line.strip() in {"Returns:", "Yields:"}:
+            lines[number + 1] = re.sub(r"^ *", r"\g<0>: ", lines[number + 1])
 
 
 def _check(app: Sphinx, failure: Exception | None) -> None:

@@ -170,6 +170,11 @@ def _entry(member: Name) -> Iterator[str]:
         yield f".. auto{member.kind}:: {member.path}"
         if member.kind != "function":
             yield "   :members:"
+            if any(
+                base.__module__.startswith("speechlab") and not _is_private(base)
+                for base in member.value.__bases__
+            ):
+                yield "   :show-inheritance:"
         if member.kind == "class" and (above := _inherited_from(member.value)):
             yield f"   :inherited-members: {above}"
         yield ""
@@ -189,7 +194,8 @@ def _is_private(cls: type) -> bool:
 
 def _first_sentence(value: Any) -> str:
     paragraph = (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=\.) ", paragraph, maxsplit=1)[0]
+    sentence = re.split(r"(?<=\.) ", paragraph, maxsplit=1)[0]
+    return re.sub(r":\w+:`~?([\w.]+)`", r"``\1``", sentence)  # roles may be relative to their class
 
 
 def _value(value: Any) -> str:
@@ -213,7 +219,7 @@ def _text_below(member: Name) -> list[str]:
                     module, name = node.module or "", taken[0]
                     break
         else:
-            return [""]
+            raise LookupError(f"{member.path} has no docstring below its definition")
 
 
 def _title(text: str, line: str) -> tuple[str, str, str]:

@@ -9,8 +9,11 @@ from typing import Any
 from speechlab.contract._base import ReplyModel
 
 AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
+"""Message of every 401, whatever is wrong with the token."""
 ASR_UNAVAILABLE = "Transcription service not available"
+"""Message of recognition where no recogniser can be asked."""
 ASR_FAILED = "Transcription failed: {detail}"
+"""Message of recognition that went wrong, with what the recogniser said."""
 
 RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed later."""

@@ -11,6 +11,7 @@ CONTRACT_VERSION = "1"
 """Goes up when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
 
 OperationName = Literal["synthesize", "transcribe", "translate"]
+"""What a request asks for, as its key names it."""
 
 
 def audio_digest(data: bytes) -> str:

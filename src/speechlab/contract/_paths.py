@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 SPEECH_PATH = "/tts"
+"""Text to speech, by POST."""
 VOICES_PATH = "/tts/voices"
+"""The catalogue of voices, by GET."""
 REALTIME_PATH = "/ws/tts/realtime"
+"""Realtime speech, a WebSocket."""
 RECOGNITION_PATH = "/asr/srt/audio_llm"
+"""Recognition, by POST."""
 TRANSLATION_PATH = "/translate/"
+"""Translation, by POST."""
 
 
 def join_url(base_url: str, path: str) -> str:

@@ -14,8 +14,11 @@ from speechlab.contract._limits import LIMITS, Range
 from speechlab.errors import InvalidRequestError
 
 NO_AUDIO = "No audio data provided"
+"""Message of a 400: the request has no sound."""
 INVALID_BASE64 = "Invalid base64 audio data"
+"""Message of a 400: the sound is not base64."""
 UNSUPPORTED_AUDIO = "Unsupported audio format"
+"""Message of a 400: the sound is in none of the formats that recognition takes."""
 
 SEGMENT_FIELDS = (
     "min_silence_gap",

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 COMPLETION_OBJECT = "translation.completion"
+"""``object`` of a reply that is whole."""
 CHUNK_OBJECT = "translation.completion.chunk"
+"""``object`` of each event of a stream."""
 TRANSLATION_ID_PREFIX = "trans_"
+"""Beginning of each ``id`` of a translation."""
 STREAM_END = "[DONE]"
 """Data of the event that ends a stream."""
 

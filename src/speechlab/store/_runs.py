@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from speechlab.store._blobs import BlobFolder
 
 PART_SUFFIX = ".parquet"
+"""Ending of the files that hold the parts of a run's table."""
 _COLUMNS = "id, operation, status, started, ended, manifest"
 
 

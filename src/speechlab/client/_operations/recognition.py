@@ -65,7 +65,7 @@ class Transcript:
         recording.
 
         Raises:
-            SegmentError: The service sent times that cannot be right; :attr:`pieces` has them as they are.
+            SegmentError: The service sent times that cannot be right; ``pieces`` has them as they are.
         """
         from speechlab import segments
 

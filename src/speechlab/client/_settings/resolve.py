@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from speechlab.client._secret import Secret
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
+"""Environment variable with the HTTP base URL of the service."""
 _WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
 _STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store", "default_headers"})
 """Options that live in this process; a store goes along by its path."""

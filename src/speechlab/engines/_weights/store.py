@@ -81,7 +81,7 @@ class ModelStore:
     """Finds, assembles and checks the files of models.
 
     Args:
-        root: Folder for the models; by default :func:`cache_folder`, asked anew at each use.
+        root: Folder for the models; by default the cache folder of the user, asked anew at each use.
     """
 
     def __init__(self, root: Path | str | None = None) -> None:

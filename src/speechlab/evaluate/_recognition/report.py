@@ -107,7 +107,7 @@ class RecognitionReport(SpeechReport):
         return list(dict.fromkeys(self.table["system"])) if "system" in self.table.columns else []
 
     def part(self, system: str, condition: str | None = None) -> SpeechReport:
-        """Return the report of one of several systems, such as for :meth:`errors` or :meth:`compare`.
+        """Return the report of one of several systems, such as for ``errors`` or ``compare``.
 
         Args:
             system: Its name.

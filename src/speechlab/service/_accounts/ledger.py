@@ -147,7 +147,7 @@ class Ledger:
         """Sum the rows by what they have in common.
 
         Args:
-            by: Some of :data:`GROUPS`.
+            by: Some of ``key``, ``operation``, ``provider``, ``model``, ``status`` and ``day`` (of UTC).
             since: Unix time in seconds, included.
             until: Unix time in seconds, not included.
             key_id: Only those of a key.

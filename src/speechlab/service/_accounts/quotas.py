@@ -83,9 +83,9 @@ class Quotas:
         """Change limits of a key or a service; holds from the next operation on.
 
         Args:
-            key_id: The key's id, ``"all"`` for every key that has no limit of its own, or one of :data:`SERVICES` for
-                all keys together.
-            changes: By name of :data:`LIMIT_NAMES`: 0 for no limit, None for what holds for every key, or what the
+            key_id: The key's id, ``"all"`` for every key that has no limit of its own, or ``"service:tts"``,
+                ``"service:asr"`` or ``"service:translate"`` for all keys together.
+            changes: By name of a limit: 0 for no limit, None for what holds for every key, or what the
                 settings say. A service has ``requests_per_minute`` and ``concurrent`` only.
 
         Returns:

@@ -33,7 +33,7 @@ class ErrorBrowser(AudioTable):
     stands on one side), languages, voices, and error rates. Rows without a score stand last and say why. A table
     without sound is shown without a player.
 
-    :attr:`frame` has the columns ``error_classes`` and ``confusions`` (lists of texts). Of two systems, columns in
+    ``frame`` has the columns ``error_classes`` and ``confusions`` (lists of texts). Of two systems, columns in
     which they differ have the system's name at their end, and there are ``fewer_errors`` (name of the system with
     fewer errors in the row, or ``neither``) and ``error_difference`` (errors of the second minus those of the
     first). The sound is that of the first.
