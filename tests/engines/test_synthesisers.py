@@ -15,6 +15,7 @@ pytestmark = pytest.mark.engines
 
 JA = "おはようございます。今日は電車で会社に行きます。"
 EN = "Good morning. The train to the city leaves at noon."
+SHORT_JA = "おはよう。行きます。"
 
 VOICES = [
     ("kokoro", "jf_alpha", JA, 0.25),
@@ -43,11 +44,13 @@ def test_the_recogniser_understands_the_voice(name, voice, text, bound, request,
 
 
 @pytest.mark.parametrize(
-    ("name", "voice", "text"), [("kokoro", "jm_kumo", JA), ("hibari", "heart", EN), ("openjtalk", "mei", JA)]
+    ("name", "voice", "text"),
+    [("kokoro", "jm_kumo", SHORT_JA), ("hibari", "heart", EN), ("openjtalk", "mei", SHORT_JA)],
 )
 def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
     engine = request.getfixturevalue(name)
     assert isinstance(engine, Synthesiser)
+    once = np.concatenate(list(engine.synthesise(text, voice)))  # by now all is loaded, too
     started = time.perf_counter()
     pieces, times = [], []
     for piece in engine.synthesise(text, voice):
@@ -59,12 +62,11 @@ def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
         assert piece.dtype == np.float32
         assert piece.ndim == 1
         assert 0.01 < np.abs(piece).max() <= 1
-    again = np.concatenate(list(engine.synthesise(text, voice)))
-    np.testing.assert_array_equal(np.concatenate(pieces), again)
+    np.testing.assert_array_equal(np.concatenate(pieces), once)
 
 
 def test_a_long_sentence_begins_at_its_first_clause(kokoro):
-    text = "昨日の夜に友達と電話で話してから、家に帰って晩ご飯を食べて本を読みました。"
+    text = "電話で話してから、家に帰って本を読みました。"
     pieces = list(kokoro.synthesise(text, "jf_alpha"))
     assert len(pieces) == 2
     assert len(pieces[0]) < len(pieces[1])
@@ -99,7 +101,7 @@ def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
 def test_a_text_on_which_the_filter_diverges_is_loud_and_no_more(openjtalk):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        pieces = list(openjtalk.synthesise("a" * 300, openjtalk.voices[0].name))
+        pieces = list(openjtalk.synthesise("a" * 150, openjtalk.voices[0].name))
     assert all(np.isfinite(piece).all() and np.abs(piece).max() <= 1 for piece in pieces)
 
 
