@@ -178,6 +178,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     alone = evaluate.recognition(lab, recordings, noise_db=[0], **{**how, "settings": None})
     for rows in (report.rows(), alone.rows()):
         assert [one["name"] for one in rows.columns if one["shown"]][:2] == ["condition", "file"]
+    assert "loop" not in [one["name"] for one in alone.rows().columns if one["shown"]]  # nothing to see
     text, sources = report.methods()
     for part in (
         "P.56",

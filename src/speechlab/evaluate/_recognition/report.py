@@ -168,7 +168,7 @@ class RecognitionReport(SpeechReport):
                 "error_rate",
                 "errors",
                 "error_classes",
-                *FLAGS.values(),
+                *(name for name in FLAGS.values() if name in self.table and self.table[name].any()),
             ]
             spoken = [] if (self.table["voice"] == NO_SPEAKER).all() else ["voice"]
             return super().rows(**{"columns": [*shown, self.language, *spoken], **options})
