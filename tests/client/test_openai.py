@@ -5,13 +5,16 @@ The server of these tests puts the wire format, as it is documented, in front of
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab import batch, evaluate
-from speechlab.client import Client, OpenAIAdapter
+from speechlab.audio import AudioClip
+from speechlab.client import Client, OpenAIAdapter, Transcribe
 from speechlab.errors import (
     AuthenticationError,
     BadRequestError,
@@ -156,42 +159,51 @@ def ours(live_service):
         yield client
 
 
-def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, tmp_path):
-    texts = pd.DataFrame({"text": ["The weather is fine.", "See you at noon."], "language": "en"})
-    with Store(tmp_path) as store:
-        made = [
-            evaluate.round_trip(client, texts, voice, store=store, progress=False, speed=1)
-            for client, voice in ((ours, "heart"), (theirs, "alloy"))
-        ]
-        both = evaluate.SpeechReport.joined("Ours or theirs", made).summary
-        assert set(both["voice_name"]) == {"hibari: heart", "tts-1: alloy"}
-        assert both["ranking_rate"].notna().all()
-        assert both["rtf"].gt(0).all()
-        recordings = made[0].table[["audio", "text", "language"]]
-        heard = [
-            evaluate.recognition(client, recordings, store=store, progress=False) for client in (ours, theirs)
-        ]
-        assert heard[1].compare(heard[0]).summary["verdict"].tolist() == ["no difference shown"]
-        asked = [
-            one for one in counterpart[0].asked if one["model"] == "whisper-1" and one.get("language") == "en"
-        ]
-        assert len(asked) >= 2  # nothing of one is taken for the other's
-        rows = pd.DataFrame({"text": ["Good night."], "source_lang": "en", "target_lang": "ja"})
-        done = batch.translate(
-            rows, theirs, source_lang=batch.Column("source_lang"), target_lang=batch.Column("target_lang"),
-            store=store, progress=False,
-        )  # fmt: skip
-        assert done["status"].tolist() == ["ok"]
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What was spoken and heard once in these tests."""
+    with Store(tmp_path_factory.mktemp("kept")) as store:
+        yield store
 
 
-def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, tmp_path):
-    texts = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
+TEXTS = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
+
+
+def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
+    texts, store = TEXTS, kept
+    made = [
+        evaluate.round_trip(client, texts, voice, store=store, progress=False, speed=1)
+        for client, voice in ((ours, "heart"), (theirs, "alloy"))
+    ]
+    both = evaluate.SpeechReport.joined("Ours or theirs", made).summary
+    assert set(both["voice_name"]) == {"hibari: heart", "tts-1: alloy"}
+    assert both["ranking_rate"].notna().all()
+    assert both["rtf"].gt(0).all()
+    recordings = made[0].table[["audio", "text", "language"]]
+    heard = [
+        evaluate.recognition(client, recordings, store=store, progress=False) for client in (ours, theirs)
+    ]
+    assert heard[1].compare(heard[0]).summary["verdict"].tolist() == ["no difference shown"]
+    asked = [
+        one for one in counterpart[0].asked if one["model"] == "whisper-1" and one.get("language") == "en"
+    ]
+    assert len(asked) >= 2  # nothing of one is taken for the other's
+    rows = pd.DataFrame({"text": ["Good night."], "source_lang": "en", "target_lang": "ja"})
+    done = batch.translate(
+        rows, theirs, source_lang=batch.Column("source_lang"), target_lang=batch.Column("target_lang"),
+        store=store, progress=False,
+    )  # fmt: skip
+    assert done["status"].tolist() == ["ok"]
+
+
+def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, kept):
+    texts = TEXTS
     services, voices = {"ours": ours, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
     before = len(counterpart[0].asked)
-    report = evaluate.round_trip(services, texts, voices, store=str(tmp_path), progress=False, speed=1)
+    report = evaluate.round_trip(services, texts, voices, store=kept, progress=False, speed=1)
     assert {one["model"] for one in counterpart[0].asked[before:]} == {"tts-1"}
     assert report.table["system"].tolist() == ["ours", "theirs"]
-    assert report.table["status"].tolist() == ["ok", "ok"]
+    assert report.table["status"].isin(["ok", "cached"]).all()
     both = report.summary.set_index("system")
     assert both["voice_name"].to_dict() == {"ours": "hibari: heart", "theirs": "tts-1: alloy"}
     assert both["rtf"].gt(0).all()
@@ -204,3 +216,45 @@ def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, t
         with pytest.raises(InvalidRequestError, match="give the voices of each service under its name"):
             evaluate.round_trip(services, texts, wrong)
     assert len(report.record["runs"]) == 3
+
+
+def test_the_identified_language_comes_without_segments_where_the_model_tells_it(theirs, counterpart, clip):
+    heard = theirs.transcribe(clip)
+    assert counterpart[0].asked[-1]["response_format"] == "verbose_json"
+    assert (heard.language, heard.pieces) == ("en", None)
+    with Client(
+        counterpart[1], api_key=KEY, adapter=OpenAIAdapter(transcription="gpt-4o-transcribe")
+    ) as other:
+        assert other.transcribe(clip).text == heard.text
+    assert counterpart[0].asked[-1]["response_format"] == "json"  # the only form that it has
+
+
+def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, counterpart, clip, tmp_path):
+    quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
+    long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
+    call = Transcribe(long, language="en").call(None)
+    asked = asyncio.run(ADAPTER.asked(call))
+    pieces = list(asyncio.run(_all(asked.body)))
+    assert sum(map(len, pieces)) == asked.body.length
+    assert max(map(len, pieces)) <= 1_000_000
+    assert long.read_bytes() in b"".join(pieces)
+    heard = theirs.transcribe(long, language="en")
+    assert "morning" in heard.text.lower()
+    assert counterpart[0].asked[-1] == {"model": "whisper-1", "language": "en", "response_format": "json"}
+
+
+async def _all(body):
+    return [piece async for piece in body.open()]
+
+
+def test_adapters_of_one_address_have_catalogues_of_their_own_in_replay(counterpart, tmp_path):
+    adapters = [OpenAIAdapter(speech="tts-1", voices=[name]) for name in ("alloy", "nova")]
+    with Store(tmp_path) as store:
+        for adapter in adapters:
+            with Client(counterpart[1], api_key=KEY, adapter=adapter, store=store) as client:
+                client.synthesize("Good.", voice=client.voices()[0])
+        for adapter in adapters:
+            with Client(counterpart[1], adapter=adapter, store=store, mode="replay") as client:
+                (voice,) = client.voices()
+                assert voice.description == adapter.catalogue[0]["description"]
+                assert client.synthesize("Good.", voice=voice).duration_s > 0.1

@@ -6,31 +6,35 @@ them and other services offer them too. What the other side does not know is ref
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from email import message_from_bytes
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from speechlab.client._operations.call import BytesBody, json_body
+from speechlab.client._operations.call import json_body
+from speechlab.client._operations.recording import FormBody, sent_fields, sent_recording
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
     SPEECH_PATH,
     TRANSLATION_PATH,
-    decode_audio_field,
     form_body,
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.client._operations.call import HttpCall
+    from speechlab.client._operations.call import Body, HttpCall
 
 _FORMATS = {"ogg": "opus"}
 """Formats that have another name there."""
+_HEAD = 4_096
+"""Bytes of a recording that tell its kind."""
 _LANGUAGES = "Japanese, English, Chinese"
 _VOICES = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
 """Namespace of the ids of voices, which have names there."""
@@ -96,18 +100,18 @@ class OpenAIAdapter:
         """What tells apart results of other models."""
         return "openai " + ", ".join(f"{name} {getattr(self, name) or 'none'}" for name in _MODELS)
 
-    def asked(self, call: HttpCall, body: bytes) -> HttpCall:
+    async def asked(self, call: HttpCall) -> HttpCall:
         """The call in the words of the other side; one that it has no words for is sent as it is.
 
         Raises:
             InvalidRequestError: It asks for what the other side does not know.
         """
-        make = {
-            SPEECH_PATH: self._speech,
-            RECOGNITION_PATH: self._transcription,
-            TRANSLATION_PATH: self._chat,
-        }
-        return make[call.path](call, body) if call.path in make and not call.raw else call
+        if call.raw or call.body is None:
+            return call
+        if call.path == RECOGNITION_PATH:
+            return await asyncio.to_thread(self._transcription, call, call.body)
+        make = {SPEECH_PATH: self._speech, TRANSLATION_PATH: self._chat}
+        return make[call.path](call, await _content(call.body)) if call.path in make else call
 
     def _speech(self, call: HttpCall, body: bytes) -> HttpCall:
         fields = orjson.loads(body)
@@ -127,28 +131,36 @@ class OpenAIAdapter:
         }
         return replace(call, path="/audio/speech", body=json_body(asked))
 
-    def _transcription(self, call: HttpCall, body: bytes) -> HttpCall:
+    def _transcription(self, call: HttpCall, body: Body) -> HttpCall:
         from speechlab.audio import sniff  # a heavy room, of which most calls need nothing
 
-        fields = orjson.loads(body)
-        audio = decode_audio_field(fields.pop("audio"))
+        recording, fields = sent_recording(body)
+        with closing(recording.open()) as file:
+            kind = sniff(file.read(_HEAD))
         segments = fields.pop("vad", "off")
         if segments not in {"off", "segments"}:
             _refuse({"vad": segments})
+        verbose = segments == "segments" or self._identifies("language" in fields)
         asked = [("model", self._model("transcription"))]
         asked += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
         if words := fields.pop("hotwords", None):
             asked.append(("prompt", ", ".join(words)))
         _refuse(fields)
-        asked.append(("response_format", "verbose_json" if segments == "segments" else "json"))
+        asked.append(("response_format", "verbose_json" if verbose else "json"))
         if segments == "segments":
             asked.append(("timestamp_granularities[]", "segment"))
         boundary = secrets.token_hex(16)
-        tail, kind = form_body(asked, boundary)
-        named = f'name="file"; filename="audio.{sniff(audio)}"'
+        tail, form = form_body(asked, boundary)
+        named = f'name="file"; filename="audio.{kind}"'
         about = f"Content-Disposition: form-data; {named}\r\nContent-Type: application/octet-stream"
-        content = b"".join((f"--{boundary}\r\n{about}\r\n\r\n".encode(), audio, b"\r\n", tail))
-        return replace(call, path="/audio/transcriptions", body=BytesBody(content, kind))
+        head = f"--{boundary}\r\n{about}\r\n\r\n".encode()
+        return replace(
+            call, path="/audio/transcriptions", body=FormBody(recording, head, b"\r\n" + tail, form)
+        )
+
+    def _identifies(self, told: bool) -> bool:
+        """Whether a reply is asked for in the form that tells the language, which not all models have."""
+        return not told and "whisper" in self._model("transcription").lower()
 
     def _chat(self, call: HttpCall, body: bytes) -> HttpCall:
         from speechlab.text import language_name
@@ -197,6 +209,8 @@ class OpenAIAdapter:
             return 403, content  # asking again later does not help
         if status == 200 and call.path == RECOGNITION_PATH:
             fields["language"] = _code(fields.get("language"))
+            if call.body is None or sent_fields(call.body).get("vad") != "segments":
+                fields.pop("segments", None)  # which came with the language
             for segment in fields.get("segments") or ():
                 segment["text"] = str(segment.get("text", "")).strip()
             return status, orjson.dumps(fields)
@@ -205,6 +219,11 @@ class OpenAIAdapter:
     def reads(self, call: HttpCall, status: int) -> bool:
         """Whether a reply is to be read as a whole before it is handed on."""
         return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
+
+
+async def _content(body: Body) -> bytes:
+    content = body.open()
+    return content if isinstance(content, bytes) else b"".join([piece async for piece in content])
 
 
 _MODELS = ("speech", "transcription", "translation")

@@ -11,7 +11,6 @@ from speechlab.client._api.client import Client
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._scheduling.retry import Patience
-from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent, open_store
 from speechlab.client._store.memory import Memory
 from speechlab.contract import VoiceList
@@ -147,7 +146,8 @@ async def ask_service(
     """
     known = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
-        known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, plain_url(lab.base_url))
+        home = lab._settings.home  # noqa: SLF001
+        known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
     if voices and known is not None and known[1] is None:
         known = None
     asking = patient if known is None else lab.with_options(max_retries=0)
@@ -190,7 +190,8 @@ async def remember_service(lab: AsyncClient, store: Store, expected: str) -> Non
     if catalogue is not None:
         body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
     memory = Memory(store, "live", "at once")
-    await asyncio.to_thread(memory.keep_catalogue, plain_url(lab.base_url), service, body)
+    home = lab._settings.home  # noqa: SLF001
+    await asyncio.to_thread(memory.keep_catalogue, home, service, body)
 
 
 def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:

@@ -18,7 +18,6 @@ from speechlab.client._operations.operation import TimeLeft, time_of
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._realtime.dial import RealtimeOptions
-from speechlab.client._settings.settings import plain_url
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._store.memory import StoredCall
 from speechlab.client._store.misses import miss
@@ -144,7 +143,7 @@ class Performer(ClientBase):
         return (await self._list_voices(timeout))[1]
 
     async def _list_voices(self, own_s: float | None = None) -> tuple[RawResponse, VoiceCatalogue]:
-        memory, here = self._memory, plain_url(self.base_url)
+        memory, here = self._memory, self._settings.home
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, here)
             if body is None:
@@ -177,7 +176,7 @@ class Performer(ClientBase):
             APIConnectionError: No answer came.
             ContractError: The answer is not a catalogue.
         """
-        memory, here = self._memory, plain_url(self.base_url)
+        memory, here = self._memory, self._settings.home
         if memory is not None and memory.replaying:
             return (await asyncio.to_thread(memory.catalogue, here))[0]
 

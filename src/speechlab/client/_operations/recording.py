@@ -180,6 +180,9 @@ def _duration(kind: AudioFormat, head: bytes, size: int) -> tuple[float, bool]:
     return size / _SLOWEST_BYTES_PER_S, False
 
 
+_BEGIN = b'{"audio":"'
+
+
 @dataclass(frozen=True)
 class _SlicedBody(Body):
     """``{"audio": "<base64>", ...}``, made while it is sent."""
@@ -188,26 +191,85 @@ class _SlicedBody(Body):
     tail: bytes
     content_type: str = "application/json"
 
-    _HEAD = b'{"audio":"'
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        """Number of bytes."""
+        return len(_BEGIN) + 4 * -(-self.recording.size // 3) + len(self.tail)
+
+    async def open(self) -> AsyncIterator[bytes]:
+        """The pieces."""
+        yield _BEGIN
+        async for data in _slices(self.recording):
+            yield pybase64.b64encode(data)
+        yield self.tail
+
+
+@dataclass(frozen=True)
+class FormBody(Body):
+    """A recording as it is, between the head and the tail of a form, read while it is sent."""
+
+    recording: Recording
+    head: bytes
+    tail: bytes
+    content_type: str
 
     @property
     def length(self) -> int:  # type: ignore[override]
         """Number of bytes."""
-        return len(self._HEAD) + 4 * -(-self.recording.size // 3) + len(self.tail)
+        return len(self.head) + self.recording.size + len(self.tail)
 
     async def open(self) -> AsyncIterator[bytes]:
         """The pieces."""
-        yield self._HEAD
-        file = await asyncio.to_thread(self.recording.open)
-        try:
-            left = self.recording.size
-            while left > 0:
-                data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, left))
-                left -= len(data)
-                yield pybase64.b64encode(data)
-        finally:
-            file.close()
+        yield self.head
+        async for data in _slices(self.recording):
+            yield data
         yield self.tail
+
+
+async def _slices(recording: Recording) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(recording.open)
+    try:
+        left = recording.size
+        while left > 0:
+            data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, left))
+            left -= len(data)
+            yield data
+    finally:
+        file.close()
+
+
+def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
+    """What a body of recognition sends: the recording, and the other fields.
+
+    Args:
+        body: As :func:`recognition_body` makes it.
+    """
+    if isinstance(body, _SlicedBody):
+        return body.recording, sent_fields(body)
+    content, begin, end = _whole(body)
+    data = pybase64.b64decode(content[begin:end])
+    return Recording(len(data), 0.0, exact=False, open=partial(BytesIO, data)), sent_fields(body)
+
+
+def sent_fields(body: Body) -> dict[str, Any]:
+    """The fields beside the recording that a body of recognition sends."""
+    if isinstance(body, _SlicedBody):
+        tail = body.tail
+    else:
+        content, _, end = _whole(body)
+        tail = content[end:]
+    # '","vad":"on"}' is {"vad": "on"}
+    fields: dict[str, Any] = orjson.loads(b"{" + tail[1:].removeprefix(b","))
+    return fields
+
+
+def _whole(body: Body) -> tuple[bytes, int, int]:
+    """A body that fits in memory, and where its recording begins and ends; base64 has no quotation marks."""
+    content = body.open()
+    if not isinstance(content, bytes):
+        raise TypeError(f"{type(body).__name__} is no body of recognition")
+    begin = len(_BEGIN)
+    return content, begin, content.index(b'"', begin)
 
 
 def _read_exactly(file: IO[bytes], count: int) -> bytes:
@@ -237,4 +299,4 @@ def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
         encoded = pybase64.b64encode(_read_exactly(file, recording.size))
     finally:
         file.close()
-    return BytesBody(b'{"audio":"' + encoded + tail, "application/json")
+    return BytesBody(_BEGIN + encoded + tail, "application/json")

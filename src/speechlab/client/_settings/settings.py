@@ -101,6 +101,14 @@ class Settings:
     pace: str = "at once"
     lease: Lease | None = field(default=None, repr=False)
 
+    @property
+    def home(self) -> str:
+        """What a catalogue of voices is kept under: the address; behind an adapter its models and voices as well."""
+        here = plain_url(self.base_url)
+        if self.adapter is None:
+            return here
+        return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {here}"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "default_headers", checked_headers(self.default_headers))
         if self.api_key is not None:

@@ -50,7 +50,7 @@ class AdaptedWire(Wire):
         if call.path == VOICES_PATH:
             headers = {"content-type": "application/json", "x-speechlab-service": self._service}
             return _Whole(200, headers, orjson.dumps({"voices": self._adapter.catalogue}))
-        reply = await self._wire.open(self._adapter.asked(call, await _content(call)), sent, connect_s)
+        reply = await self._wire.open(await self._adapter.asked(call), sent, connect_s)
         if not self._adapter.reads(call, reply.status):
             return reply
         try:
@@ -64,8 +64,3 @@ class AdaptedWire(Wire):
         """Close all connections."""
         await super().close()
         await self._wire.close()
-
-
-async def _content(call: HttpCall) -> bytes:
-    content = b"" if call.body is None else call.body.open()
-    return content if isinstance(content, bytes) else b"".join([piece async for piece in content])

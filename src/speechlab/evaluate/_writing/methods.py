@@ -126,7 +126,7 @@ _LISTENED = (
     "Listeners and items both count as drawn by chance, in intervals of means by a two-way bootstrap, and in "
     "intervals and tests of differences by Student's t with the variance of both."
 )
-_WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low")
+_WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low", "lost_low")
 _PIEPHO = (
     "H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, "
     "Journal of Computational and Graphical Statistics 13 (2004)"
