@@ -109,6 +109,9 @@ INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> no
 PUNCTUATION_TO_NOTHING = _punctuation("")
 """Punctuation and symbols go, but not ``.`` and ``,`` between digits: 1.5 must not become 15."""
 
+PUNCTUATION_BUT_DOTS_TO_NOTHING = _punctuation("", ".,・")
+"""The same where a middle dot keeps numbers apart."""
+
 PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
 """Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits, percent and minus signs."""
 

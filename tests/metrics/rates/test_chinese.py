@@ -27,10 +27,10 @@ SECOND = {
 }
 # Written before a figure 2 was told apart in ordinals, names and terms.
 THIRD = {
-    ("notation", "equal"): 28,
+    ("notation", "equal"): 29,
     ("homophone", "homophone"): 2,
     ("tone", "tone"): 2,
-    ("recognition", "recognition"): 8,
+    ("recognition", "recognition"): 10,
 }
 SETS = {
     "chinese_differences.tsv": FIRST,

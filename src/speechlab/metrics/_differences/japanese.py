@@ -3,7 +3,7 @@
 A character error rate counts 今日/きょう like a mistake, and a reading error rate forgives 精度/制度. So each
 difference between a Japanese reference and its hypothesis is judged for itself, by the first rule that holds:
 
-1. Nothing stands on one side: *recognition*.
+1. Nothing stands on one side, or two numbers where one is on the other (5〜10/50): *recognition*.
 2. Only variant forms of kanji differ (高橋/髙橋): *notation*.
 3. The dictionary has one form for both (打合せ/打ち合わせ, 明日/あす): *notation*, unless what differs is kana on
    both sides and sounds otherwise (あなた/あんた, やはり/やっぱり), because kana says how it was spoken. Loanwords in
@@ -55,6 +55,7 @@ _KANJI = re.compile(r"(?![零一二三四五六七八九十百千万億兆])[㐀
 _TO_HIRAGANA = {code: code - 0x60 for code in range(ord("ァ"), ord("ヶ") + 1)}
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
+_APART = "・"  # the normaliser leaves it where two numbers would read as another one: 5〜10 is not 50
 _REACH = 8  # characters; longer words are rare
 
 
@@ -246,6 +247,8 @@ def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
 def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
     old, new = one.text[slice(*here)], other.text[slice(*there)]
     if not old or not new:
+        return "recognition"
+    if old.count(_APART) != new.count(_APART):
         return "recognition"
     if usual_kanji(old) == usual_kanji(new):
         return "notation"

@@ -18,7 +18,7 @@ from speechlab.text._steps import (
     INVISIBLE,
     JOIN,
     LOWER,
-    PUNCTUATION_TO_NOTHING,
+    PUNCTUATION_BUT_DOTS_TO_NOTHING,
     WIDTH,
     powers,
     substitution,
@@ -28,7 +28,7 @@ from speechlab.text._third_party import encodable, load
 _SIGNS = (
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度"),
-    substitution("permille", r"([0-9][0-9,.]*)\s?‰", r"千分之\1"),
+    substitution("permille", r"(?<![0-9])([0-9][0-9,.]*)\s?‰", r"千分之\1"),
     substitution("plus or minus", r"±(?=[0-9])", "正负"),
     substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
     substitution("plus", r"\+", "加"),
@@ -58,7 +58,7 @@ def _simplify_rules() -> str:
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
     before = (INVISIBLE, _POWERS, WIDTH, LOWER)
-    after = (*_SIGNS, _NUMBERS, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE)
+    after = (*_SIGNS, _NUMBERS, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
         return Normalizer("zh-unconverted", 4, before + after)
     return Normalizer("zh", 4, (*before, Step("simplified", _simplify, _simplify_rules), *after))

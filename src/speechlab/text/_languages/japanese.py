@@ -13,7 +13,7 @@ from speechlab.text._steps import (
     INVISIBLE,
     JOIN,
     LOWER,
-    PUNCTUATION_TO_NOTHING,
+    PUNCTUATION_BUT_DOTS_TO_NOTHING,
     WIDTH,
     powers,
     substitution,
@@ -60,7 +60,7 @@ _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 4, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE = Normalizer("ja", 4, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE))
 JAPANESE_READING = Normalizer("ja-reading", 4, (*_WRITING, Step("several", several, f"several {RULES}")))
 JAPANESE_CASED = Normalizer("ja-cased", 4, tuple(step for step in JAPANESE.steps if step is not LOWER))
 """As ``ja`` but for the case, which tells how a Latin word is read."""

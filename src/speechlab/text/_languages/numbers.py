@@ -5,8 +5,8 @@ words (一緒, 千葉, 万一; 一起, 千万): turning those into figures would
 
 ``1,234`` 千二百三十四, ``2024`` and ``二〇二四`` 二千二十四, ``1.5`` 一点五, ``090`` 零九零: a number with a leading
 zero or more than 16 digits is a name, and is spelled, as are the parts of a telephone number together
-(``090-1234-5678``, ``090(1234)5678``). ``1.2.3`` is left alone. In Chinese a figure 2 before a measure word is 两
-(``2个`` 两个), but not in an ordinal (``第2个`` 第二个).
+(``090-1234-5678``, ``090(1234)5678``). ``1.2.3`` is left alone, and ``5〜10`` is 五・十, for 五十 is 50. In Chinese a
+figure 2 before a measure word is 两 (``2个`` 两个), but not in an ordinal (``第2个`` 第二个).
 """
 
 from __future__ import annotations
@@ -59,7 +59,17 @@ _ZH_TWO_OF = re.compile(
 )
 _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
-_ZH_PERCENT = re.compile(f"([{_ZH_NUMERAL}]+)%")
+APART = "・"
+"""What stands between two numbers that would read as another one without it: 5〜10 is 五・十, and 50 is 五十."""
+_NEIGHBOURS = re.compile(
+    r"(?<![零一二三四五六七八九十百千万億亿兆京点])([零一二三四五六七八九十百千万億亿兆京点]+)[\W_]+(?=([零一二三四五六七八九十百千万億亿兆京点]+))"
+)
+_GROUP = "".join(f"(?:[一二三四五六七八九]?{unit})?零?" for unit in "千百十") + "[一二三四五六七八九]?"
+_ONE_NUMBER = re.compile(
+    "".join(f"(?:{_GROUP}{unit})?" for unit in ("京", "兆", "[億亿]", "万"))
+    + f"{_GROUP}(?:点[零一二三四五六七八九]+)?"
+)
+_ZH_PERCENT = re.compile(f"(?<![{_ZH_NUMERAL}])([{_ZH_NUMERAL}]+)%")
 
 RULES = (
     "|".join(
@@ -75,6 +85,8 @@ RULES = (
             _ZH_TWO_OF,
             _JA_PERCENT,
             _ZH_PERCENT,
+            _NEIGHBOURS,
+            _ONE_NUMBER,
         )
     )
     + f"|{_LONGEST}|by value v1"
@@ -88,7 +100,7 @@ def japanese_numbers(text: str) -> str:
     text = _write_all(text, _ja_value)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _ja_value), text)
     text = _LONE_ZERO.sub("零", text)
-    return _JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text))
+    return _apart(_JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text)))
 
 
 def chinese_numbers(text: str) -> str:
@@ -99,7 +111,7 @@ def chinese_numbers(text: str) -> str:
     text = _write_all(text, _zh_value)
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
-    return _ZH_PERCENT.sub(r"百分之\1", text)
+    return _apart(_ZH_PERCENT.sub(r"百分之\1", text))
 
 
 def minus(after: str) -> str:
@@ -128,6 +140,13 @@ def digits_apart(normalized: str) -> str:
     What is left of 1/2, 3-5 or a telephone number are digits that are spoken one by one.
     """
     return _APART.sub("、", normalized)
+
+
+def _apart(text: str) -> str:
+    def mark(found: re.Match[str]) -> str:
+        return found[1] + APART if _ONE_NUMBER.fullmatch(found[1] + found[2]) else found[0]
+
+    return _NEIGHBOURS.sub(mark, text.replace(APART, " "))
 
 
 def _write_all(text: str, value: Callable[[int], str]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
-from speechlab.text._languages.numbers import digits_apart, japanese_numbers
+from speechlab.text._languages.numbers import APART, digits_apart, japanese_numbers
 from speechlab.text._third_party import load
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, 
     cursor = 0
     for written, pronounced in words:
         kana = _kana(pronounced)
+        cursor += lower.startswith(APART, cursor)
         form = next((form for form in _forms(written) if lower.startswith(form, cursor)), None)
         if form is not None:
             placed.append(SpokenWord(cursor, cursor + len(form), kana))
