@@ -215,3 +215,12 @@ def test_serve_makes_keys():
     done = CliRunner().invoke(app, ["serve", "--make-key"])
     assert done.exit_code == 0
     assert ServiceConfig.of({"api_keys": (done.stdout.strip(),)}).api_keys
+
+
+def test_a_list_in_json_is_refused_rather_than_taken_for_one_name():
+    with pytest.raises(ConfigurationError, match="--set cors_origins must be a list with commas"):
+        given_settings(['cors_origins=["https://a.example"]'])
+    assert given_settings(["allowed_hosts=[::1],a"]) == {"allowed_hosts": ("[::1]", "a")}
+    assert given_settings(["cors_origins=https://a.example, https://b.example"]) == {
+        "cors_origins": ("https://a.example", "https://b.example")
+    }

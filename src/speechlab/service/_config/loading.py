@@ -100,6 +100,10 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
 def _from_text(name: str, text: str, source: str) -> Any:
     """Read the text of an environment variable or an argument: lists have commas, and objects are JSON."""
     if name in _LISTS:
+        if text.lstrip().startswith("[") and '"' in text:  # [::1] is a host
+            raise ConfigurationError(
+                f"{source} must be a list with commas and without brackets or quotes: a,b"
+            )
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if name not in _OBJECTS:
         return text
