@@ -216,6 +216,23 @@ def test_several_services_stand_in_one_table(lab, live_service, tmp_path):
     assert len(models) == 2
 
 
+@pytest.mark.engines
+def test_a_service_that_cannot_be_asked_stops_none_of_the_others(lab, tmp_path):
+    frame = pd.DataFrame({"text": ["Good night."], "source_lang": "en", "target_lang": "ja"})
+    adapter = OpenAIAdapter(translation="gpt-x")
+    with (
+        Client("http://127.0.0.1:9/v1", api_key=KEY, adapter=adapter, max_retries=0) as gone,
+        Store(tmp_path) as store,
+    ):
+        how = {"store": store, "progress": False, "glossary": ["night"]}
+        with pytest.warns(UserWarning, match="1 of 2 rows failed"):
+            report = evaluate.translation({"ours": lab, "theirs": gone}, frame, **how)
+    assert report.table["system"].tolist() == ["ours", "theirs"]
+    assert report.table["status"].tolist()[1] == "error"
+    assert report.summary["system"].tolist() == ["ours"]
+    assert report.to_html()
+
+
 def test_bad_input_is_said_in_words():
     frame = pd.DataFrame({"text": ["a"], "source_lang": "en", "target_lang": "ja"})
     for wrong in (

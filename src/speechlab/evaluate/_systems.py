@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import refused
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import (
+    APIConnectionError,
+    AuthenticationError,
+    ContractError,
+    InvalidRequestError,
+    PermissionDeniedError,
+    ServerError,
+)
 
 if TYPE_CHECKING:
     from speechlab.client import Client
+
+UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
+"""What a service is that cannot be asked at all."""
 
 
 def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:

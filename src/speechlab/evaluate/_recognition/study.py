@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
-from speechlab.errors import (
-    APIConnectionError,
-    AuthenticationError,
-    ContractError,
-    PermissionDeniedError,
-    ServerError,
-)
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
     code_or_none,
@@ -33,6 +26,7 @@ from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._systems import UNUSABLE
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
 
@@ -47,8 +41,6 @@ if TYPE_CHECKING:
 
 _SPEAKERS = ("voice", "speaker")
 _GIVEN = frozenset({"audio", "voice", "duration_s", "sample_rate"})
-_UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
-"""What a service is that cannot be asked at all."""
 _MADE = frozenset({"system", "recording", "condition", "snr_db"})
 
 
@@ -207,7 +199,7 @@ def _heard_by(
             continue
         try:
             heard = recognised(one.lab, rows, language, identify=one.identify, **how, **one.options)
-        except _UNUSABLE as error:
+        except UNUSABLE as error:
             errors[id(one.lab)] = error
         else:
             found[one.name] = heard.assign(system=one.name)

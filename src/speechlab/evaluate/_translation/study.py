@@ -10,7 +10,7 @@ from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.speed import check_speed
-from speechlab.evaluate._systems import services_with_settings
+from speechlab.evaluate._systems import UNUSABLE, services_with_settings
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     RESULTS,
@@ -68,7 +68,8 @@ def translation(
     With references they are compared by chrF. Without, ``back=True`` translates them back and compares that with the
     source: what comes back whole was not lost, but a translation that comes back may still be wrong or clumsy, and
     what does not come back may have been lost on the way back. Ratios of lengths and copies are always told, terms
-    that were kept with a glossary. Several services or settings are compared with the first, text by text.
+    that were kept with a glossary. Several services or settings are compared with the first, text by text. A service
+    that cannot be asked stops none of the others: its rows fail, and the notes say why.
 
     Args:
         lab: The client; or several by name, the one to compare with first, as in ``{"ours": lab, "theirs": other}``.
@@ -95,6 +96,7 @@ def translation(
     Raises:
         InvalidRequestError: A column is missing, or an argument is not allowed.
         AuthenticationError: The service refuses the API key.
+        APIConnectionError: No service can be reached.
     """
     import pandas as pd
 
@@ -108,8 +110,9 @@ def translation(
     terms, turns = as_glossary(glossary), check_speed(speed)
     running = {"store": store, "concurrency": concurrency, "progress": progress}
     parts, batches = [], []
-    for name, (client, given) in systems.items():
-        done = _translated(client, frame, text, source_lang, target_lang, {**running, **given})
+    asked, gone = _asked(systems, frame, (text, source_lang, target_lang), running)
+    for name, done in asked.items():
+        client, given = systems[name]
         batches.append(done)
         rows = measured(done.reset_index(drop=True), columns, terms)
         if back:
@@ -119,14 +122,15 @@ def translation(
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
         parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
-    table = pd.concat(parts, ignore_index=True) if several else parts[0]
-    notes = []
+    unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
+    table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
+    notes = [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
     if several and not reference and not back:
         notes.append("What systems lose was not measured: that takes references, or back=True.")
     if back and not reference and len({id(client) for client, _ in systems.values()}) > 1:
         notes.append(_OWN_WAY_BACK)
     try:
-        timed = timed_translations(systems, frame, columns, turns)
+        timed = timed_translations({name: systems[name] for name in asked}, frame, columns, turns)
     except SpeechLabError as error:
         timed = no_times()
         notes.append(f"Speed was not measured: {error}")
@@ -146,6 +150,39 @@ def translation(
     wrong = table[table["status"] == "error"]
     tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
     return report
+
+
+def _asked(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]],
+    frame: pd.DataFrame,
+    columns: tuple[str, str, str],
+    running: Mapping[str, Any],
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """What each system translated; and why some could not be asked, where others could.
+
+    Raises:
+        SpeechLabError: No service could be asked.
+    """
+    found: dict[str, pd.DataFrame] = {}
+    errors: dict[int, SpeechLabError] = {}
+    for name, (client, given) in systems.items():
+        if id(client) in errors:
+            continue
+        try:
+            found[name] = _translated(client, frame, *columns, {**running, **given})
+        except UNUSABLE as error:
+            errors[id(client)] = error
+    if errors and not found:
+        raise next(iter(errors.values()))
+    return found, {
+        name: str(errors[id(client)]) for name, (client, _) in systems.items() if name not in found
+    }
+
+
+def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
+    """Rows of a system that could not be asked."""
+    rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
+    return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 
 
 def _translated(
