@@ -61,9 +61,9 @@ _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
 APART = "・"
 """What stands between two numbers that would read as another one without it: 5〜10 is 五・十, and 50 is 五十."""
-_NEIGHBOURS = re.compile(
-    r"(?<![零一二三四五六七八九十百千万億亿兆京点])([零一二三四五六七八九十百千万億亿兆京点]+)[\W_]+(?=([零一二三四五六七八九十百千万億亿兆京点]+))"
-)
+_NUMERAL = "零一二三四五六七八九十百千万億亿兆京点"
+# The 百 of 百分之五 begins no number.
+_NEIGHBOURS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
 _GROUP = "".join(f"(?:[一二三四五六七八九]?{unit})?零?" for unit in "千百十") + "[一二三四五六七八九]?"
 _ONE_NUMBER = re.compile(
     "".join(f"(?:{_GROUP}{unit})?" for unit in ("京", "兆", "[億亿]", "万"))
