@@ -64,6 +64,10 @@ html_theme_options = {"navigation_with_keys": True}
 _FOREIGN = re.compile(
     r"<(?:script|link|img|iframe|audio|video|source)\b[^>]*?\b(?:src|href)=[\"'](?:https?:)?//[^\"']+"
 )
+_MEMBERS = re.compile(r"<(\w+\.\w+): [^<>]*>")
+"""Members of enumerations, as their repr has them."""
+_DEFAULTS_MADE = re.compile(r"<[\w. -]+>")
+"""Functions as defaults, and fields that a factory fills."""
 _log = logging.getLogger(__name__)
 
 
@@ -73,12 +77,12 @@ def setup(app: Sphinx) -> None:
     for field in PythonDomain.directives["class"].doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
-    app.connect("autodoc-process-signature", _fields_of_models)
+    app.connect("autodoc-process-signature", _readable_signature)
     app.connect("autodoc-process-docstring", _plain_returns, priority=400)  # napoleon's is 500
     app.connect("build-finished", _check)
 
 
-def _fields_of_models(
+def _readable_signature(
     _app: Sphinx,
     what: str,
     _name: str,
@@ -87,13 +91,13 @@ def _fields_of_models(
     signature: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Give a pydantic model the signature of its fields, in place of ``**data``."""
+    """Give a pydantic model the signature of its fields, and defaults that Sphinx can read."""
     if what == "class" and isinstance(obj, type) and issubclass(obj, BaseModel):
         obj.model_rebuild()
         signature = stringify_signature(
             inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True
         )
-    return signature, returned
+    return _DEFAULTS_MADE.sub("...", _MEMBERS.sub(r"\1", signature)) if signature else signature, returned
 
 
 def _plain_returns(

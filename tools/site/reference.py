@@ -199,8 +199,14 @@ def _first_sentence(value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    text = re.sub(r"speechlab\.(\w+\.)*(?=[A-Z])|typing\.|<class '|'>|collections\.abc\.", "", repr(value))
-    text = re.sub(r"<(\w+\.\w+): [^>]*>", r"\1", text)
+    shown = (
+        f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
+        if isinstance(value, frozenset)
+        else repr(value)
+    )
+    text = re.sub(r"<(\w+\.\w+): [^<>]*>", r"\1", shown)
+    text = re.sub(r"<class '([\w.]+)'>", r"\1", text)
+    text = re.sub(r"speechlab\.(\w+\.)*(?=[A-Z])|typing\.|collections\.abc\.", "", text)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE].rpartition(',')[0]}, …"
 
 
