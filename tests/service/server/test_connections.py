@@ -217,20 +217,23 @@ HANDSHAKE = (
 def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.websocket._FRAMES_S", 10**9)
     with staged.http.raw(HANDSHAKE) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that nothing is left to the kernel
         assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         before = psutil.Process().memory_info().rss
         pings = masked(0x9, b"p" * 100) * 1_000
         for _ in range(100):  # 10 MB, each of which would wait to be written
             connection.sendall(pings)
         assert psutil.Process().memory_info().rss - before < 5_000_000
-        # The last one is answered as soon as there is room.
-        connection.sendall(masked(0x9, b"the last"))
+        # The last one is answered as soon as there is room, and so are those that come together with others.
+        connection.sendall(pings + masked(0x9, b"the last") + masked(0x9, b"the very last"))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_000_000)
         connection.settimeout(20)
         got = b""
-        while b"the last" not in got[-2_000:]:
+        while b"the very last" not in got[-2_000:]:
             more = connection.recv(65_536)
             assert more, got[-300:]
             got = got[-2_000:] + more
+        assert b"the last" in got
 
 
 def test_s163_a_whole_reply_that_nobody_reads_is_dropped(stage, caplog):

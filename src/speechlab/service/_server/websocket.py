@@ -96,8 +96,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self.send_receive_event_to_app()
 
     def handle_ping(self) -> None:
-        """Answer, but only the last ping of a client that does not read the answers (RFC 6455, section 5.5.3)."""
-        pong = b"".join(self.conn.data_to_send())
+        """Answer, but only the last pings of a client that does not read the answers (RFC 6455, section 5.5.3)."""
+        pong = b"".join(self.conn.data_to_send())  # the answers to all pings that came together
+        if not pong:
+            return
         if self.writable.is_set() and self.transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
             self.transport.write(pong)
         else:
