@@ -217,7 +217,9 @@ HANDSHAKE = (
 def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.websocket._FRAMES_S", 10**9)
     with staged.http.raw(HANDSHAKE) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that nothing is left to the kernel
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
+        )  # so that nothing is left to the kernel
         assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         before = psutil.Process().memory_info().rss
         pings = masked(0x9, b"p" * 100) * 1_000
