@@ -102,6 +102,7 @@ def test_services_by_name_have_their_own_keys(run):
     [
         (("--band", "wide"), "as in --band 300-3400"),
         (("--service", "a=", "--service", "a=http://b"), "given twice"),
+        (("--service", "a=", "--service", "b b=http://b"), "set SPEECHLAB_API_KEY_B_B"),
         (("--setting", "a={"), "is no JSON"),
         (("--setting", "hotwords={}", "--hotword", "x"), "give yours another name"),
     ],

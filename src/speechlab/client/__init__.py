@@ -42,7 +42,7 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
 from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._secret import Secret
-from speechlab.client._settings.keys import remember_key
+from speechlab.client._settings.keys import remember_key, remembered_key
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE
 from speechlab.client._settings.settings import plain_url
 from speechlab.client._streams.raw import AsyncRawStream
@@ -110,6 +110,7 @@ __all__ = [
     "plain_url",
     "remember_key",
     "remember_service",
+    "remembered_key",
     "replaying_from",
     "result_of",
     "without_scheduler",

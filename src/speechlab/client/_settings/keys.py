@@ -28,7 +28,17 @@ def found_key(place: str) -> Secret | None:
     Args:
         place: Where the service is, as ``plain_url`` writes it.
     """
-    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env")) or _from_keyring(place)
+    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env"))
+    return Secret(value) if value else remembered_key(place)
+
+
+def remembered_key(place: str) -> Secret | None:
+    """The key that the keyring has for a service.
+
+    Args:
+        place: Where the service is, as ``plain_url`` writes it.
+    """
+    value = _from_keyring(place)
     return Secret(value) if value else None
 
 

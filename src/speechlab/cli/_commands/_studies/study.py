@@ -93,7 +93,7 @@ Services = Annotated[
     typer.Option(
         metavar="NAME=URL",
         help="A service to compare; may be repeated. No URL is the usual service; the key of NAME is that of "
-        "SPEECHLAB_API_KEY_NAME, or else the usual one. [default: the usual service]",
+        "SPEECHLAB_API_KEY_NAME, or else that of speechlab login. [default: the usual service]",
     ),
 ]
 Adapters = Annotated[

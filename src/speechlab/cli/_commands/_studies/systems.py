@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from speechlab.client import Client, OpenAIAdapter
+    from speechlab.client import Client, OpenAIAdapter, Secret
 
 _BAND = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 PLAIN = "plain"
@@ -28,7 +28,8 @@ PLAIN = "plain"
 def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator[Any]:
     """Connect to the usual service, or to several by name, each with a key of its own.
 
-    The key of ``theirs`` is that of ``SPEECHLAB_API_KEY_THEIRS``, or else the one that ``connect`` finds.
+    The key of ``theirs`` is that of ``SPEECHLAB_API_KEY_THEIRS``, or else that of ``speechlab login``. The key of the
+    usual service is sent to no other.
 
     Args:
         services: ``NAME=URL``; an empty URL is the usual service.
@@ -38,7 +39,7 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
         A client; with names, clients by name.
 
     Raises:
-        InvalidRequestError: One of them is no such text, or two have one name.
+        InvalidRequestError: One of them is no such text, two have one name, or there is no key for one.
     """
     from speechlab import connect
 
@@ -57,13 +58,30 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
     labs: dict[str, Client] = {}
     try:
         for name, url in addresses.items():
-            variable = f"SPEECHLAB_API_KEY_{re.sub('[^A-Z0-9]', '_', name.upper())}"
-            key = (os.environ.get(variable) or None) if url else None
-            labs[name] = connect(url or None, api_key=key, adapter=spoken.get(name))
+            labs[name] = connect(url or None, api_key=_key(name, url), adapter=spoken.get(name))
         yield labs
     finally:
         for lab in labs.values():
             lab.close()
+
+
+def _key(name: str, url: str) -> str | Secret | None:
+    """The key for a service; None for the usual one, whose key ``connect`` finds."""
+    from speechlab.client import BASE_URL_VARIABLE, plain_url, remembered_key
+
+    usual = os.environ.get(BASE_URL_VARIABLE)
+    variable = f"SPEECHLAB_API_KEY_{re.sub('[^A-Z0-9]', '_', name.upper())}"
+    if url and (own := os.environ.get(variable)):
+        return own
+    if not url or (usual and plain_url(url) == plain_url(usual)):
+        return None
+    if (kept := remembered_key(plain_url(url))) is None:
+        message = (
+            f"there is no key for --service {name}; set {variable} (to any word where none is asked for), or keep it "
+            f"by `speechlab login --base-url {url}`: the key of the usual service is sent to no other"
+        )
+        raise InvalidRequestError(message, parameter="service")
+    return kept
 
 
 def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
