@@ -217,9 +217,13 @@ def test_serve_makes_keys():
     assert ServiceConfig.of({"api_keys": (done.stdout.strip(),)}).api_keys
 
 
-def test_a_list_in_json_is_refused_rather_than_taken_for_one_name():
+@pytest.mark.parametrize("text", ['["https://a.example"]', "[https://a.example]", "[a,b]", "[]"])
+def test_a_list_in_json_is_refused_rather_than_taken_for_one_name(text):
     with pytest.raises(ConfigurationError, match="--set cors_origins must be a list with commas"):
-        given_settings(['cors_origins=["https://a.example"]'])
+        given_settings([f"cors_origins={text}"])
+
+
+def test_lists_have_commas_and_hosts_may_have_brackets():
     assert given_settings(["allowed_hosts=[::1],a"]) == {"allowed_hosts": ("[::1]", "a")}
     assert given_settings(["cors_origins=https://a.example, https://b.example"]) == {
         "cors_origins": ("https://a.example", "https://b.example")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LISTS = frozenset({"api_keys", "operator_keys", "allowed_hosts", "ws_origins", "cors_origins"})
+_BRACKETED = re.compile(r"\s*\[(?![0-9a-f.]*:[0-9a-f:.]*\])", re.IGNORECASE)
+"""A list as JSON has it, with its quotes or after a shell took them; ``[::1]`` is a host."""
 _OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
 _SINGLE = {"api_key": "api_keys", "operator_key": "operator_keys"}
 """Variables for one key, beside those for several."""
@@ -100,7 +103,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
 def _from_text(name: str, text: str, source: str) -> Any:
     """Read the text of an environment variable or an argument: lists have commas, and objects are JSON."""
     if name in _LISTS:
-        if text.lstrip().startswith("[") and '"' in text:  # [::1] is a host
+        if _BRACKETED.match(text):
             raise ConfigurationError(
                 f"{source} must be a list with commas and without brackets or quotes: a,b"
             )
