@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
-from reference import Name, resolve_annotations
+from reference import MEMBERS, Name, resolve_annotations
 from sphinx.domains.python import PythonDomain
 from sphinx.util import logging
 from sphinx.util.inspect import stringify_signature
@@ -64,8 +64,6 @@ html_theme_options = {"navigation_with_keys": True}
 _FOREIGN = re.compile(
     r"<(?:script|link|img|iframe|audio|video|source)\b[^>]*?\b(?:src|href)=[\"'](?:https?:)?//[^\"']+"
 )
-_MEMBERS = re.compile(r"<(\w+\.\w+): [^<>]*>")
-"""Members of enumerations, as their repr has them."""
 _DEFAULTS_MADE = re.compile(r"<[\w. -]+>")
 """Functions as defaults, and fields that a factory fills."""
 _log = logging.getLogger(__name__)
@@ -97,7 +95,7 @@ def _readable_signature(
         signature = stringify_signature(
             inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True
         )
-    return _DEFAULTS_MADE.sub("...", _MEMBERS.sub(r"\1", signature)) if signature else signature, returned
+    return _DEFAULTS_MADE.sub("...", MEMBERS.sub(r"\1", signature)) if signature else signature, returned
 
 
 def _plain_returns(

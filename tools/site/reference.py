@@ -28,6 +28,8 @@ ROOMS = (
 )  # fmt: skip
 """In the order of the contents: what people use in notebooks first."""
 
+MEMBERS = re.compile(r"<(\w+\.\w+): [^<>]*>")
+"""Members of enumerations, as their repr has them."""
 _LONGEST_VALUE = 200
 _COMMAND_LISTS = re.compile(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n?")
 """Lists of subcommands, whose texts typer cuts off; a section for each follows."""
@@ -94,18 +96,15 @@ def write_reference(names: list[str], folder: Path) -> None:
 def resolve_annotations() -> None:
     """Give each module of the package the names that only type checkers import, so that annotations can be read."""
     for module in [module for name, module in sys.modules.items() if name.startswith("speechlab.")]:
-        if (module.__file__ or "").endswith(".py"):
-            for node in ast.parse(Path(module.__file__ or "").read_text("utf-8")).body:
-                if (
-                    isinstance(node, ast.If)
-                    and isinstance(node.test, ast.Name)
-                    and node.test.id == "TYPE_CHECKING"
-                ):
-                    for line in node.body:
-                        with suppress(
-                            ImportError, AttributeError
-                        ):  # of what has stubs alone, or is not installed
-                            _import(line, vars(module))
+        for line in _lines_for_type_checkers(Path(module.__file__ or "")):
+            with suppress(ImportError, AttributeError):  # of what has stubs alone, or is not installed
+                _import(line, vars(module))
+
+
+def _lines_for_type_checkers(source: Path) -> Iterator[ast.stmt]:
+    for node in ast.parse(source.read_text("utf-8")).body if source.suffix == ".py" else ():
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from node.body
 
 
 def _import(line: ast.stmt, names: dict[str, Any]) -> None:
@@ -204,8 +203,7 @@ def _value(value: Any) -> str:
         if isinstance(value, frozenset)
         else repr(value)
     )
-    text = re.sub(r"<(\w+\.\w+): [^<>]*>", r"\1", shown)
-    text = re.sub(r"<class '([\w.]+)'>", r"\1", text)
+    text = re.sub(r"<class '([\w.]+)'>", r"\1", MEMBERS.sub(r"\1", shown))
     text = re.sub(r"speechlab\.(\w+\.)*(?=[A-Z])|typing\.|collections\.abc\.", "", text)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE].rpartition(',')[0]}, …"
 
