@@ -82,7 +82,7 @@ class Readiness:
         return known
 
     async def preload(self) -> None:
-        """Load all models, and have them work once. The service is not ready meanwhile, nor if one of them fails."""
+        """Load all models, and have voices and translators work once. Until then the service is not ready."""
         self._loading = "models are being loaded"
         for lane in self._engines.lanes:
             try:
