@@ -4,7 +4,14 @@ import pandas as pd
 import pytest
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import error_rate, hotword_error_rates, hotword_scores, score, summarize
+from speechlab.metrics import (
+    error_rate,
+    hotword_counts,
+    hotword_error_rates,
+    hotword_scores,
+    score,
+    summarize,
+)
 
 
 def scored(pairs, language="en"):
@@ -84,3 +91,19 @@ def test_biased_errors_of_japanese_are_characters():
         ["biased", 5, 1],
         ["unbiased", 1, 1],
     ]
+
+
+def test_rows_by_words_and_by_characters_are_counted_as_each_alone():
+    frame = pd.DataFrame(
+        {
+            "text": ["ask Ada now", "Adaに聞く", None],
+            "hypothesis": ["ask Aida now", "Aidaに聞く", "x"],
+            "language": ["en", "ja", "en"],
+        }
+    )
+    scored = score(frame, normalize=None)
+    counts = hotword_counts(scored, hotwords=["Ada"])
+    assert counts.fillna(-1).to_numpy().tolist() == [[1, 0, 0, 0, 2], [1, 0, 0, 1, 3], [-1] * 5]
+    for rows in (scored.iloc[::-1], scored.iloc[[1]]):
+        pd.testing.assert_frame_equal(hotword_counts(rows, hotwords=["Ada"]), counts.loc[rows.index])
+    assert hotword_counts(score(frame, unit="reading", language="ja"), hotwords=["Ada"]).isna().all(axis=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,11 +95,7 @@ def hotword_scores(
     table = as_scored(scored, hypotheses, how)
     aliases = _aliases(hotwords)
     signature = joined_of(table[table["errors"].notna()])
-
-    @cache
-    def find_by(unit: str, rules: str) -> Callable[[str], list[str]]:
-        return finder(aliases, unit, rules)
-
+    find_by = cache(partial(finder, aliases))
     counts = {word: [0, 0, 0] for word in aliases}
     for row in rows_of(table):
         find = find_by(row.unit, parts(row.signature)["norm"])
@@ -193,7 +189,7 @@ def hotword_counts(
     hotwords: Iterable[str] | Mapping[str, Iterable[str]],
     **how: Any,
 ) -> pd.DataFrame:
-    """Count hotwords row by row: said, heard, put in, and the errors in them and out of them.
+    """Count hotwords row by row: said, heard, put in, and the errors outside of them.
 
     Args:
         scored: As for :func:`hotword_scores`.
@@ -205,10 +201,11 @@ def hotword_counts(
         A row for each row, with its index: ``hotwords_said`` (occurrences in the reference), ``hotwords_hit`` (of
         those, how many the hypothesis has), ``hotwords_added`` (occurrences in the hypothesis for which the
         reference has none), ``unbiased_errors`` and ``unbiased_length`` (errors and tokens of the reference outside
-        of hotwords); missing where nothing was scored.
+        of hotwords); missing where nothing was scored, or where the unit is neither words nor characters.
 
     Raises:
-        InvalidRequestError: As for :func:`hotword_error_rates`.
+        InvalidRequestError: The table was not scored, or a word is empty, or nothing of it is left after
+            normalisation, or two words are one after normalisation.
 
     Example:
         >>> hotword_counts(["ask Ada now"], ["ask Ada Ada"], hotwords=["Ada"], language="en").values.tolist()
@@ -221,42 +218,30 @@ def hotword_counts(
     names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
     done = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
     part = table[done]
-    finders = {
-        way: finder(aliases, way[0], way[1])
-        for way in {(row.unit, parts(row.signature)["norm"]) for row in rows_of(part)}
-    }
+    find_by = cache(partial(finder, aliases))
     rows = []
     for row, (_, (hits, substitutions, deletions, insertions)) in zip(
         rows_of(part), _counts_by_row(part, aliases).tolist(), strict=True
     ):
-        find = finders[row.unit, parts(row.signature)["norm"]]
+        find = find_by(row.unit, parts(row.signature)["norm"])
         said, heard = Counter(find(row.reference)), Counter(find(row.hypothesis))
         hit = (said & heard).total()
         errors = substitutions + deletions + insertions
         rows.append((said.total(), hit, heard.total() - hit, errors, hits + substitutions + deletions))
-    counted = np.array(rows, dtype=np.int64).reshape(-1, len(names))
-    columns = {}
-    for name, column in zip(names, counted.T, strict=True):
-        values = np.zeros(len(table), dtype=np.int64)
-        values[done] = column
-        columns[name] = pd.Series(values, index=table.index, dtype="Int64").mask(~done)
-    return pd.DataFrame(columns, index=table.index)
+    counted = pd.DataFrame(rows, np.flatnonzero(done), names, dtype="Int64")
+    return counted.reindex(range(len(table))).set_axis(table.index)
 
 
 def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)
-    forms: dict[str, list[Sequence[str]]] = {}
+    forms: dict[tuple[str, str], list[Sequence[str]]] = {}
     for number, row in enumerate(rows_of(part)):
-        rules = parts(row.signature)["norm"]
-        if rules not in forms:
-            spaced = row.unit == "word"
-            forms[rules] = [form.split() if spaced else form for form in _forms(aliases, rules)]
+        way = row.unit, parts(row.signature)["norm"]
+        if way not in forms:
+            forms[way] = [form.split() if row.unit == "word" else form for form in _forms(aliases, way[1])]
         alignment = aligned(row)
-        here, there = (
-            _covered(alignment.reference, forms[rules]),
-            _covered(alignment.hypothesis, forms[rules]),
-        )
+        here, there = (_covered(tokens, forms[way]) for tokens in (alignment.reference, alignment.hypothesis))
         for edit in alignment:
             inside = (
                 edit.hypothesis_index in there if edit.operation == "insert" else edit.reference_index in here
