@@ -152,3 +152,11 @@ def test_conditions_are_ranked_apart_and_corrected_together():
     pd.testing.assert_frame_equal(one.systems, alone.systems)
     with pytest.raises(InvalidRequestError, match="loudness"):
         rank_each(rows, "loudness", language="en")
+
+
+def test_conditions_that_read_alike_are_one_and_rows_without_one_are_passed_over():
+    rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
+    parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
+    (one,) = rank_each(pd.concat(parts), "noise", language="en", normalize=None).values()
+    expected = rank(pd.concat(parts[:2]))
+    pd.testing.assert_frame_equal(one.systems, expected.systems)

@@ -177,7 +177,7 @@ def rank_each(
 
     Args:
         scored: As for :func:`rank`, like the others.
-        by: Column of the conditions.
+        by: Column of the conditions; rows without one are passed over.
         system: Column of the systems.
         utterance: Column that tells utterances apart.
         level: Confidence level of all pairs under all conditions together.
@@ -193,12 +193,9 @@ def rank_each(
         InvalidRequestError: As of :func:`rank`, under one of the conditions.
     """
     bootstrap = _bootstrap(level, power, draws, seed)
-    scored = as_scored(scored, None, how)
-    require_columns(scored, by, argument="scored")
-    done = _done(scored, system, utterance)
+    done = _done(as_scored(scored, None, how), system, utterance, by)
     parts = {
-        str(key): _sums(part, system, utterance, bootstrap)
-        for key, part in done.groupby(by, observed=True, sort=False)
+        str(key): _sums(part, system, utterance, bootstrap) for key, part in done.groupby(by, sort=False)
     }
     chances = [one.pairs["p"].to_numpy(dtype=np.float64) for one in parts.values() if len(one.pairs)]
     corrected = holm(np.concatenate(chances)) if chances else np.empty(0)
@@ -238,10 +235,11 @@ def _bootstrap(level: float, power: object, draws: int, seed: int) -> Bootstrap:
     return bootstrap
 
 
-def _done(scored: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
-    require_columns(scored, system, utterance, argument="scored")
-    done = scored[scored["errors"].notna() & scored[system].notna() & scored[utterance].notna()]
-    return done.assign(**{name: done[name].astype(str) for name in (system, utterance)})
+def _done(scored: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Rows with scores and with all of these columns, which are texts from here on."""
+    require_columns(scored, *names, argument="scored")
+    done = scored[scored[["errors", *names]].notna().all(axis=1)]
+    return done.assign(**{name: done[name].astype(str) for name in names})
 
 
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap) -> _Sums:
