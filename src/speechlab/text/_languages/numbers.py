@@ -46,14 +46,14 @@ _SEVERAL = re.compile(
     r"(?<![〇零一二三四五六七八九十百千万億兆点0-9])(一二|二三|三四|四五|五六|六七|七八|八九)"
     r"(?![〇零一二三四五六七八九十百千点0-9])"
 )
-_APART = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
+_BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
 # In an ordinal a figure 2 is 二, whatever follows: 第2个, 第1、2个.
 _ZH_ORDINAL = re.compile(r"第\s?[0-9][0-9.,]*(?:[、~和与到至-][0-9][0-9.,]*)*")
 # It is 二, too, at the end of a number in characters (三分之2天), in names (A2座) and in terms (2次方程, 2年级).
 _ZH_TWO_OF = re.compile(
-    r"(?<![0-9.,:/零十百千万亿之a-z-])2(?=\s?(?:[个個位名只隻条條张張本天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
+    r"(?<![0-9/零十百千万亿之a-z-])(?<![0-9][.,:])2(?=\s?(?:[个個位名只隻条條张張本天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
     r"|[件匹朵粒片根盒盘盤袋包箱桶顿頓场場遍趟部封幅台斤米]|次(?![方元函曲])|年(?!级|\s?[0-9一二三四五六七八九十]+[班月])"
     r"|分钟|分鐘|小时|小時|公里|公斤|星期))"
 )
@@ -139,7 +139,7 @@ def digits_apart(normalized: str) -> str:
 
     What is left of 1/2, 3-5 or a telephone number are digits that are spoken one by one.
     """
-    return _APART.sub("、", normalized)
+    return _BETWEEN_DIGITS.sub("、", normalized)
 
 
 def _apart(text: str) -> str:
