@@ -11,7 +11,8 @@ from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_ht
 from speechlab.metrics._differences.chinese import ChineseComparison, ChineseDifference, compare_chinese
 from speechlab.metrics._differences.japanese import Difference, JapaneseComparison, compare_japanese
 from speechlab.metrics._rates.bins import by_bins
-from speechlab.metrics._rates.compare import Comparison, compare, compare_all
+from speechlab.metrics._rates.compare import compare, compare_all
+from speechlab.metrics._rates.comparison import Comparison
 from speechlab.metrics._rates.confusions import confusions
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores

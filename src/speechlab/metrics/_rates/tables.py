@@ -21,8 +21,6 @@ Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
 """What :func:`score` or :func:`error_rate` returned, a table that is still to be scored, or references."""
 
 _SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
-
-
 _HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts")
 """Arguments of :func:`score` that say how."""
 

@@ -1,0 +1,138 @@
+"""What a comparison of two systems finds: their difference, an interval of it, and whether it could be chance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from speechlab.display import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.metrics._statistics.bootstrap import Interval
+    from speechlab.metrics._statistics.mapsswe import SegmentTest
+
+_ENOUGH_BLOCKS = 20  # below this intervals are rough: see the simulations in the tests
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on the same utterances.
+
+    Attributes:
+        names: What the systems are called.
+        unit: What was counted.
+        signature: How both were scored.
+        utterances: Utterances that both were scored on.
+        utterances_excluded: Utterances left out because one of them has no score or is missing.
+        error_rate_a: Corpus rate of the first, as a fraction.
+        error_rate_b: Corpus rate of the second.
+        difference: ``error_rate_b - error_rate_a``: below zero, the second makes fewer errors.
+        interval: Paired bootstrap interval of the difference; NaN for fewer than two utterances or blocks.
+        p: Exact two-sided p-value: the share of all ways to swap the systems' errors in single blocks that give as
+            large a difference as the one seen. What ``significant`` goes by.
+        tested: What was swapped: ``"utterance"``, or the name of the column of ``groups``, or ``"group"``.
+        mapsswe: NIST's matched-pair test, whose p-value supposes many segments (runs of errors), none of which has
+            anything to do with another of its utterance or group. NaN, and no segments, if an utterance is too long
+            for its alignment (200 million pairs of tokens).
+        better_a: Utterances in which the first made fewer errors.
+        better_b: Utterances in which the second did.
+        level: Confidence level.
+        blocks: How many blocks the interval was drawn from: utterances, or those given as ``groups=``.
+        empty_references: How many of the references have no token; insertions there count like all others.
+    """
+
+    names: tuple[str, str]
+    unit: str
+    signature: str
+    utterances: int
+    utterances_excluded: int
+    error_rate_a: float
+    error_rate_b: float
+    difference: float
+    interval: Interval
+    p: float
+    tested: str
+    mapsswe: SegmentTest
+    better_a: int
+    better_b: int
+    level: float
+    blocks: int
+    empty_references: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether there is a difference at this level, which other utterances or groups would show too."""
+        return self.p < 1 - self.level
+
+    @property
+    def hints(self) -> list[str]:
+        """What to keep in mind before this is published; empty if nothing."""
+        found = []
+        kind = ("utterance" if self.tested == "utterance" else "block") + "s" * (self.blocks != 1)
+        if 2.0 ** (1 - self.blocks) >= 1 - self.level:
+            found.append(
+                f"only {self.blocks} {kind}: so few can show no difference "
+                f"at the level {self.level:g}, however large it is; take more"
+            )
+        if self.blocks < _ENOUGH_BLOCKS:
+            found.append(
+                f"only {self.blocks} {kind} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
+                "take more"
+            )
+        low, high = self.interval
+        without_zero = low > 0 or high < 0
+        if without_zero != self.significant and not math.isnan(low):
+            shown, verdict = ("leaves zero out", "not ") if without_zero else ("holds zero", "")
+            found.append(
+                f"the interval {shown}, and yet the difference is {verdict}significant: go by p, which is exact; the "
+                "interval only says how large the difference may be"
+            )
+        if self.utterances_excluded:
+            count = self.utterances_excluded
+            left_out = f"{count} utterance{' was' if count == 1 else 's were'} left out"
+            found.append(f"{left_out}, because not both systems have a score")
+        return found
+
+    def frame(self) -> pd.DataFrame:
+        """The figures as a table of one row; rates are fractions."""
+        import pandas as pd
+
+        row = {
+            "a": self.names[0],
+            "b": self.names[1],
+            "unit": self.unit,
+            "utterances": self.utterances,
+            "utterances_excluded": self.utterances_excluded,
+            "empty_references": self.empty_references,
+            "error_rate_a": self.error_rate_a,
+            "error_rate_b": self.error_rate_b,
+            "difference": self.difference,
+            "difference_low": self.interval.low,
+            "difference_high": self.interval.high,
+            "p": self.p,
+            "significant": self.significant,
+            "tested": self.tested,
+            "blocks": self.blocks,
+            "better_a": self.better_a,
+            "better_b": self.better_b,
+            "segments": self.mapsswe.segments,
+            "z": self.mapsswe.z,
+            "p_mapsswe": self.mapsswe.p,
+            "signature": self.signature,
+        }
+        return pd.DataFrame([row])
+
+    def __repr__(self) -> str:
+        first, second = self.names
+        shown = "p < 0.0001" if self.p < 0.0001 else f"p = {self.p:.4f}"
+        return (
+            f"<Comparison {second} - {first}: {100 * self.difference:+.2f} points by {self.unit}, "
+            f"{shown} by {self.tested}, {self.utterances} utterances>"
+        )
+
+    def _repr_html_(self) -> str:
+        caption = "; ".join(self.hints) or None
+        return str(table(["figure", "value"], list(self.frame().iloc[0].items()), caption=caption))
