@@ -132,7 +132,7 @@ def check_index(values: object, index: Any, argument: str) -> None:
     own = getattr(values, "index", None)
     if own is None or index is None or callable(own) or callable(index):
         return
-    if len(own) == len(index) and not own.equals(index):
+    if len(own) == len(index) > 0 and not own.equals(index):
         first, second = own[:1].tolist()[0], index[:1].tolist()[0]
         message = (
             f"{argument} is a Series with another index than the one it stands beside (it begins with {first!r:.40}, "

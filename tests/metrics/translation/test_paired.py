@@ -269,3 +269,13 @@ def test_intervals_of_differences_cover_the_truth():
         row = compare_translations(said, pair, metrics=["chrf"], test="bootstrap", draws=100).iloc[1]
         missed += not row["difference_low"] <= truth <= row["difference_high"]
     assert missed < 8
+
+
+def test_references_and_systems_in_each_others_place_are_told():
+    said, systems = corpus(5, 3)
+    with pytest.raises(
+        InvalidRequestError, match="references is a dict, and systems is a list; give the references"
+    ):
+        compare_translations(systems, said)
+    with pytest.raises(InvalidRequestError, match=r"^systems is a dict of 1; "):
+        compare_translations(said, {"base": systems["base"]})

@@ -23,8 +23,8 @@ Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
 Run: TypeAlias = tuple[Operation, int, int, int, int]
 
 # From this many tokens on it pays to tell rapidfuzz that an error rate of 20 % or less is likely: it is several times
-# faster then, a sixth slower where the guess is wrong, and the number is the same. Edits are found without such a
-# hint: of several ways with as few errors it could lead to another than jiwer's.
+# faster then, up to twice as slow where most tokens are wrong, and the number is the same. Edits are found without
+# such a hint: of several ways with as few errors it could lead to another than jiwer's.
 _LONG = 500
 
 

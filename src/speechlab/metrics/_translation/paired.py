@@ -211,8 +211,11 @@ def _given(
     columns: tuple[str, str],
 ) -> _Given:
     if not isinstance(systems, Mapping) or len(systems) < 2:
+        kind = f"dict of {len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
+        swapped = "references is a dict, and " if isinstance(references, Mapping) else ""
         message = (
-            f"systems is {systems!r:.60}; give a dict from names to translations, of two systems or more"
+            f"{swapped}systems is a {kind}; give the references first, then a dict from names to translations, of "
+            "two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
     refuse_other_tables(references, "references")
