@@ -51,11 +51,11 @@ def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
     engine = request.getfixturevalue(name)
     assert isinstance(engine, Synthesiser)
     once = np.concatenate(list(engine.synthesise(text, voice)))  # by now all is loaded, too
-    started = time.perf_counter()
+    started = time.process_time()  # which stands still while other tests have the cores
     pieces, times = [], []
     for piece in engine.synthesise(text, voice):
         pieces.append(piece)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert len(pieces) > 1
     assert times[0] < 0.8 * times[-1]
     for piece in pieces:
