@@ -28,7 +28,7 @@ from speechlab.text._third_party import encodable, load
 _SIGNS = (
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度"),
-    substitution("permille", r"(?<![0-9])([0-9][0-9,.]*)\s?‰", r"千分之\1"),
+    substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1"),
     substitution("plus or minus", r"±(?=[0-9])", "正负"),
     substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
     substitution("plus", r"\+", "加"),

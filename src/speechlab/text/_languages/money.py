@@ -118,7 +118,8 @@ def _behind(found: re.Match[str]) -> str:
 _SIGN = r"(?:(?<![^\W\d_])[A-Za-z]{1,2})?[$€£¥₩₹₽฿₫₱₺¢]"
 _TO = rf"(?:[-−–](?={_SIGN}?[0-9]))?"  # of a range, which is no minus sign: $5-$10
 _SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?{_NOT_BEHIND}({_SIGN})\s?([-−]?)({_NUMBER}){_TO}")
-_SIGN_BEHIND = re.compile(rf"({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
+# A number is tried from its first digit only: from each, a row of digits takes time by the square of its length.
+_SIGN_BEHIND = re.compile(rf"(?<![0-9])(?<![0-9],)({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency becomes a word of its own behind the number, as does a percent sign."""
 
