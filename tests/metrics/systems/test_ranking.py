@@ -160,3 +160,6 @@ def test_conditions_that_read_alike_are_one_and_rows_without_one_are_passed_over
     (one,) = rank_each(pd.concat(parts), "noise", language="en", normalize=None).values()
     expected = rank(pd.concat(parts[:2]))
     pd.testing.assert_frame_equal(one.systems, expected.systems)
+    apart = rows.assign(noise="loud", text=rows["voice"] + rows["text"])
+    with pytest.raises(InvalidRequestError, match="of all 2 systems where 'noise' is 'loud'"):
+        rank_each(pd.concat([*parts, apart]), "noise", language="en", normalize=None)

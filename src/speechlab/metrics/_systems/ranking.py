@@ -195,7 +195,8 @@ def rank_each(
     bootstrap = _bootstrap(level, power, draws, seed)
     done = _done(as_scored(scored, None, how), system, utterance, by)
     parts = {
-        str(key): _sums(part, system, utterance, bootstrap) for key, part in done.groupby(by, sort=False)
+        str(key): _sums(part, system, utterance, bootstrap, f" where {by!r} is {key!r}")
+        for key, part in done.groupby(by, sort=False)
     }
     chances = [one.pairs["p"].to_numpy(dtype=np.float64) for one in parts.values() if len(one.pairs)]
     corrected = holm(np.concatenate(chances)) if chances else np.empty(0)
@@ -242,8 +243,8 @@ def _done(scored: pd.DataFrame, *names: str) -> pd.DataFrame:
     return done.assign(**{name: done[name].astype(str) for name in names})
 
 
-def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap) -> _Sums:
-    kept = _common(done, system, utterance)
+def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
+    kept = _common(done, system, utterance, where)
     common = kept[utterance].unique()
     tables = {str(name): part for name, part in kept.groupby(system, sort=False)}
     counts = ("errors", "reference_length")
@@ -285,8 +286,15 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature)
 
 
-def _common(done: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
-    """Rows of the takes of utterances that all systems have scores for, with the number of the take."""
+def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
+    """Rows of the takes of utterances that all systems have scores for, with the number of the take.
+
+    Args:
+        done: Rows that have scores.
+        system: Column of the systems.
+        utterance: Column that tells utterances apart.
+        where: What errors say of the rows, such as their condition.
+    """
     if not len(done):
         message = (
             "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
@@ -297,7 +305,7 @@ def _common(done: pd.DataFrame, system: str, utterance: str) -> pd.DataFrame:
     kept = done[done.groupby([utterance, _TAKE])[system].transform("nunique") == count]
     if not len(kept):
         message = (
-            f"no utterance has scores of all {count} systems; leave out the system that failed, "
+            f"no utterance has scores of all {count} systems{where}; leave out the system that failed, "
             "or rank those that have utterances in common"
         )
         raise InvalidRequestError(message, parameter="scored")
