@@ -109,5 +109,6 @@ def test_figures_and_signs_are_read_where_they_stand():
         ("1つください", "一つください", "ヒトツ"),
         ("50%増えた。", "五十パーセント増えた", "ゴ"),
         ("1.5倍、です", "一点五倍です", "イッ"),
+        ("5〜10分です", "五・十分です", "ゴ"),
     ):
         assert spoken_words(normal, written)[0].kana == kana, written
