@@ -123,7 +123,7 @@ class Changes(Report):
             told = [None if is_missing(one) else one for one in others]
             name, points = element("strong", group), element("strong", difference)
             lines.append([name, str(pairs), earlier, now, points, *told])
-        heads = ("group", "pairs", *self.names, "difference", "95% interval", "p", "verdict")
+        heads = ("group", "pairs", *self.names, "difference", "95 % interval", "p", "verdict")
         caption = (
             "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
             if self._translated

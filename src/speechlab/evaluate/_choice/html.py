@@ -45,7 +45,7 @@ def voices_table(summary: pd.DataFrame) -> Html:
         f"sounds. An interval is given from {ENOUGH} sentences on. Voices that share a letter cannot be told apart; "
         "“first in” is the share of resampled sets of these sentences."
     )
-    heads = ("voice", "language", "error rate", "95% interval", "spellings forgiven", "group", "first in")
+    heads = ("voice", "language", "error rate", "95 % interval", "spellings forgiven", "group", "first in")
     return _filled_table(heads, rows, caption, optional={"spellings forgiven"}, right={2, 4, 6})
 
 

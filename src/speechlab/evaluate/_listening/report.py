@@ -127,7 +127,7 @@ class ListeningReport(Report):
             for row in self.summary.to_dict("records")
         ]
         measure = str(self.summary["measure"].iloc[0]) if len(self.summary) else "score"
-        heads = ("pair" if self.method == "abx" else "system", measure, "95% interval", "median")
+        heads = ("pair" if self.method == "abx" else "system", measure, "95 % interval", "median")
         caption = "Listeners and items both vary: two-way bootstrap."
         return table(
             (*heads, "answers", "listeners", "items"), rows, caption=caption, right=(1, 2, 3, 4, 5, 6)
@@ -150,7 +150,7 @@ class ListeningReport(Report):
             f"Pairs: {METHODS[self.method].difference}. Bold: significant at 5 % after Holm. The last columns: "
             f"what this test can find, and what it takes to find {self.smallest:g}, each in 80 % of tests."
         )
-        heads = ("first", "second", "difference", "95% interval", "p (Holm)", "detectable", "takes more")
+        heads = ("first", "second", "difference", "95 % interval", "p (Holm)", "detectable", "takes more")
         return table(heads, rows, caption=caption, right=(2, 3, 4, 5))
 
     def _listeners(self) -> Html:

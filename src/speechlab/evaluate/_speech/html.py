@@ -53,7 +53,7 @@ def summary_table(summary: pd.DataFrame) -> Html:
         "language",
         "clips",
         "error rate",
-        "95% interval",
+        "95 % interval",
         "counted in",
         "characters",
         "spellings forgiven",

@@ -154,7 +154,7 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
 def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
     from speechlab.text import language_name
 
-    numbers = ("n", "error rate", "95% interval", "characters")
+    numbers = ("n", "error rate", "95 % interval", "characters")
     table = plain_table("Error rates by voice", "voice", "", "n", *numbers[1:], right=numbers)
     spoken = None
     for row in speech.summary.to_dict("records"):
