@@ -98,7 +98,8 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert {"plain", "names"} <= set(again.record["settings"]["systems"])
     page = compared.to_html()
     assert page.count("names (0.0%) has the lowest") == 1
-    assert "names against plain" in page
+    assert "plain − names</strong>" in page
+    assert "+20.0</strong>" in page  # as in the figure: the first named makes more errors
     assert "names is better" in page
     assert "Differences of systems" in page
 

@@ -22,13 +22,13 @@ def pairs_table(pairs: pd.DataFrame) -> Html:
     rows = []
     for row in pairs.to_dict("records"):
         # Plus zero, since there is a zero below zero.
-        points, low, high = (round(-100 * row[f"difference{end}"], 1) + 0.0 for end in ("", "_high", "_low"))
+        points, low, high = (round(100 * row[f"difference{end}"], 1) + 0.0 for end in ("", "_low", "_high"))
         better = row["a"] if row["difference"] > 0 else row["b"]
         verdict = element("strong", f"{better} is better") if row["significant"] else ALIKE
         rows.append(
             [
                 *(unbroken(str(row[name])) for name in names),
-                element("strong", f"{row['a']} against {row['b']}"),
+                element("strong", f"{row['b']} − {row['a']}"),
                 str(row["utterances"]),
                 element("strong", f"{points:+.1f}" if points else "0.0"),
                 None if is_missing(low) else unbroken(f"{low:+.1f} to {high:+.1f}"),
@@ -38,8 +38,8 @@ def pairs_table(pairs: pd.DataFrame) -> Html:
         )
     heads = (*names, "systems", "recordings", "difference (points)", "95 % interval", "p", "verdict")
     caption = (
-        "Differences of systems on the recordings that all of them have: error rate of the first less that of the "
-        "second. P is exact, paired by recording, and corrected by Holm's method for all rows of a language. "
+        "Differences of systems on the recordings that all of them have: below 0, the first named makes fewer errors. "
+        "P is exact, paired by recording, and corrected by Holm's method for all rows of a language. "
         f"An interval is given from {ENOUGH} recordings on."
     )
     right = [len(names) + place for place in (1, 2, 3, 4)]
