@@ -38,8 +38,8 @@ def pairs_table(pairs: pd.DataFrame) -> Html:
         )
     heads = (*names, "systems", "recordings", "difference (points)", "95 % interval", "p", "verdict")
     caption = (
-        "Differences of systems on the recordings that all of them have: below 0, the first named makes fewer errors. "
-        "P is exact, paired by recording, and corrected by Holm's method for all rows of a language. "
+        "Differences of systems on the recordings that all of them have: below 0, the first named makes fewer "
+        "errors. P is exact, paired by recording, and corrected by Holm's method for all rows of a language. "
         f"An interval is given from {ENOUGH} recordings on."
     )
     right = [len(names) + place for place in (1, 2, 3, 4)]
