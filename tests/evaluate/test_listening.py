@@ -534,6 +534,7 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert "Nobody was excluded" in page
     assert "Krippendorff" in page
     assert "The pigeonhole bootstrap" in str(report.methods())
+    assert "translations" not in str(report.methods())  # the column "test" names the listening test
     assert list(report.figures()) == ["Systems and listeners"]
     folder = report.save(tmp_path / "out")
     assert pd.read_csv(folder / "results.csv")["score"].tolist() == report.table["score"].tolist()

@@ -79,6 +79,10 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     told = f"95 % interval {row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
     assert told in changes.words
     assert told.removeprefix("95 % interval ") in changes.headline()["95 % interval"].tolist()
+    said = str(changes.methods())
+    assert "paired bootstrap" in said
+    assert "Koehn" in said
+    assert "Bisani" not in said
 
 
 def test_the_two_sides_are_called_by_the_names_given(tmp_path):

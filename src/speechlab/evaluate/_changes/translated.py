@@ -12,7 +12,8 @@ from speechlab.evaluate._changes.tested import (
     failed_rows,
     paired,
 )
-from speechlab.evaluate._translation.effects import BACK, CHRF, RANDOMIZATION, compared_difference
+from speechlab.evaluate._translation.effects import BACK, CHRF, compared_difference
+from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.metrics import compare_translations, translation_score
 
 if TYPE_CHECKING:

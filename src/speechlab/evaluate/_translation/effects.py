@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._speech.summary import ENOUGH
+from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.metrics import compare_translations, holm
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 CHRF, BACK, KEPT = MEASURES = ("chrF", "chrF of the translation back", "terms kept")
 """What systems are compared by; of each more is better, from 0 to 100."""
 WITH, WITHOUT, ALL = "texts with terms", "texts without terms", "all texts"
-RANDOMIZATION = "approximate randomisation"
 _LEVEL = 0.95
 _COLUMNS = (
     *("system", "baseline", "source_lang", "target_lang", "texts", "measure", "utterances"),

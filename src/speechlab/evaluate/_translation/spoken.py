@@ -14,8 +14,9 @@ from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._systems import services_of
-from speechlab.evaluate._translation.effects import RANDOMIZATION, compared_difference
+from speechlab.evaluate._translation.effects import compared_difference
 from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
+from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
 from speechlab.text import normalizer

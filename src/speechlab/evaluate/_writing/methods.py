@@ -57,6 +57,7 @@ _BISANI = (
     "M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation "
     "(ICASSP 2004)"
 )
+_KOEHN = "P. Koehn, Statistical significance tests for machine translation evaluation (EMNLP 2004)"
 _HESTERBERG = (
     "T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015)"
 )
@@ -126,6 +127,13 @@ _LISTENED = (
     "Listeners and items both count as drawn by chance, in intervals of means by a two-way bootstrap, and in "
     "intervals and tests of differences by Student's t with the variance of both."
 )
+_INTERVALS = (
+    "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
+)
+_PAIRED_INTERVALS = (
+    "Intervals of differences of translations are of 95 %, by the paired bootstrap over texts with a fixed seed, "
+    "widened for few."
+)
 _WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low", "lost_low")
 _PIEPHO = (
     "H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, "
@@ -162,6 +170,9 @@ _STREAMED = (
     "Times of streams were measured by calls of their own, one at a time, in turns, after one call each that does "
     "not count: to the first piece with a letter or digit, and to the end; medians are given."
 )
+RANDOMIZATION = "approximate randomisation"
+"""What stands in the column ``test`` of comparisons of translations."""
+_RANDOMIZED = f"Differences of translations were tested by paired {RANDOMIZATION}, 10,000 draws."
 _TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
 
 _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -231,11 +242,6 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         (_FISHER,),
     ),
     (
-        ("test",),
-        "Differences of translations were tested by paired approximate randomisation, 10,000 draws.",
-        (_RIEZLER,),
-    ),
-    (
         ("first_share",),
         _GROUPED,
         (_PIEPHO, _LACHIN),
@@ -288,9 +294,13 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
         said.append((_BANDS, ()))
     if any("abx" in _values(table, "method") for table in tables):
         said.append(("Right answers in ABX were tested by the exact binomial test instead.", ()))
-    if any(_holds(table, name) for table in tables for name in _WITH_INTERVALS):
-        words = "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
-        said.append((words, (_BISANI, _HESTERBERG)))
+    for table in tables:
+        translated = RANDOMIZATION in _values(table, "test")
+        if translated:
+            said.append((_RANDOMIZED, (_RIEZLER,)))
+        if any(_holds(table, name) for name in _WITH_INTERVALS):
+            words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
+            said.append((words, (source, _HESTERBERG)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
     sentences = [f"{title.rstrip('.')}: figures by speechlab {package_version()}."]
     for words, cited in dict.fromkeys(said):
