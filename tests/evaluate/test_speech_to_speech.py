@@ -38,7 +38,7 @@ def test_the_step_that_loses_is_named():
     heard = steps(right, "A stationer was nearly late {}.", "A stationer was nearly late {}.")
     assert heard["chrf"].iloc[0] == 100
     assert heard["verdict"].fillna("").tolist() == ["", "worse", "no difference shown"]
-    assert heard.loc["recognised, then translated", "lost"] < -20
+    assert heard.loc["recognised, then translated", "lost"] > 20
     spoken = steps(right, right, "the session ate {}", reference=[right.format(row) for row in range(12)])
     assert spoken["verdict"].fillna("").tolist() == ["", "no difference shown", "worse"]
     assert spoken["error_rate"].tolist()[1:] == pytest.approx([0.1, 0.2])
@@ -54,7 +54,7 @@ def test_what_a_step_loses_has_an_interval_from_twenty_texts_on():
     few, many = steps(right, wrong, wrong), steps(right, wrong, wrong, count=20)
     assert few["lost_low"].isna().all()
     row = many.loc["recognised, then translated"]
-    assert row["lost_low"] < row["lost"] < row["lost_high"] < 0
+    assert 0 < row["lost_low"] < row["lost"] < row["lost_high"]
 
 
 @pytest.fixture(scope="module")

@@ -229,7 +229,7 @@ def _summarized(
                     "step": step,
                     "utterances": len(part),
                     "chrf": chrf,
-                    "lost": None if before is None else chrf - before,
+                    "lost": None if before is None else before - chrf,
                     **{
                         rate: part[column].mean()
                         for rate, column in _RATES.get(name, {}).items()
@@ -244,6 +244,7 @@ def _summarized(
     )
     out["p_holm"] = holm(out["p"].to_numpy())
     out["significant"] = out["p_holm"] < 1 - _LEVEL
-    verdicts = pd.Series(verdicts_of(out["significant"], -out["lost"]), index=out.index, dtype="str")
+    verdicts = pd.Series(verdicts_of(out["significant"], out["lost"]), index=out.index, dtype="str")
     out["verdict"] = verdicts.where(out["p"].notna(), None)
-    return out.rename(columns=dict(zip(_ENDS, ("lost_low", "lost_high"), strict=True)))
+    ends = -out[list(_ENDS)]  # of what is lost, so that the low end is the high one
+    return out.assign(**ends).rename(columns=dict(zip(_ENDS, ("lost_high", "lost_low"), strict=True)))

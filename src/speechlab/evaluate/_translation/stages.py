@@ -52,7 +52,7 @@ class SpeechToSpeechReport(Report):
             ``again_reading_cer`` (against the translation), ``status``, ``failed_at`` (the step) and ``error``.
         summary: One row for each service, language and step: ``system`` (of several), ``language``, ``step``,
             ``utterances`` (rows that went all the way), ``chrf`` (against the references; without them against the
-            translation of what was said), ``lost`` (points, since the step before) with ``lost_low`` and
+            translation of what was said), ``lost`` (points, in this step; below 0 it gains) with ``lost_low`` and
             ``lost_high`` (95 %, from 20 texts on), ``error_rate`` and ``reading_cer`` (of the recogniser in this
             step, means of rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and ``test``.
         columns: Columns of ``table`` with the recordings, what is said in them, their languages, and the references
