@@ -124,6 +124,14 @@ class LabNotebook:
             time.sleep(0.2)
         assert self.ask(code) == expected
 
+    def show_again(self, name):
+        """Have a widget's plain HTML made anew, and wait until it is."""
+        self.page.evaluate("() => document.querySelector('[class*=speechlab-place-]').dataset.old = 'yes'")
+        self.ask(f"{name}._show_again()")
+        self.page.wait_for_function(
+            "() => document.querySelector('[class*=speechlab-place-]:not([data-old])')"
+        )
+
     def save(self):
         """Save the notebook, and return what its file holds."""
         self.page.evaluate(SAVE)

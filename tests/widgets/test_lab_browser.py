@@ -192,7 +192,10 @@ def test_voices_speak_in_jupyterlab_and_are_heard_when_the_notebook_is_opened_ag
         notebook.press("x")  # cuts no cell
         table.get_by_role("button", name="Play row 2", exact=True).click()
         notebook.page.wait_for_selector(".sl-row.sl-playing")
-        table.get_by_role("button", name="Speak: 1 voice, 15 characters").click()
+        table.get_by_role("button", name="Speak: 1 voice, 15 characters").hover()
+        notebook.page.mouse.down()
+        notebook.show_again("explorer")
+        notebook.page.mouse.up()
         table.get_by_text("2 spoken. 30 characters in all.").wait_for()
         table.locator(".sl-row svg").nth(1).wait_for()
         assert notebook.ask("explorer.voices[0].short_name") == "'tones: quiet'"
@@ -231,6 +234,15 @@ def test_segments_are_edited_in_jupyterlab_and_stay_when_the_notebook_is_opened_
     asked = "(editor.frame.start.round(2).tolist(), editor.frame.text[0], editor.selected)"
     notebook.becomes(asked, "([0.25, 0.99], 'the first $1 and $2', 1)")
     assert notebook.cells == 1
+    # a drag goes on while the plain HTML is made anew
+    box = live.locator("canvas").first.bounding_box()
+    notebook.page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 20)
+    notebook.page.mouse.down()
+    notebook.page.mouse.move(box["x"] + box["width"] * 0.85, box["y"] + 20)
+    notebook.show_again("editor")
+    notebook.page.mouse.move(box["x"] + box["width"] * 0.8, 5)
+    notebook.page.mouse.up()
+    notebook.becomes("tuple(round(end, 1) for end in editor.selection)", "(1.6, 1.8)")
     # the plain HTML has the segments as they were edited
     output.locator("table").get_by_text("the first $1 and $2").wait_for(state="attached")
     assert live.count() == 1

@@ -141,6 +141,17 @@ def test_what_is_asked_for_after_a_stop_is_spoken(explorer):
     assert explorer._rows.sounds.missing(5).words == "stopped"
 
 
+def test_what_is_so_now_is_told_last(explorer):
+    ended = threading.Event()
+    explorer._controls[-1].observe(lambda change: "1 spoken" in change.new and ended.set(), "value")
+    # who pressed the button is slow to tell that it begins; the voice is quicker
+    button(explorer, "Stop").observe(lambda change: change.new or ended.wait(0.5), "disabled")
+    explorer.speak("Hello.", voices=["quiet"])
+    assert ended.wait(10)
+    assert told(explorer).startswith("1 spoken")
+    assert button(explorer, "Stop").disabled
+
+
 def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
     gone = sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0)
     with gone:

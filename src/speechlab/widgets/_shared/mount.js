@@ -4,6 +4,8 @@
 // opened again says nothing of missing models. A widget's module begins to run when its model reaches the page,
 // finds its place by a class name, and shows itself there.
 
+import { keepPresses } from "./press.js";
+
 const GONE_MS = 5000;
 
 /**
@@ -50,7 +52,7 @@ export function liveWidget(render) {
   };
 }
 
-/** @typedef {{el: HTMLElement, place: HTMLElement, focus: Element | null, scrolled: Map<Element, number>, leave: () => void}} View */
+/** @typedef {{el: HTMLElement, place: HTMLElement, focus: Element | null, scrolled: Map<Element, number>, press: () => void, leave: () => void}} View */
 
 /**
  * @param {HTMLElement} place
@@ -64,7 +66,7 @@ function takePlace(place, model, render) {
   const cleanup = render({ model, el });
   /** @type {View} */
   const view = {
-    el, place, focus: null, scrolled: new Map(),
+    el, place, focus: null, scrolled: new Map(), press: keepPresses(el),
     leave: () => {
       if (cleanup) cleanup();
       el.remove();
@@ -89,5 +91,6 @@ function movePlace(place, view) {
   place.style.display = "none";
   for (const [node, top] of [...view.scrolled]) node.scrollTop = top;
   if (document.activeElement === document.body && view.focus instanceof HTMLElement) view.focus.focus({ preventScroll: true });
+  view.press();
   return view;
 }

@@ -96,6 +96,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         self._now: list[Spoken | None] = [None] * len(self._catalogue)
         self._queue: deque[tuple[int, str]] = deque()
         self._turns = threading.Lock()
+        self._telling = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
         self._stopping = False
@@ -333,26 +334,29 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
 
     def _tell(self) -> None:
         """Show what a press of the button would do, and how far it is."""
-        meant = [(row, self._sentence_of(row)) for row in self._meant()]
-        left = [one for one in meant if one not in self._done]
-        characters = sum(len(text) for _, text in left)
-        label = f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
-        self._speak.description = label if left else "Spoken already" if meant else "Speak: mark voices first"
-        self._speak.disabled = not left
-        working = not self._idle.is_set()
-        self._stop.disabled = not working
-        spoken = [one for one in self._now if one is not None]
-        failed = sum(one.clip is None for one in spoken)
-        parts = [_COST]
-        if working:
-            ended = max(self._asked_for - len(self._queue) - 1, 0)
-            parts = [f"Speaking: {ended} of {self._asked_for} done."]
-        elif spoken:
-            total = sum(len(text) for _, text in self._done)
-            parts = [f"{len(spoken) - failed} spoken.", f"{total:,} characters in all.", _COST]
-            if failed:
-                parts.insert(1, f"{failed} failed: their rows say why.")
-        self._status.value = " ".join(parts)
+        with self._telling:  # or what was so before is written over what is so now
+            meant = [(row, self._sentence_of(row)) for row in self._meant()]
+            left = [one for one in meant if one not in self._done]
+            characters = sum(len(text) for _, text in left)
+            label = f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
+            self._speak.description = (
+                label if left else "Spoken already" if meant else "Speak: mark voices first"
+            )
+            self._speak.disabled = not left
+            working = not self._idle.is_set()
+            self._stop.disabled = not working
+            spoken = [one for one in self._now if one is not None]
+            failed = sum(one.clip is None for one in spoken)
+            parts = [_COST]
+            if working:
+                ended = max(self._asked_for - len(self._queue) - 1, 0)
+                parts = [f"Speaking: {ended} of {self._asked_for} done."]
+            elif spoken:
+                total = sum(len(text) for _, text in list(self._done))
+                parts = [f"{len(spoken) - failed} spoken.", f"{total:,} characters in all.", _COST]
+                if failed:
+                    parts.insert(1, f"{failed} failed: their rows say why.")
+            self._status.value = " ".join(parts)
 
     def _another_sentence(self) -> None:
         with self._turns:
