@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import re
+import socketserver
 import subprocess
 import sys
 import threading
@@ -298,16 +299,26 @@ def test_an_empty_run_has_passed():
     assert ConformReport("http://a", "ws://a", "", ()).passed(strict=True)
 
 
-@pytest.mark.parametrize("status", [200, 301, 501])
-def test_another_server_is_no_such_service(status):
+@pytest.mark.parametrize(
+    ("status", "page", "words"),
+    [
+        *((status, b"<html></html>", f"no such service .* {status}, {status}") for status in (200, 301, 501)),
+        *(
+            (status, b"<html></html>", f"a proxy answers .* {status}, .*running behind")
+            for status in (502, 503)
+        ),
+        (400, b"The plain HTTP request was sent to HTTPS port", "speaks TLS; write https://"),
+    ],
+)
+def test_another_server_is_no_such_service(status, page, words):
     """Of a page, a redirection or a server of files nothing would hold, and nothing needs to be tried."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(status)
-            self.send_header("Content-Length", "13")
+            self.send_header("Content-Length", str(len(page)))
             self.end_headers()
-            self.wfile.write(b"<html></html>")
+            self.wfile.write(page)
 
         def do_POST(self):
             self.do_GET()
@@ -318,10 +329,72 @@ def test_another_server_is_no_such_service(status):
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            with pytest.raises(APIConnectionError, match=f"no such service .* {status}, {status}, {status};"):
+            with pytest.raises(APIConnectionError, match=words):
                 run(ProbeOptions(f"http://127.0.0.1:{server.server_port}", "sl:0123456789abcdef"), ())
         finally:
             server.shutdown()
+
+
+@pytest.fixture
+def talker():
+    """Makes a port that answers whatever comes as a function says."""
+    with contextlib.ExitStack() as stack:
+
+        def make(answer):
+            class Talk(socketserver.BaseRequestHandler):
+                def handle(self):
+                    answer(self.request)
+
+            server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk))
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            return server.server_address[1]
+
+        yield make
+
+
+def _echo(connection):
+    connection.sendall(connection.recv(65_536))
+
+
+def _greet(connection):
+    connection.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+    connection.recv(65_536)
+
+
+def _greet_and_wait(connection):
+    connection.sendall(b"\x4a\x00\x00\x00\x0a8.0.35")  # as a database does, without the end of a line
+    connection.recv(65_536)
+    connection.recv(1)
+
+
+def _alert(connection):
+    connection.recv(65_536)
+    connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
+
+
+def _silence(connection):
+    connection.recv(65_536)
+    connection.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "words"),
+    [
+        ("http", _echo, "speaks no HTTP, it says 'GET /tts/voices"),
+        ("http", _greet, "speaks no HTTP, it says 'SSH-2.0-OpenSSH"),
+        ("http", _greet_and_wait, "speaks no HTTP"),
+        ("http", _alert, "speaks TLS; write https://"),
+        ("http", _silence, "answers nothing within 1 s"),
+        ("https", _greet, "cannot be asked over TLS"),
+    ],
+)
+def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, answer, words):
+    options = ProbeOptions(f"{scheme}://127.0.0.1:{talker(answer)}", "sl:0123456789abcdef", timeout_s=1.0)
+    with pytest.raises(APIConnectionError, match=words) as said:
+        run(options)
+    assert "0123456789abcdef" not in str(said.value)
 
 
 def test_a_key_that_may_use_nothing_is_said_at_once():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from speechlab.conform._model import CheckOutcome, ConformReport, Verdict
 from speechlab.conform._probe.findings import Unmet, Untried
+from speechlab.conform._probe.http import NotHTTP
 from speechlab.conform._probe.socket import Closed
 from speechlab.conform._probe.target import Target
 from speechlab.conform._selection import chosen
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from speechlab.conform._model import Check
     from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.options import ProbeOptions
+
+_OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
+"""What a proxy answers for a service that it cannot reach; above 520 Cloudflare's."""
+_TLS_ALERT = b"\x15\x03"
+_SHOWN_CHARS = 60
 
 
 def run(
@@ -46,6 +53,12 @@ def run(
     target = Target(options)
     try:
         target.http.connect(min(options.timeout_s, 20.0)).close()
+    except ssl.SSLCertVerificationError as error:
+        reason = error.verify_message
+        raise APIConnectionError(f"the certificate of {options.base_url} is not trusted: {reason}") from error
+    except ssl.SSLError as error:
+        message = f"{options.base_url} cannot be asked over TLS: {error.reason}; does it speak plain HTTP (http://)?"
+        raise APIConnectionError(message) from error
     except OSError as error:
         raise APIConnectionError(f"nothing answers at {options.base_url}: {error}") from error
     _see_that_it_is_one(target)
@@ -64,27 +77,51 @@ def run(
 def _see_that_it_is_one(target: Target) -> None:
     """Look before all checks whether there is anything to try: a wrong key or path would fail most of them."""
     url = target.options.base_url
+    paths = (("GET", VOICES_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
     try:
-        replies = [
-            target.request(method, path)
-            for method, path in (
-                ("GET", VOICES_PATH),
-                ("POST", RECOGNITION_PATH),
-                ("POST", TRANSLATION_PATH),
-            )
-        ]
-    except (Unmet, Untried):
+        replies = [_first_reply(target, method, path) for method, path in paths]
+    except Untried:
         return  # which is for the checks to say
     seen = [reply.status for reply in replies]
+    if not any(seen):
+        raise APIConnectionError(_other_protocol(target, replies[0].body))
     if seen == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
     if seen == [403, 403, 403]:
         raise ConfigurationError(f"the key may use nothing at {url}; give another with --api-key")
-    if all(status in {404, 405} for status in seen) or not any(_is_json(reply) for reply in replies):
+    told = ", ".join(map(str, seen))
+    if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in seen):
+        return
+    if all(status in _OF_PROXIES for status in seen):
         raise APIConnectionError(
-            f"there is no such service at {url}: its paths are answered with {', '.join(map(str, seen))}; a base URL "
-            f"may need a path, such as https://host/speech"
+            f"a proxy answers at {url} in the service's place, with {told}: is the service running behind it?"
         )
+    if all(reply.status == 400 and b"https" in reply.body.lower() for reply in replies):
+        raise APIConnectionError(f"{url} is asked in plain and speaks TLS; write https://")
+    raise APIConnectionError(
+        f"there is no such service at {url}: its paths are answered with {told}; a base URL "
+        f"may need a path, such as https://host/speech"
+    )
+
+
+def _first_reply(target: Target, method: str, path: str) -> Exchange:
+    """The reply to a request without a body; with the status 0 and how it begins if it is no HTTP."""
+    try:
+        return target.request(method, path)
+    except NotHTTP as other:
+        return other.exchange
+    except TimeoutError:
+        patience = f"{target.options.timeout_s:g} s"
+        message = f"{target.options.base_url} takes connections and answers nothing within {patience}"
+        raise APIConnectionError(message) from None
+
+
+def _other_protocol(target: Target, came: bytes) -> str:
+    url = target.options.base_url
+    if came.startswith(_TLS_ALERT):
+        return f"{url} is asked in plain and speaks TLS; write https://"
+    shown = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
+    return f"what answers at {url} speaks no HTTP, it says {shown}; is the port right?"
 
 
 def _is_json(reply: Exchange) -> bool:

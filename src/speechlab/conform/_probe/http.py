@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from speechlab.conform._probe.findings import Unmet
 
+_BEGIN = b"HTTP/"
 _TRAILING_WAIT_S = 1.0
 _MAX_BYTES = 512 * 1024 * 1024
 
@@ -124,6 +125,18 @@ class Exchange:
             raise Unmet("the body is JSON", self) from None
 
 
+class NotHTTP(Unmet):
+    """The reply is no HTTP.
+
+    Attributes:
+        exchange: The request, the status 0, and how the reply begins.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__("the reply is HTTP", exchange)
+        self.exchange = exchange
+
+
 @dataclass(slots=True)
 class SocketReader:
     """Reads from a socket with a deadline for the whole."""
@@ -218,13 +231,14 @@ def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str],
     status = 100
     headers: list[tuple[str, str]] = []
     while status in {100, 102, 103}:
-        first = reader.line()
+        # A banner in another protocol may have no end of a line, and its sender may wait for ever.
+        while len(reader.held) < len(_BEGIN) and reader.more():
+            pass
+        first = reader.line() if reader.held.startswith(_BEGIN) else reader.held.partition(b"\n")[0].rstrip()
         words = (first or b"").split(b" ", 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            raise Unmet(
-                "the reply is HTTP",
-                Exchange(shown, 0, (), (first or b"the connection ended")[:200], "close", complete=False),
-            )
+            came = (first or b"the connection ended")[:200]
+            raise NotHTTP(Exchange(shown, 0, (), came, "close", complete=False))
         status, headers = int(words[1]), []
         while line := reader.line():
             name, _, value = line.decode("latin-1").partition(":")
