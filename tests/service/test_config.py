@@ -74,6 +74,80 @@ def test_wrong_settings_are_named(settings):
         ServiceConfig.of(settings)
 
 
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("https://a.example", "is a URL or has a path"),
+        ("a.example/", "is a URL or has a path"),
+        ("a.example:8100", "has a port"),
+        ("[::1]:8100", "has a port"),
+        ("*.example", "wildcard"),
+        ("", "empty or has spaces"),
+        ("a.example b.example", "empty or has spaces"),
+        ("bücher.example", "xn--"),
+        (7, "is no text"),
+    ],
+)
+def test_a_host_that_no_request_can_name_is_refused(host, words):
+    with pytest.raises(ConfigurationError, match=f"'allowed_hosts'.*{words}.*write a name or an address"):
+        ServiceConfig.of({"allowed_hosts": [host]})
+
+
+@pytest.mark.parametrize("setting", ["ws_origins", "cors_origins"])
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("a.example", "no scheme"),
+        ("https://a.example/", "goes on after the host"),
+        ("https://a.example/page", "goes on after the host"),
+        ("wss://a.example", "where a WebSocket leads"),
+        ("https://*.example", "wildcard"),
+        ("https://a.example:443", "usual port of https"),
+        ("https://a.example:port", "no host or port"),
+        ("https://", "no host or port"),
+        ("https://bücher.example", "xn--"),
+        ("", "empty or has spaces"),
+        (" https://a.example", "empty or has spaces"),
+        (None, "is no text"),
+    ],
+)
+def test_an_origin_that_no_browser_sends_is_refused(setting, origin, words):
+    with pytest.raises(ConfigurationError, match=f"{setting!r}.*{words}.*write scheme and host"):
+        ServiceConfig.of({setting: [origin]})
+
+
+def test_an_origin_with_a_password_is_refused_without_it():
+    with pytest.raises(ConfigurationError, match="user name or password") as refused:
+        ServiceConfig.of({"cors_origins": ["https://anna:secret@a.example"]})
+    assert "secret" not in str(refused.value)
+
+
+def test_hosts_and_origins_are_refused_wherever_they_come_from(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text('ws_origins = ["https://a.example/"]\n')
+    with pytest.raises(ConfigurationError, match="goes on after the host"):
+        load_config(path, None, {})
+    with pytest.raises(ConfigurationError, match="is a URL"):
+        load_config(None, None, {"SPEECHLAB_SERVICE_ALLOWED_HOSTS": "a.example, http://b.example"})
+    with pytest.raises(ConfigurationError, match="no scheme"):
+        load_config(None, given_settings(["cors_origins=a.example"]), {})
+    path.write_text('allowed_hosts = "a.example"\n')
+    with pytest.raises(ConfigurationError, match=r"allowed_hosts.*a list, even of one"):
+        load_config(path, None, {})
+
+
+def test_hosts_and_origins_are_kept_as_they_are_sent():
+    config = ServiceConfig(
+        allowed_hosts=("Speech.Example.org", "[::1]", "192.0.2.7", "my_host"),
+        ws_origins=("null", "HTTPS://Page.Example:8443", "http://[::1]:8888", "chrome-extension://abcdef"),
+        cors_origins=("*",),
+    )
+    assert config.allowed_hosts == ("speech.example.org", "::1", "192.0.2.7", "my_host")
+    assert config.ws_origins[1] == "https://page.example:8443"
+    with pytest.raises(ConfigurationError, match="wildcard"):
+        ServiceConfig.of({"ws_origins": ["*"]})
+
+
 @pytest.mark.parametrize("text", ["nonsense = = 1", "[1, 2]"])
 def test_files_that_cannot_be_read(tmp_path, text):
     path = tmp_path / ("x.json" if text.startswith("[") else "x.toml")

@@ -1,10 +1,125 @@
-"""Addresses of other deployments: which can be one, and which may carry a key."""
+"""Addresses in settings: of other deployments, of hosts, and of the pages that may call."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from speechlab._platform import is_loopback
+
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SHOWN_CHARS = 80
+
+
+def checked_host(name: object) -> str:
+    """Return a host as it is compared with ``Host``: a name or an address, without port and brackets, in lower case.
+
+    Raises:
+        ValueError: No request can name such a host; the text says why, and what to write.
+    """
+    allowed = "write a name or an address alone, such as speech.example.org or 192.0.2.7"
+    host = _text(name, allowed).lower()
+    if "*" in host:
+        message = f"{_shown(host)} has a wildcard, and names are compared whole; {allowed}"
+        raise ValueError(message)
+    if "/" in host:
+        message = f"{_shown(host)} is a URL or has a path, and Host holds a name only; {allowed}"
+        raise ValueError(message)
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if _is_address(bare):
+        return bare
+    if ":" in host:
+        message = f"{_shown(host)} has a port, which is not compared; {allowed}"
+        raise ValueError(message)
+    if not _HOST.fullmatch(host):
+        message = (
+            f"{_shown(host)} cannot be the name of a host (names beyond ASCII are sent as xn--…); {allowed}"
+        )
+        raise ValueError(message)
+    return host
+
+
+def checked_origin(origin: object, *, any_page: bool) -> str:
+    """Return an origin as browsers send it: scheme, host and port, in lower case; or ``null``, which some pages send.
+
+    Args:
+        origin: What was given.
+        any_page: Whether ``*`` stands for all pages.
+
+    Raises:
+        ValueError: No browser sends this; the text says why, and what to write.
+    """
+    allowed = (
+        "write scheme and host, and the port if it is not the usual one, such as https://page.example.org"
+    )
+    text = _text(origin, allowed).lower()
+    if text == "null" or (any_page and text == "*"):
+        return text
+    if "*" in text:
+        message = f"{_shown(text)} has a wildcard, and origins are compared whole; {allowed}"
+        raise ValueError(message)
+    scheme, mark, rest = text.partition("://")
+    if not mark or not _SCHEME.fullmatch(scheme):
+        message = f"{_shown(text)} has no scheme; {allowed}"
+        raise ValueError(message)
+    if scheme in {"ws", "wss"}:
+        message = (
+            f"{_shown(text)} is where a WebSocket leads, and an origin is where the page is from; {allowed}"
+        )
+        raise ValueError(message)
+    if any(mark in rest for mark in "/?#"):
+        message = (
+            f"{_shown(text)} goes on after the host, and an origin never does, not even by a slash; {allowed}"
+        )
+        raise ValueError(message)
+    if "@" in rest:
+        message = f"it holds a user name or password, which no origin does; {allowed}"
+        raise ValueError(message)
+    host, port = _parted(rest)
+    if not (_HOST.fullmatch(host) or (host.startswith("[") and _is_address(host[1:-1]))) or port == 0:
+        unlike = "no host or port that can be one (names beyond ASCII are sent as xn--…)"
+        message = f"{_shown(text)} has {unlike}; {allowed}"
+        raise ValueError(message)
+    if port is not None and port == _DEFAULT_PORTS.get(scheme):
+        message = f"{_shown(text)} names the usual port of {scheme}, which browsers leave out; {allowed}"
+        raise ValueError(message)
+    return text
+
+
+def _text(value: object, allowed: str) -> str:
+    if not isinstance(value, str):
+        message = f"it holds {_shown(value)}, which is no text; {allowed}"
+        raise ValueError(message)  # noqa: TRY004 - what was wrong with a setting is one kind of error
+    if not value or any(letter.isspace() or not letter.isprintable() for letter in value):
+        message = f"{_shown(value)} is empty or has spaces; {allowed}"
+        raise ValueError(message)
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parted(rest: str) -> tuple[str, int | None]:
+    """Host and port of what follows a scheme; 0 for what cannot be a port."""
+    host, colon, digits = rest.rpartition(":")
+    if not colon or rest.endswith("]"):
+        return rest, None
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 6 and int(digits) <= 65_535):
+        return host, 0
+    return host, int(digits)
 
 
 def check_backend_url(url: str) -> None:

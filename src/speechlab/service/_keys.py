@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 KEY_PREFIX = "sl"
 """How keys begin that are made here; a key from elsewhere keeps its own prefix."""
+ID_PREFIX = "s-"
+"""How ids of the settings' keys begin; those of the data folder begin with ``k-``."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _BODY = re.compile(r"[A-Za-z0-9._~+/=-]{8,256}")
 

@@ -94,6 +94,32 @@ def test_other_folders_open_nothing_here(tmp_path):
         folder.close()
 
 
+def test_a_folder_that_was_restored_without_its_secret_says_what_is_lost(tmp_path, caplog):
+    with contextlib.closing(Database(tmp_path)) as database:
+        _, key = Access(database).create("mine")
+    assert not caplog.records
+    (tmp_path / "secret").unlink()
+    with contextlib.closing(Database(tmp_path)) as database:
+        assert Access(database).find(key) is None
+    (warning,) = caplog.records
+    assert warning.levelname == "WARNING"
+    assert "bring 'secret' back" in warning.message
+    assert (warning.fields["stored_keys"], warning.fields["folder"]) == (1, str(tmp_path))
+    with contextlib.closing(Database(tmp_path)) as database:  # said once, when it happens
+        Access(database)
+    assert len(caplog.records) == 1
+
+
+def test_usage_of_keys_of_the_settings_without_a_secret_is_told_too(tmp_path, caplog):
+    with contextlib.closing(Database(tmp_path)) as database:
+        Access(database)
+        database.write("INSERT INTO limits (key_id, limits) VALUES ('s-5f0c1d2e', '{}')")
+    (tmp_path / "secret").unlink()
+    with contextlib.closing(Database(tmp_path)) as database:
+        Access(database)
+    assert caplog.records[0].fields["settings_keys"] == 1
+
+
 def test_names_that_cannot_be(database):
     access = Access(database)
     for name in ("", "  ", "x" * 81, "a\nb"):

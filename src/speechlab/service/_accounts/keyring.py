@@ -7,16 +7,13 @@ import hmac
 import secrets
 from typing import TYPE_CHECKING
 
-from speechlab.service._keys import Principal
+from speechlab.service._keys import ID_PREFIX, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from speechlab.service._accounts.stored_keys import Access
 
-
-ID_PREFIX = "s-"
-"""How ids of the settings' keys begin; those of the data folder begin with ``k-``."""
 _ID_DIGITS = 8
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service._keys import KEY_PREFIX, Principal, make_key
+from speechlab.service._keys import ID_PREFIX, KEY_PREFIX, Principal, make_key
+from speechlab.service._logs import log
 
 if TYPE_CHECKING:
     import sqlite3
@@ -80,7 +81,9 @@ class Access:
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
-        self._secret = _secret_of(database.folder / "secret")
+        self._secret, made = _secret_of(database.folder / "secret")
+        if made:
+            _tell_of_loss(database)
         self._last_uses: dict[str, float] = {}
 
     def create(
@@ -241,10 +244,29 @@ class Access:
         return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 
-def _secret_of(path: Path) -> bytes:
-    """Read the folder's secret, or create it; two processes that do so at once get the same one."""
+def _tell_of_loss(database: Database) -> None:
+    """Warn of a secret that was made beside keys or usage of an older one, as after an incomplete restore."""
+    keys = database.read("SELECT count(*) FROM keys")[0][0]
+    named = database.read(f"SELECT count(DISTINCT key_id) FROM usage WHERE key_id GLOB '{ID_PREFIX}*'")[0][0]  # noqa: S608
+    limits = database.read(f"SELECT count(*) FROM limits WHERE key_id GLOB '{ID_PREFIX}*'")[0][0]  # noqa: S608
+    if keys or named or limits:
+        log(
+            "the data folder's file 'secret' was missing, and a new one was made: stored keys open nothing any more, "
+            "and keys of the settings have new ids, so that their usage and limits stay with the old ones; stop the "
+            "service and bring 'secret' back from the backup, or make new keys and limits",
+            level="warning",
+            folder=str(database.folder),
+            stored_keys=keys,
+            settings_keys=max(named, limits),
+        )
+
+
+def _secret_of(path: Path) -> tuple[bytes, bool]:
+    """Read the folder's secret, or create it, and say which; two processes that do so at once get the same one."""
+    made = False
     try:
         if not path.exists():
+            made = True
             fresh = path.with_name(f".secret-{secrets.token_hex(8)}")
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
@@ -268,7 +290,7 @@ def _secret_of(path: Path) -> bytes:
             f"the service's secret {path} is damaged ({len(secret)} bytes instead of {_SECRET_BYTES}); bring it back "
             f"from a copy, or remove it and make all keys anew"
         )
-    return secret
+    return secret, made
 
 
 def _listed(names: frozenset[str] | None) -> str | None:

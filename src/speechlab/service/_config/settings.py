@@ -17,7 +17,12 @@ from pydantic import (
 
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
-from speechlab.service._addresses import check_backend_url, sends_in_the_clear
+from speechlab.service._addresses import (
+    check_backend_url,
+    checked_host,
+    checked_origin,
+    sends_in_the_clear,
+)
 from speechlab.service._keys import check_key
 from speechlab.service._providers import ServedEngine
 
@@ -173,6 +178,18 @@ class ServiceConfig(BaseModel):
             check_key(key)
         return keys
 
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _hosts_are_hosts(cls, hosts: object) -> tuple[str, ...]:
+        return tuple(checked_host(host) for host in _listed(hosts, "speech.example.org"))
+
+    @field_validator("ws_origins", "cors_origins", mode="before")
+    @classmethod
+    def _origins_are_origins(cls, origins: object, info: ValidationInfo) -> tuple[str, ...]:
+        any_page = info.field_name == "cors_origins"
+        listed = _listed(origins, "https://page.example.org")
+        return tuple(checked_origin(origin, any_page=any_page) for origin in listed)
+
     @field_validator("recogniser_url")
     @classmethod
     def _url_is_a_url(cls, url: str) -> str:
@@ -207,7 +224,15 @@ class ServiceConfig(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             name = ".".join(str(part) for part in first["loc"])
-            raise ConfigurationError(f"the service's setting {name!r}: {first['msg']}") from None
+            said = first["msg"].removeprefix("Value error, ")
+            raise ConfigurationError(f"the service's setting {name!r}: {said}") from None
+
+
+def _listed(given: object, example: str) -> tuple[object, ...]:
+    if not isinstance(given, (list, tuple, set, frozenset)):
+        message = f'it is a list, even of one: ["{example}"]'
+        raise ValueError(message)  # noqa: TRY004 - what was wrong with a setting is one kind of error
+    return tuple(given)
 
 
 def setting_names() -> list[str]:

@@ -221,13 +221,13 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
     """
     check_users_dir(config)
     spare_memory()
+    to_stderr(config.log_level)
     config, listener, ready = prepare(config)
     with contextlib.closing(listener):
         try:
             app = create_app(config)
         except StoreError as error:
             raise ServiceStartError(error.message) from error
-        to_stderr(config.log_level)
 
         def on_ready() -> None:
             service = app.state.service
