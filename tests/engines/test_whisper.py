@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 
 import numpy as np
@@ -55,6 +56,32 @@ def test_others_may_come_first_before_the_features_and_before_each_window(whispe
     with checkpoints(lambda: moments.append("")):
         whisper.recognise(two[0], RecognitionOptions())
     assert len(moments) >= 3
+
+
+def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, say, whisper, monkeypatch):
+    """A loop runs to the most tokens that its sound can have, and is decoded again: neither may be one long step."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    steps, retried = [], []
+    generate, encode = ctranslate2.models.Whisper.generate, ctranslate2.models.Whisper.encode
+
+    def generated(model, encoded, prompts, **options):
+        result = generate(model, encoded, prompts, **options)
+        steps.append(len(result[0].sequences_ids[0]))
+        retried.append(options["no_repeat_ngram_size"] > 0)
+        return result
+
+    def encoding(*arguments, **options):
+        steps.append(0)
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(ctranslate2.models.Whisper, "generate", generated)
+    monkeypatch.setattr(ctranslate2.models.Whisper, "encode", encoding)
+    sound = np.concatenate([say(hibari, "The train is late again.", "heart")[:3200]] * 18)
+    with checkpoints(lambda: steps.append("turn")):
+        whisper.recognise(sound, RecognitionOptions(language="ja"))
+    assert any(retried), steps
+    assert all("turn" in pair for pair in itertools.pairwise(steps)), steps
+    assert max(step for step in steps if step != "turn") <= 20 + 20 * len(sound) / 16_000 + 1
 
 
 @pytest.mark.parametrize("vad", ["off", "on", "segments"])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from speechlab.engines._protocols import RecognitionOptions
 
 _RUNAWAY_RATIO = 2.4
+_TOKENS_PER_S, _TOKENS = 20, 20
+"""More than anybody says in a second, and beside it: a loop in a short recording ends there."""
 _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
 _TIMES = 3
 # Letters without what is between them: one of them eight times in a row, or up to twenty of them six times.
@@ -47,16 +49,24 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
         decoded in pieces.
         """
 
+        def encode(self, features: Any) -> Any:
+            checkpoint()
+            return super().encode(features)
+
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
             checkpoint()
+            # CTranslate2 ends at half of the length that it is given, and where prompt and text together have it.
+            wanted = options.max_new_tokens
+            whole = min(self.max_length, max(2 * wanted, len(prompt) + wanted))
+            most = min(whole // 2, whole - len(prompt))
+            options = replace(options, max_new_tokens=whole - len(prompt))
             first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            if first[3] <= _RUNAWAY_RATIO:
+            if first[3] <= _RUNAWAY_RATIO or len(first[0].sequences_ids[0]) < most - 1:
                 return first
             checkpoint()
             options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
             again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            unended = len(prompt) + len(first[0].sequences_ids[0]) >= self.max_length - 1
-            return again if again[3] < first[3] and unended else first
+            return again if again[3] < first[3] else first
 
     try:
         return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
@@ -66,8 +76,8 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
         ) from error
 
 
-def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int) -> Any:
-    """Return faster-whisper's settings for a recognition."""
+def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int, duration_s: float) -> Any:
+    """Return faster-whisper's settings for the recognition of a sound of so many seconds."""
     module = require("faster_whisper.transcribe")
     return module.TranscriptionOptions(
         beam_size=beam_size,
@@ -93,7 +103,7 @@ def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int
         prepend_punctuations="\"'“¿([{-「『（",
         append_punctuations="\"'.。,，!！?？:：”)]}、」』）",
         multilingual=False,
-        max_new_tokens=None,
+        max_new_tokens=_TOKENS + math.ceil(_TOKENS_PER_S * duration_s),
         clip_timestamps=[0.0],
         hallucination_silence_threshold=None,
         hotwords=", ".join(options.hotwords) or None,

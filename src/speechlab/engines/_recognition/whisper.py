@@ -169,8 +169,8 @@ class WhisperEngine:
             wrong = repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]
             if unsure or wrong:
                 again = self._decode_pieces(shortened, options)
-                heard = "".join(segment.text for segment in again[0])
-                if wrong or weight(heard) > _MOST * weight(said):
+                heard = "".join(segment.text for segment in again[0]) if again else ""
+                if again and (wrong or weight(heard) > _MOST * weight(said)):
                     found, language, certainty = again
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
@@ -188,7 +188,6 @@ class WhisperEngine:
     ) -> tuple[list[Any], str, float]:
         whisper = self._whisper
         features = whisper.feature_extractor(sound)
-        checkpoint()
         frames = min(_WINDOW_FRAMES, features.shape[-1] - 1)
         first = whisper.encode(require("faster_whisper.audio").pad_or_trim(features[:, :frames]))
         language, certainty = options.language, 1.0
@@ -197,14 +196,14 @@ class WhisperEngine:
         tokenizer = require("faster_whisper.tokenizer").Tokenizer(
             whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
         )
-        settings = decoder_settings(tokenizer, options, self._beam_size)
+        settings = decoder_settings(tokenizer, options, self._beam_size, len(sound) / SAMPLE_RATE)
         found = list(whisper.generate_segments(features, tokenizer, settings, False, first))
         return found, language, certainty
 
     def _decode_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
-    ) -> tuple[list[Any], str, float]:
-        """Decode piece by piece, each in a language of its own.
+    ) -> tuple[list[Any], str, float] | None:
+        """Decode piece by piece, each in a language of its own; None if there is only one.
 
         A loop cannot cross a pause, and what is really repeated is heard again. The language of most of the speech
         is that of the recording.
@@ -214,7 +213,10 @@ class WhisperEngine:
         sureness = 0.0
         heard = find_speech(sound, _SEAM_MS)
         seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(heard)]
-        for start, end in pieces_of(sound, seams):
+        pieces = pieces_of(sound, seams)
+        if len(pieces) < 2:
+            return None
+        for start, end in pieces:
             piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
             segments, language, certainty = self._decode(piece, options)
             found += [shifted(segment, start) for segment in segments]

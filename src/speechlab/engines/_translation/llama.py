@@ -152,8 +152,6 @@ class LlamaEngine:
             if not translatable:
                 yield TranslationDelta(text)
                 continue
-            # The model's memory is primed anew for each piece, so that another text may come in between.
-            checkpoint()
             wanted = terms.used_in(text)
             if wanted:
                 whole = self._with_terms(text, wanted, terms, job, counts)
@@ -187,6 +185,8 @@ class LlamaEngine:
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
         """Text of one piece as it comes; adds the tokens to ``counts``."""
+        # The model's memory is primed anew below, so that another text may come in between.
+        checkpoint()
         chat = self._prompt == "chat"
         request: dict[str, Any] = {"temperature": 0.0, "stream": True, "stop": ["\n"], "cache_prompt": True}
         if chat:
