@@ -82,8 +82,10 @@ class ServiceState:
         self.metering = Metering(config, self.counters, ledger, quotas)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
-        self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)
         self.decoders = Decoders(config)
+        self.readiness = Readiness(
+            self.engines, self.decoders, self.database, lambda: self.in_flight.draining
+        )
         idle_s = 0.0 if config.preload else config.unload_idle_s
         self.upkeep = Upkeep(self.engines, self.decoders, self.database, idle_s)
         names = {"engines", "recogniser", "translator"}

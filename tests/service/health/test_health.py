@@ -14,12 +14,13 @@ import pytest
 from speechlab.engines import EngineVoice, TranslationDelta
 from speechlab.errors import ModelError
 from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, running
+from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from support.clients import KEY, Http
 from support.clock import eventually
-from support.staged import CANARY
+from support.staged import CANARY, NO_ENGINES
 
 
 def test_ready_when_an_engine_answers(live):
@@ -132,6 +133,28 @@ def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(erro
             assert ("translated" in engine.done) == (status == 200)
             found = read_metrics(http.request("GET", "/metrics").body.decode())
             assert found['speechlab_engine_created{engine="weighty"}'] == 1
+
+
+def test_what_is_preloaded_has_its_processes_too(stage):
+    """The first recording would wait for half a second, and a text in Japanese for longer."""
+    for settings, decoders in (({"preload": True, "unload_idle_s": 0.2}, 1), ({}, 0)):
+        with stage(**settings) as service:
+            assert eventually(lambda http=service.http: http.request("GET", "/readyz").status == 200)
+            time.sleep(0.5)  # longer than idle processes are kept
+            found = read_metrics(service.http.request("GET", "/metrics").body.decode())
+            assert found["speechlab_decoders"] == decoders
+            assert found["speechlab_readers"] == 0  # these voices read for themselves
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize(("name", "count"), [("kokoro", 2), ("hibari", 1)])
+def test_voices_have_a_reader_for_each_of_their_languages_and_no_other(name, count):
+    chosen = {**NO_ENGINES, name: {"enabled": True}}
+    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recogniser="", translator=""))
+    assert engines.readers is not None
+    with contextlib.closing(engines.readers):
+        engines.start_readers()
+        assert engines.readers.running == count
 
 
 def test_listing_voices_makes_no_idle_engine_again(caplog):

@@ -78,8 +78,9 @@ class ServiceConfig(BaseModel):
         key_concurrent: How many operations of a key may run at the same moment.
         service_requests_per_minute: The same for all keys together, by service: ``{"tts": 60, "asr": 20}``.
         service_concurrent: The same for the operations of a service that run at the same moment.
-        preload: Load all models at the start, and have voices and translators work once; until then the service is
-            not ready. They are not unloaded.
+        preload: Load all models at the start, have voices and translators work once, and start a process that
+            decodes and one that reads for each language of the voices; until then the service is not ready. They
+            stay.
         unload_idle_s: A large model that nobody has used for so long is unloaded; 0 keeps all.
         max_connections: Maximum of connections at the same moment, from everywhere; 0 for what the limit of open
             files allows. The one that has been idle for longest makes room.

@@ -59,12 +59,27 @@ class Engines:
             )
 
         self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
+        given, table = {engine.name for engine in config.extra_engines}, catalogue()
+        self._read_for = [name for name in self.synthesisers if name not in given and table[name].reads]
         recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
         self.recogniser = next(iter(recognisers.values()), None)
         self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
         self.lanes = [*self.synthesisers.values(), *recognisers.values(), *self.translators.values()]
         self.catalogue = Catalogue(
             list(self.synthesisers.values()), single_rate_override=config.single_rate_override
+        )
+
+    def start_readers(self) -> None:
+        """Start a process that reads for each language of the voices that are read for. Blocks for seconds.
+
+        Raises:
+            OSError: One cannot be started.
+        """
+        if self.readers is None:
+            return
+        lanes = [self.synthesisers[name] for name in self._read_for]
+        self.readers.start(
+            {code for lane in lanes for voice in lane.engine().voices for code in voice.languages}
         )
 
     def recogniser_text(self) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
     from speechlab.service._engines.lanes import EngineLane
+    from speechlab.service._workers.decoding import Decoders
 
 _FRESH_S = 3.0
 _FOUND_S = 60.0
@@ -36,12 +37,20 @@ class Readiness:
 
     Args:
         engines: The engines of the service.
+        decoders: The processes that decode.
         database: Its database, or None.
         draining: Whether the service is stopping.
     """
 
-    def __init__(self, engines: Engines, database: Database | None, draining: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        decoders: Decoders,
+        database: Database | None,
+        draining: Callable[[], bool],
+    ) -> None:
         self._engines = engines
+        self._decoders = decoders
         self._database = database
         self._draining = draining
         self._checking = asyncio.Lock()
@@ -82,7 +91,10 @@ class Readiness:
         return known
 
     async def preload(self) -> None:
-        """Load all models, and have voices and translators work once. Until then the service is not ready."""
+        """Load all models, have voices and translators work once, and start a process of each kind that is needed.
+
+        Until then the service is not ready.
+        """
         self._loading = "models are being loaded"
         for lane in self._engines.lanes:
             try:
@@ -91,8 +103,19 @@ class Readiness:
                 log("a model cannot be loaded", level="error", engine=lane.entry.name, **error_fields(error))
                 self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {detail(error)}"
                 return
+        try:
+            await self._engines.threads.run(self._start_workers)
+        except Exception as error:  # noqa: BLE001 - as above
+            log("a worker cannot be started", level="error", **error_fields(error))
+            self._loading = "a process that decodes or reads cannot be started; the log says why"
+            return
         log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
         self._loading = None
+
+    def _start_workers(self) -> None:
+        if self._engines.recogniser is not None and self._engines.backend is None:
+            self._decoders.start()
+        self._engines.start_readers()
 
     async def _found_models(self) -> bool:
         """Whether the weights of all engines are found by now; looking goes on meanwhile, once.

@@ -77,6 +77,14 @@ class Worker:
             raise WorkerFailed("memory")
         raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
 
+    def start(self) -> None:
+        """Start the process now, if there is none. Blocks for a second or more.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        self._started()
+
     def kill(self) -> None:
         """Kill it from another thread; the one that waits for its answer cleans up."""
         if self._process is not None:
@@ -146,6 +154,18 @@ class Pool:
     def running(self) -> int:
         """How many of the processes there are now."""
         return sum(worker.running for worker in self._all)
+
+    def start(self) -> None:
+        """Start one of the processes now, which is the next to be asked. Blocks for a second or more.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        worker = self._free.get()
+        try:
+            worker.start()
+        finally:
+            self._free.put(worker)
 
     def ask(self, fields: dict[str, Any], data: bytes) -> Answer:
         """Send a message to a free worker, once there is one, and wait for the answer. Blocks.

@@ -13,6 +13,8 @@ from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from speechlab.service._config.settings import ServiceConfig
 
 _MODULE = "speechlab.service._workers.reading_child"
@@ -20,6 +22,8 @@ _WARM = {
     "english": {"english": "Ready."},  # British, with a dictionary of its own, only when a voice wants it
     "japanese": {"japanese": "準備。", "labels": "準備。"},
 }
+
+_LANGUAGES = {"en": "english", "ja": "japanese"}
 
 
 class Readers:
@@ -43,6 +47,16 @@ class Readers:
     def running(self) -> int:
         """How many of the processes there are now."""
         return sum(pool.running for pool in self._pools.values())
+
+    def start(self, languages: Iterable[str]) -> None:
+        """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds.
+
+        Raises:
+            OSError: One cannot be started.
+        """
+        for code in languages:
+            if code in _LANGUAGES:
+                self._pools[_LANGUAGES[code]].start()
 
     def close_idle(self, idle_s: float) -> bool:
         """End the processes of each language that has been idle for so long; whether there was one."""
