@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,7 +29,7 @@ def html(tmp_path_factory):
             "id": [f"r{row}" for row in range(rows)],
             "text": ["a b c d"] * (rows - 1) + [HOSTILE],
             "language": "en",
-            "voice": HOSTILE,
+            "voice": "53d1acf3-1ef1",
             "voice_name": HOSTILE,
             "gender": "",
             "audio": [str(tone.save(folder / f"{row}.wav")) for row in range(rows)],
@@ -73,6 +76,49 @@ def test_a_report_fits_a_narrow_screen(shown, html):
     page = shown.show(html)
     page.locator(".sl-row").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    figure = page.get_by_role("figure")
+    figure.focus()
+    assert "&" not in page.locator("style").first.inner_text()
+    assert figure.evaluate("node => node.scrollWidth > node.clientWidth")  # large enough to be read
+    heights = page.locator(".sl-sort").evaluate_all("all => all.map((one) => one.offsetHeight)")
+    assert min(heights) >= 24
+
+
+def test_rows_tell_voices_by_their_names(shown, html):
+    page = shown.show(html)
+    page.locator(".sl-row").first.wait_for()
+    assert page.locator(".sl-row", has_text=HOSTILE).count()
+    assert not page.get_by_text("53d1acf3").count()
+
+
+def test_rows_are_there_before_the_sounds(chromium, html):
+    data = html.encode()
+    sounds = data.index(b'id="sounds"')
+    rest = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(data)}\r\n\r\n"
+                connection.sendall(head.encode() + data[: sounds + 10_000])
+                rest.wait(20)
+                connection.sendall(data[sounds + 10_000 :])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        page = chromium.new_page()
+        page.goto(f"http://127.0.0.1:{server.getsockname()[1]}/", wait_until="commit")
+        page.locator(".sl-row").first.wait_for()
+        assert page.evaluate("document.readyState") == "loading"
+        page.get_by_role("button", name="error_rate").click()
+        page.locator("[aria-sort]:not([aria-sort=none])", has_text="error_rate").wait_for()
+        page.locator(".sl-row .sl-play").first.click()
+        rest.set()
+        page.locator(".sl-row.sl-playing").wait_for()
+        thread.join()
+        page.close()
 
 
 @needs_axe

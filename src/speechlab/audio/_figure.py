@@ -71,7 +71,7 @@ def clip_figure(
 
 
 class SoundPreview(NamedTuple):
-    """Sound as small as it may be on a page: Opus at 14 kbit/s for each channel, in Ogg.
+    """Sound as small as it may be on a page: Opus at 13 kbit/s for each channel, in Ogg.
 
     Every browser of today plays it: Chromium and Firefox always did, Safari since version 18.4.
 

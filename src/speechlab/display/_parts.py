@@ -129,8 +129,16 @@ def table(
         element("tbody", *body),
         style="border-collapse:collapse;margin:8px 0",
     )
-    # What is wider than the cell of a notebook is scrolled to, not cut off.
-    return element("div", made, class_=_NO_MATHEMATICS, style="max-width:100%;overflow-x:auto")
+    # What is wider than the cell of a notebook is scrolled to, not cut off; by keys as well.
+    return element(
+        "div",
+        made,
+        class_=_NO_MATHEMATICS,
+        style="max-width:100%;overflow-x:auto",
+        role="group",
+        tabindex=0,
+        aria_label=caption if isinstance(caption, str) and caption else "Table",
+    )
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:

@@ -302,7 +302,7 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
             words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
             said.append((words, (source, _HESTERBERG)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
-    sentences = [f"{title.rstrip('.')}: figures by speechlab {package_version()}."]
+    sentences = [f"“{title}”: figures by speechlab {package_version()}."]
     for words, cited in dict.fromkeys(said):
         marks = ", ".join(str(sources.index(source) + 1) for source in cited)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)

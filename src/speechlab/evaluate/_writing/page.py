@@ -78,4 +78,5 @@ def _figure(name: str, vectors: bytes) -> Html:
         f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(shown)}" '
         'style="display:block;max-width:100%;height:auto;background:#fff;border-radius:6px">'
     )
-    return element("figure", image, element("figcaption", name))
+    # A narrow screen shows a part of it, which keys scroll too.
+    return element("figure", image, element("figcaption", name), tabindex=0, aria_label=name)

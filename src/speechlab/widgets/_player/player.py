@@ -71,7 +71,7 @@ class Player(LiveWidget):
         lang: BCP 47 tag of the texts, such as ``"ja"``; browsers choose glyphs by it.
         title: Name shown above; by default that of the clip.
         format: Format in which the sound travels to the browser: ``"flac"`` (exact), ``"wav"`` (exact), ``"ogg"``
-            (Opus, 2 kB a second, for slow connections) or ``"mp3"``.
+            (Opus, 1.6 kB a second, for slow connections) or ``"mp3"``.
         spectrogram: Whether the spectrogram is seen at first.
 
     Attributes:

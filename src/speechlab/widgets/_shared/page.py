@@ -22,8 +22,8 @@ style-src 'sha256-{style_hash}';{more} media-src blob:; base-uri 'none'; form-ac
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
 <title>{title}</title><style>{style}</style></head>
 <body><main>{above}<noscript>{noscript}</noscript><div id="widget"></div>{below}</main>
-{held}<script type="module">{script}</script>
-</body></html>
+{held}<script type="module" async>{script}</script>
+{later}</body></html>
 """
 _HELD = '<script type="application/json" id="{name}">{text}</script>\n'
 _STYLE = """
@@ -34,7 +34,11 @@ body { margin: 0; padding: 16px; background: #fff; }
 _WIDE = """
 main { max-width: 1240px; }
 main > p, main > ol, main > ul { max-width: 90ch; }
-main figure { width: fit-content; max-width: 100%; margin: 12px 0; }
+main figure { width: fit-content; max-width: 100%; margin: 12px 0; overflow-x: auto; }
+@media (max-width: 640px) {
+  main figure > img { min-width: 36em; }
+  main figure > figcaption { position: sticky; left: 0; }
+}
 """
 _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
 """What finished markup beside the widget needs: its attributes of style, and figures."""
@@ -47,6 +51,7 @@ def page_of(
     style: str,
     held: Mapping[str, str],
     *,
+    later: Mapping[str, str] | None = None,
     noscript: str = "This page needs JavaScript, which it holds itself.",
     above: Html | None = None,
     below: Html | None = None,
@@ -59,12 +64,13 @@ def page_of(
         stand_in: Module that stands in for the kernel; it shows the widget in the element ``widget``.
         style: Style sheet of the widget.
         held: What the stand-in answers from: JSON, as :func:`json_text` writes it, by the id of its element.
+        later: More of that, which is large: the widget is there before it is read.
         noscript: What is read where no script runs.
         above: What stands before the widget, for a page that is more than the widget.
         below: What stands after it.
     """
     script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
-    css = _STYLE + style if above is None else page_style() + _WIDE + style
+    css = _STYLE + style if above is None else f"{page_style()}{_WIDE}{style}"  # none of it is escaped
     return _PAGE.format(
         title=escape(title),
         script=script,
@@ -75,8 +81,13 @@ def page_of(
         above=above or "",
         below=below or "",
         noscript=noscript,
-        held="".join(_HELD.format(name=name, text=text) for name, text in held.items()),
+        held=_held(held),
+        later=_held(later or {}),
     )
+
+
+def _held(texts: Mapping[str, str]) -> str:
+    return "".join(_HELD.format(name=name, text=text) for name, text in texts.items())
 
 
 def json_text(value: object) -> str:

@@ -60,7 +60,8 @@ def table_page(
             module,
             _STAND_IN,
             style,
-            {"data": held, "sounds": json_text(sounds)},
+            {"data": held},
+            later={"sounds": json_text(sounds)},
             noscript="The rows need JavaScript, which this page holds itself.",
             above=above,
             below=below,
@@ -85,10 +86,12 @@ def table_page(
 
 
 def _held(rows: Rows) -> dict[str, Any]:
-    outlines = []
-    for row in range(len(rows)):
+    def drawn(row: int) -> list[Any]:
         outline = rows.sounds.outline(row, _BINS)
-        outlines.append([base64_text(outline.peaks), round(outline.seconds, 3), outline.error])
+        return [base64_text(outline.peaks), round(outline.seconds, 3), outline.error]
+
+    with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
+        outlines = list(pool.map(drawn, range(len(rows))))
     return {"rows": rows.piece(0, len(rows)), "outlines": outlines, "differences": _differences(rows)}
 
 

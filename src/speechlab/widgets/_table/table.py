@@ -220,7 +220,7 @@ class AudioTable(LiveWidget):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one page that holds the table and its sounds, and needs no kernel and no network.
 
-        The sounds are previews (Opus, 2 kB a second). The page's own policy lets nothing in and nothing out.
+        The sounds are previews (Opus, 1.6 kB a second). The page's own policy lets nothing in and nothing out.
 
         Args:
             path: The file; an existing one is replaced.

@@ -59,7 +59,8 @@ export class Header {
       make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
       button.addEventListener("click", () => this.sortBy(sort));
     };
-    const sound = head(this.view.sound ? "Sound" : "", "sound", "");
+    const sound = head(this.view.sound ? "Sound" : "Row", "sound", "");
+    if (!this.view.sound) sound.firstElementChild?.classList.add("sl-unseen");
     if (this.view.editable) {
       sorter(make(sound, "span"), "Mark", "noted:mark");
       if (this.view.model.get("max_rating")) sorter(make(sound, "span"), "Rating", "noted:rating");

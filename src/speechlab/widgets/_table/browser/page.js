@@ -8,6 +8,12 @@ const held = parsed("data");
 /** @type {any} */
 let sounds; // most of the page: read when the first one is wanted
 
+/** @type {Promise<void>} */
+const whole = new Promise((there) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => there(), { once: true });
+  else there();
+});
+
 function bytesOf(text) {
   const characters = atob(text);
   const bytes = new Uint8Array(characters.length);
@@ -20,7 +26,8 @@ const answers = {
     const piece = new TextEncoder().encode(JSON.stringify(held.rows));
     answer({ type: "rows", start: 0, end: held.state.count, revision }, [new DataView(piece.buffer)]);
   },
-  sound: ({ row, revision }) => {
+  sound: async ({ row, revision }) => {
+    await whole; // the rows are there before the sounds are
     sounds ??= parsed("sounds");
     const [data, note] = sounds[row];
     if (!data) answer({ type: "sound", row, revision, error: note });
