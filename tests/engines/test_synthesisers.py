@@ -13,8 +13,9 @@ from speechlab.errors import EngineError, InvalidRequestError
 
 pytestmark = pytest.mark.engines
 
-JA = "おはようございます。今日は電車で会社に行きます。"
-EN = "Good morning. The train to the city leaves at noon."
+JA = "今日は電車で会社に行きます。"
+EN = "The train to the city leaves at noon."
+TWO_EN = f"Good morning. {EN}"
 SHORT_JA = "おはよう。行きます。"
 
 VOICES = [
@@ -45,7 +46,7 @@ def test_the_recogniser_understands_the_voice(name, voice, text, bound, request,
 
 @pytest.mark.parametrize(
     ("name", "voice", "text"),
-    [("kokoro", "jm_kumo", SHORT_JA), ("hibari", "heart", EN), ("openjtalk", "mei", SHORT_JA)],
+    [("kokoro", "jm_kumo", SHORT_JA), ("hibari", "heart", TWO_EN), ("openjtalk", "mei", SHORT_JA)],
 )
 def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
     engine = request.getfixturevalue(name)
@@ -76,7 +77,7 @@ def test_temperature_varies_the_reading_unless_it_is_zero_or_seeded(expressive, 
     from speechlab.engines import create
 
     def speak(engine, voice, **options):
-        return np.concatenate(list(engine.synthesise("こんにちは。", voice, **options)))
+        return np.concatenate(list(engine.synthesise("はい。", voice, **options)))
 
     plain = speak(kokoro, "jf_tebukuro")
     np.testing.assert_array_equal(speak(expressive, "q_tebukuro", temperature=0.0), plain)

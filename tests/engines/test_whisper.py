@@ -37,6 +37,12 @@ def two(hibari, say):
     return say(hibari, FIRST, "heart"), say(hibari, SECOND, "heart")
 
 
+@pytest.fixture(scope="module")
+def walk(kokoro, say):
+    """A sentence in Japanese."""
+    return say(kokoro, "今日は天気がいいので、公園まで歩きます。", "jf_tebukuro")
+
+
 @pytest.mark.parametrize("name", BOUNDS)
 def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_rate):
     with (human_speech / "manifest.csv").open(encoding="utf-8") as stream:
@@ -191,10 +197,9 @@ def test_speech_that_repeats_itself_is_not_mistaken_for_a_runaway(hibari, say, w
     assert error_rate(text, heard.text) < 0.1, heard.text
 
 
-def test_laughter_is_no_loop(kokoro, say, whisper):
+def test_laughter_is_no_loop(kokoro, say, walk, whisper):
     laughter = say(kokoro, "ははははは。", "jf_alpha")
-    speech = say(kokoro, "今日は天気がいいので、公園まで歩きます。", "jf_tebukuro")
-    sound = np.concatenate([*[laughter] * 4, silence(0.3), speech])
+    sound = np.concatenate([*[laughter] * 4, silence(0.3), walk])
     heard = whisper.recognise(sound, RecognitionOptions(language="ja"))
     assert "公園まで歩きます" in heard.text, heard.text
     assert not re.search(r"(.{2,}?)\1\1", heard.text), heard.text
@@ -244,21 +249,17 @@ def test_nothing_is_fetched_unasked():
         create("whisper", model="owner/whisper-tiny")
 
 
-def test_languages_that_change_within_a_recording_are_both_heard(hibari, kokoro, say, whisper):
-    voice = next(voice.name for voice in kokoro.voices if "ja" in voice.languages)
-    english, japanese = (
-        say(hibari, FIRST, "heart"),
-        say(kokoro, "今日は天気がいいので、公園まで歩きます。", voice),
-    )
-    heard = whisper.recognise(np.concatenate([english, silence(0.4), japanese]), RecognitionOptions())
+def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, two, walk, whisper):
+    english, later = two
+    heard = whisper.recognise(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())
     assert "first train" in heard.text.lower(), heard.text
     assert "公園" in heard.text, heard.text
     # With hardly a pause between them, pieces hold both languages, and lose one: the whole is kept then.
     said = [
-        say(kokoro, "今日は天気がいいので、公園まで歩きます。", "jf_tebukuro"),
+        walk,
         english,
         say(kokoro, "会議の資料を明日までに送ってください。", "jf_tebukuro"),
-        say(hibari, SECOND, "heart"),
+        later,
     ]
     heard = whisper.recognise(
         np.concatenate([part for one in said for part in (one, silence(0.1))]), RecognitionOptions()
