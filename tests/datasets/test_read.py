@@ -233,13 +233,56 @@ def test_columns_by_other_names(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("m.csv", "audio,text\na.wav,精度\n".encode("utf-16")),
+        ("m.csv", "\ufeffAudio , text\r\n\r\n a.wav ,精度\r\n".encode()),
+        ("m.csv", "audio;text\na.wav;精度\n".encode()),
+        ("m.csv", "\ufeffaudio\ttext\na.wav\t精度\n".encode("utf-16-be")),
+        ("m.tsv", "Path\tSentence\na.wav\t精度\n".encode()),
+        ("m.jsonl", '\ufeff{"audio": "a.wav", "text": "精度"}\r\n\r\n'.encode()),
+        ("m.jsonl", '{"audio": "a.wav", "text": "精度"}\n'.encode("utf-16")),
+    ],
+)
+def test_files_of_spreadsheets_are_read(name, content, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    path = sound(tmp_path / "a.wav")
+    assert datasets.read(tmp_path / name).to_dict("records") == [{"audio": str(path), "text": "精度"}]
+
+
+def test_names_that_no_file_can_have_are_told(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text(f"audio,text\n{'x' * 5_000}.wav,a\n")
+    with pytest.warns(UserWarning, match="1 of 1 recordings are not there"):
+        assert len(datasets.read(path)) == 1
+
+
+@pytest.mark.parametrize("length", ["-1", "inf", "nan"])
+def test_lengths_are_seconds(length, tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text(f"text,duration\na,{length}\n")
+    with pytest.raises(InvalidRequestError, match="is no number of seconds"):
+        datasets.read(path)
+
+
+def test_a_line_that_is_not_of_jsut_is_told(tmp_path):
+    (tmp_path / "basic5000" / "wav").mkdir(parents=True)
+    (tmp_path / "basic5000" / "transcript_utf8.txt").write_text("B_1:水。\nbroken\n", "utf-8")
+    with pytest.raises(InvalidRequestError, match="'broken' without a colon"):
+        datasets.read(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("gone.csv", None, "there is no file"),
         ("m.xlsx", b"x", "is no manifest; give .csv"),
         ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only a, b"),
-        ("m.csv", b"", "cannot be read as csv"),
-        ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv"),
+        ("m.csv", b"", "cannot be read as csv: it is empty"),
+        ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv: line 2 is not UTF-8; save it as UTF-8"),
+        ("m.csv", b"audio,text\na.wav,yes, it is\n", "more cells than the first line has names"),
+        ("m.csv.gz", gzip.compress(b"text\na\n")[:-9], "cannot be read as csv: Compressed file ended"),
+        ("m.csv.gz", gzip.compress(b"text\na\n")[:12] + b"\xff" * 9, "cannot be read as csv"),
         ("m.jsonl", b'{"text": "a"}\n{"text"\n', "line 2"),
         ("m.jsonl", b"[1]\n", "line 1 is no object"),
         ("m.parquet", b"text", "cannot be read as parquet"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import subprocess
 import sys
 from io import BytesIO
@@ -187,6 +188,36 @@ def test_series_differ_in_grey_or_in_shape(drawn):
             for line in drawn[name].axes[0].lines
         }
         assert len(seen) == 2
+
+
+LONG = "とても長い名前の声その一・東京のスタジオで録音された落ち着いた声", "one  two\nthree " * 6, "x" * 200
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_long_names_leave_room_for_what_is_drawn(count, summary, recwarn):
+    pairs = pd.DataFrame({"a": LONG[0], "b": list(LONG[:count]), "difference": 0.1, "significant": True})
+    pairs = pairs.assign(difference_low=0.05, difference_high=0.2, p=0.01)
+    rates = summary[summary["unit"] == "word"].head(count).assign(voice=list(LONG[:count]))
+    for figure in (plots.differences(pairs), plots.error_rates(rates)):
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        assert axes.get_position().width > 0.3
+        boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+        assert all(figure.bbox.containsx(box.x0) and figure.bbox.containsx(box.x1) for box in boxes)
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+    assert not [str(warning.message) for warning in recwarn if "constrained_layout" in str(warning.message)]
+
+
+@pytest.mark.parametrize("count", [2, 30])
+def test_names_of_lines_stay_in_the_figure(count, rows):
+    bins = metrics.by_bins(rows[rows["language"] == "en"], "duration_s", bins=3, draws=50)
+    lines = pd.concat([bins.assign(voice=f"{LONG[1]} {number}") for number in range(count)])
+    figure = plots.error_by_measure(lines, by="voice")
+    figure.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
+    assert len(boxes) == count
+    assert all(figure.bbox.containsy(box.y0) and figure.bbox.containsy(box.y1) for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
 
 
 def test_nothing_of_pyplot_is_loaded():

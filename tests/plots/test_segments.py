@@ -100,6 +100,12 @@ def test_the_figure_reads_in_grey_and_shows_itself():
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
+def test_silence_is_white():
+    silence = AudioClip(np.zeros(16_000, np.float32), 16_000)
+    (shown,) = [image for axes in plots.segments(SAID, silence).axes for image in axes.images]
+    assert (shown.to_rgba(shown.get_array())[..., :3] == 1).all()
+
+
 def test_nothing_of_pyplot_is_loaded():
     code = (
         "import sys; from speechlab import plots, segments; "

@@ -94,7 +94,12 @@ def _aishell(path: Path) -> Iterator[Row]:
 
 def _jsut(path: Path) -> Iterator[Row]:
     for line in _lines(path):
-        name, _, text = line.partition(":")
+        name, colon, text = line.partition(":")
+        if not colon:
+            message = (
+                f"{path} has the line {line!r:.80} without a colon, which JSUT has in each; download it again"
+            )
+            raise InvalidRequestError(message, parameter="path")
         yield name, path.parent / "wav" / f"{name}.wav", text, "jsut", "ja", path.parent.name
 
 

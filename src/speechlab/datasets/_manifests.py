@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import zlib
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -34,29 +37,20 @@ def manifest_rows(path: Path) -> pd.DataFrame:
     Raises:
         InvalidRequestError: It is not there, has another format, or is damaged.
     """
-    import pandas as pd
-
     ending = _ending(path)
     if ending not in _ENDINGS:
         allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]} or a folder"
         raise InvalidRequestError(f"{path} is no manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
+            import pandas as pd
+
             return pd.read_parquet(path)
-        if ending in {".csv", ".tsv"}:
-            separator = "\t" if ending == ".tsv" else ","
-            return pd.read_csv(
-                path,
-                sep=separator,
-                dtype="string",
-                keep_default_na=False,
-                na_values=[""],
-                encoding="utf-8-sig",
-            )
-        return _json_lines(path)
+        text = _text(path)
+        return _json_lines(text) if ending in {".jsonl", ".ndjson"} else _delimited(text, ending)
     except FileNotFoundError:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
         message = f"{path} cannot be read as {ending[1:]}: {reason}; mend the file"
         raise InvalidRequestError(message, parameter="path") from error
@@ -82,8 +76,10 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             message = f"{path} has no column {own!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
     new = {own: name for name, own in columns.items()}
+    plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
+    plain |= {str(one): one for one in rows.columns}
     for name, others in NAMES.items():
-        known = next((one for one in others if one in rows.columns and one not in new), None)
+        known = next((plain[one] for one in others if one in plain and plain[one] not in new), None)
         if name not in columns and known is not None:
             new[known] = name
     # a column that another one replaces keeps its content under its own name with an underscore
@@ -102,26 +98,59 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
 
 def whole_paths(cells: list[Any], folder: Path) -> list[Any]:
     """Paths of recordings as whole paths; those in a manifest are seen from its folder."""
-    return [None if is_missing(one) else str(folder / one) if isinstance(one, str) else one for one in cells]
+    return [
+        None if is_missing(one) else str(folder / one.strip()) if isinstance(one, str) else one
+        for one in cells
+    ]
 
 
 def _ending(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def _json_lines(path: Path) -> pd.DataFrame:
+def _text(path: Path) -> str:
+    """Text of a file: UTF-8, or UTF-16 as spreadsheets write it, with their mark in front."""
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+        data = stream.read()
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ValueError(f"line {line:,} is not UTF-8; save it as UTF-8") from None
+    if not text.strip():
+        raise ValueError("it is empty; its first line names the columns")
+    return text
+
+
+def _delimited(text: str, ending: str) -> pd.DataFrame:
+    """Rows of CSV or TSV; spreadsheets of some countries write semicolons or tabs for commas."""
+    import pandas as pd
+
+    head = text.lstrip().splitlines()[0]
+    usual = "\t" if ending == ".tsv" else ","
+    separator = next((one for one in (usual, ";", "\t") if one in head), usual)
+    rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
+    if not isinstance(rows.index, pd.RangeIndex):  # pandas takes what is too much in front for names of rows
+        message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
+        raise ValueError(message)  # noqa: TRY004 - what the file holds
+    return rows
+
+
+def _json_lines(text: str) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = orjson.loads(line.removeprefix(b"\xef\xbb\xbf"))
-            except orjson.JSONDecodeError as error:
-                raise ValueError(f"line {number:,}: {error}") from None
-            if not isinstance(row, dict):
-                raise ValueError(f"line {number:,} is no object")  # noqa: TRY004 - what the file holds
-            rows.append(row)
+    for number, line in enumerate(
+        text.split("\n"), start=1
+    ):  # not at other ends of lines, which texts may have
+        if not line.strip():
+            continue
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise ValueError(f"line {number:,}: {error}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number:,} is no object")  # noqa: TRY004 - what the file holds
+        rows.append(row)
     return pd.DataFrame(rows)

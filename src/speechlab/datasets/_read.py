@@ -152,12 +152,12 @@ def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
 
     numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
     told = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
-    wrong = (numbers.isna() & told).to_numpy(dtype=bool)
+    wrong = (~numbers.between(0, float("inf"), inclusive="left") & told).to_numpy(dtype=bool)
     if wrong.any():
         place = int(wrong.argmax())
         message = (
-            f"row {place + 1}: the length {lengths.iloc[place]!r} is no number; give seconds, such as 3.25, or leave "
-            "the cell empty"
+            f"row {place + 1}: the length {lengths.iloc[place]!r} is no number of seconds; give one such as 3.25, "
+            "or leave the cell empty"
         )
         raise InvalidRequestError(message, parameter="duration_s")
     return numbers
@@ -195,10 +195,17 @@ def _tell_missing(table: pd.DataFrame) -> None:
     if "audio" not in table.columns:
         return
     cells = [one for one in table["audio"] if not is_missing(one) and isinstance(one, str)]
-    gone = [one for one in cells if not user_path(one).is_file()]
+    gone = [one for one in cells if not _is_file(one)]
     if gone:
         warnings.warn(
-            f"{len(gone):,} of {len(table):,} recordings are not there, the first: {gone[0]}; "
+            f"{len(gone):,} of {len(table):,} recordings are not there, the first: {gone[0]:.300}; "
             "their rows will be errors",
             stacklevel=3,
         )
+
+
+def _is_file(cell: str) -> bool:
+    try:
+        return user_path(cell).is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from functools import cache
 from io import BytesIO
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
 """Colours that keep their order of lightness in grey."""
 SMALL_PT = 8.0
+_NAME_COLUMNS = 36
+"""Room of a name in a line, in letters; wide ones of Chinese and Japanese count twice."""
 
 
 class Style(NamedTuple):
@@ -191,13 +194,47 @@ def draw_scale(axes: Axes, label: str) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
+def folded(name: str, lines: int = 2) -> str:
+    """Return a name in lines that leave room for what is drawn, at spaces where there are some.
+
+    Args:
+        name: The name; what does not fit becomes an ellipsis.
+        lines: How many lines, at most.
+    """
+    rest = " ".join(name.split())
+    found: list[str] = []
+    while rest:
+        end = _fitting(rest)
+        last = len(found) == lines - 1
+        if end < len(rest) and last:
+            found.append(rest[: _fitting(rest, _NAME_COLUMNS - 1)].rstrip() + "…")
+            break
+        space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
+        end = space if space > end // 2 else end
+        found.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    return "\n".join(found)
+
+
+def _fitting(text: str, columns: int = _NAME_COLUMNS) -> int:
+    """How many letters fit into a line."""
+    used = 0
+    for place, letter in enumerate(text):
+        used += 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if used > columns:
+            return place
+    return len(text)
+
+
 def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]) -> None:
     """Write the names of rows to their left, the first on top, and notes to their right."""
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), names, fontfamily=families)
+    axes.set_yticks(range(len(names)), [folded(name) for name in names], fontfamily=families)
     axes.tick_params(axis="y", length=0, pad=8)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
+        if "\n" in label.get_text():
+            label.set_fontsize(SMALL_PT)
     for place, note in enumerate(notes):
         axes.annotate(
             note, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL_PT,

@@ -21,6 +21,7 @@ from speechlab.plots._figure import (
     check_width,
     draw_names,
     draw_scale,
+    folded,
     fonts,
     names_of,
     new_figure,
@@ -45,8 +46,9 @@ _ROW_INCHES = 0.5
 _NAME = "speechlab: name of the line"
 _ABOVE = 1.08
 """Height of an axis over its highest value, so that no mark is cut."""
-_PANEL_PT = 150.0
-"""Height of a panel of lines in points, about."""
+_NAME_STEP_PT = 1.3 * SMALL_PT
+_BELOW_PT = 51.0
+"""What a panel has besides its lines, in points, about."""
 _MEASURES = {
     "duration_s": "length (s)",
     "latency_s": "latency (s)",
@@ -101,7 +103,9 @@ def error_by_measure(
     known = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, ends[2]))]
     tidy(known, argument="bins", hint="No bin with edges has a rate: score the rows first")
     units = list(dict.fromkeys(known["unit"].astype(str)))
-    figure = new_figure(width, 2.8 * len(units))
+    lines = len(set(names_of(known, keys))) if keys else 0
+    height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
+    figure = new_figure(width, height * len(units))
     panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
     for axes, unit in zip(panels, units, strict=True):
         part = known[known["unit"].astype(str) == unit]
@@ -111,7 +115,7 @@ def error_by_measure(
         highest = np.nanmax([numbers(part, "error_rate"), numbers(part, "error_rate_high")])
         axes.set_ylim(0, _ABOVE * highest or None)
         if keys:
-            _name_lines(axes, part.assign(**{_NAME: names}), ends[2], language)
+            _name_lines(axes, part.assign(**{_NAME: names}), ends[2], language, 72 * height - _BELOW_PT)
         axes.margins(x=0.06 if not keys else 0.02)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
@@ -294,18 +298,26 @@ def _draw_bins(
             )
 
 
-def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None) -> None:
+def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None, height_pt: float) -> None:
     """Write the name of each line at its end, those that would lie on each other apart."""
-    lasts = part.groupby(_NAME, sort=False).tail(1)
-    top, highest = axes.get_ylim()[1], -np.inf
-    for row in lasts.sort_values("error_rate", kind="stable").to_dict("records"):
-        at, rate, name = float(row[middle]), float(row["error_rate"]), str(row[_NAME])
-        place = rate / top * _PANEL_PT
-        highest = max(place, highest + 1.3 * SMALL_PT)
+    top = axes.get_ylim()[1]
+    lasts = (
+        part.groupby(_NAME, sort=False).tail(1).sort_values("error_rate", kind="stable").to_dict("records")
+    )
+    own = [float(row["error_rate"]) / top * height_pt for row in lasts]
+    places: list[float] = []
+    for place in own:
+        places.append(max(place, places[-1] + _NAME_STEP_PT if places else place))
+    above = height_pt
+    for number in reversed(range(len(places))):  # none stands above the panel
+        places[number] = min(places[number], above)
+        above = places[number] - _NAME_STEP_PT
+    for row, place, written in zip(lasts, own, places, strict=True):
+        name = folded(str(row[_NAME]), lines=1)
         axes.annotate(
-            name, (at, rate), xytext=(7, highest - place), textcoords="offset points", va="center",
-            fontsize=SMALL_PT, fontfamily=fonts(name, language), annotation_clip=False, parse_math=False,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            name, (float(row[middle]), float(row["error_rate"])), xytext=(7, written - place),
+            textcoords="offset points", va="center", fontsize=SMALL_PT, fontfamily=fonts(name, language),
+            annotation_clip=False, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
 
 

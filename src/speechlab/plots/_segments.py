@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _POINTS = 2_000
 """Across the figure; more would be drawn on each other."""
 _WINDOW_S = 0.025
+_LOWEST_DB = -120.0
 _RANGE_DB = 70.0
 _HIGHEST_HZ = 8_000
 _LANE_INCHES = 0.34
@@ -174,14 +175,15 @@ def _draw_spectrogram(axes: Axes, clip: AudioClip, begin: float, stop: float) ->
     highest = min(_HIGHEST_HZ, clip.sample_rate / 2)
     levels = _levels(part.samples, part.sample_rate, highest)
     if levels.size:
+        loudest = max(float(levels.max()), _LOWEST_DB + _RANGE_DB)  # silence is white
         axes.imshow(
             levels.T,
             origin="lower",
             aspect="auto",
             cmap="gray_r",
             extent=(begin, begin + part.duration_s, 0, highest / 1000),
-            vmin=levels.max() - _RANGE_DB,
-            vmax=levels.max(),
+            vmin=loudest - _RANGE_DB,
+            vmax=loudest,
             interpolation="bilinear",
         )
     axes.set_ylim(0, highest / 1000)
@@ -198,7 +200,8 @@ def _levels(samples: NDArray[np.float32], rate: int, highest: float) -> NDArray[
     window = np.hanning(size).astype(np.float32)
     bins = int(highest / rate * size) + 1
     rows = [np.abs(np.fft.rfft(samples[at : at + size] * window)[:bins]) for at in starts]
-    levels: NDArray[np.float32] = (20 * np.log10(np.maximum(np.array(rows), 1e-6))).astype(np.float32)
+    heard = np.maximum(np.array(rows), 10 ** (_LOWEST_DB / 20))
+    levels: NDArray[np.float32] = (20 * np.log10(heard)).astype(np.float32)
     return levels
 
 
