@@ -6,12 +6,23 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 MOST_OUTPUT_BYTES = 1_500_000
+
+
+def executed(notebook, folder, timeout):
+    """Run a notebook, a file or its cells, in a folder; give it with its outputs."""
+    import nbformat  # their import takes seconds, and every worker collects the tests
+    from nbclient import NotebookClient
+
+    if isinstance(notebook, Path):
+        notebook = nbformat.read(notebook, as_version=4)
+    else:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in notebook])
+    NotebookClient(notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -29,14 +40,16 @@ def test_notebooks_run(path, tmp_path, live_service, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("SPEECHLAB_MODE", "auto")
-    notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    notebook = executed(path, tmp_path, timeout=600)
     seen = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     html = "".join(output["data"].get("text/html", "") for output in seen if "data" in output)
     assert '<audio src="data:audio/mpeg;base64,' in html
     assert not [output for output in seen if output.output_type == "error"]
-    assert live_service.api_key not in nbformat.writes(notebook)
-    assert len(nbformat.writes(notebook)) < MOST_OUTPUT_BYTES
+    import nbformat
+
+    written = nbformat.writes(notebook)
+    assert live_service.api_key not in written
+    assert len(written) < MOST_OUTPUT_BYTES
     # published with its store, it runs again without a service and without a key, and always to the same
     monkeypatch.delenv("SPEECHLAB_BASE_URL")
     monkeypatch.delenv("SPEECHLAB_API_KEY")
@@ -66,8 +79,7 @@ def _without_its_time(path):
 def _replayed(path, folder):
     """What the notebook shows, but for ids by chance: of widgets, and of the kernel's process in a warning."""
     folder.mkdir()
-    notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    notebook = executed(path, folder, timeout=600)
     shown = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     return re.sub(r'"model_id": "\w+"|lab-place-[0-9a-f]{32}|ipykernel_\d+', "", json.dumps(shown))
 
@@ -85,8 +97,7 @@ def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkey
         "frame.speech.synthesize(lab, store='kept', repeat=1, progress=preview);",
         "frame.speech.synthesize(lab, store='kept', repeat=2, progress=preview);",
     )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    notebook = executed(cells, tmp_path, timeout=200)
     (bar,) = [output for output in notebook.cells[2].outputs if "data" in output]  # and a failed row is told
     assert "100%" in bar["data"]["text/plain"]
     assert "2/2" in bar["data"]["text/plain"]

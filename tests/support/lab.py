@@ -11,8 +11,6 @@ import sys
 import time
 import urllib.request
 
-import nbformat
-
 from support.sockets import free_port
 
 READY = """async () => {
@@ -94,6 +92,8 @@ class LabNotebook:
 
     def open(self, code, outputs=()):
         """Write the notebook and open it; nothing runs."""
+        import nbformat  # its import takes seconds, and every worker collects the tests
+
         cell = nbformat.v4.new_code_cell(code, outputs=list(outputs))
         notebook = nbformat.v4.new_notebook(cells=[cell])
         notebook.metadata["kernelspec"] = {

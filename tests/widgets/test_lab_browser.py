@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -67,10 +66,11 @@ def test_the_player_lives_in_jupyterlab(notebook):
 
 
 def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(notebook):
+    import nbformat
+
     clip = AudioClip(np.zeros(12000, np.float32), 24000, title="<b>quiet</b>")
-    shown = nbformat.v4.new_output(
-        "display_data", {"text/html": clip._repr_html_(), "text/plain": repr(clip)}
-    )
+    data = {"text/html": clip._repr_html_(), "text/plain": repr(clip)}
+    shown = nbformat.v4.new_output("display_data", data)
     notebook.open("clip", [shown])
     audio = notebook.output.locator("audio")
     audio.wait_for()
