@@ -231,6 +231,24 @@ def of_translations(
     return run
 
 
+def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Iterator[Found]]:
+    """Intervals of one system's rate, and of a paired difference, that miss the truth; utterances drawn by chance."""
+
+    def run(count: int) -> Iterator[Found]:
+        large = (
+            sum(make(np.random.default_rng(10**9 + seed)).mean(axis=1) for seed in range(20_000))
+            / 20_000
+            / 30
+        )
+        for one, other in tables([make(np.random.default_rng(seed)) for seed in range(count)]):
+            low, high = summarize(one)[["error_rate_low", "error_rate_high"]].iloc[0]
+            found = {"summarize": not low <= large[0] <= high}
+            low, high = compare(one, other).interval
+            yield found | {"compare": not low <= large[1] - large[0] <= high}
+
+    return run
+
+
 def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], Iterator[Found]]:
     """Intervals that miss the true difference of two systems, which is 5 % of those at the level 0.95."""
     how: dict[str, object] = {"metrics": ["chrf", "bleu"], "test": "bootstrap", "draws": 1}
@@ -278,6 +296,15 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "intervals, 8 speakers": of_intervals(FEW),
     "intervals, 20 speakers": of_intervals(MANY),
     "intervals, 12 uneven speakers": of_intervals(UNEVEN),
+    **{
+        f"intervals, {n} utterances, {name}": of_utterances(lambda random, n=n, make=make: make(random, 2, n))
+        for n in (10, 20, 30, 40, 60, 100)
+        for name, make in (
+            ("words wrong one by one", alike),
+            ("of unequal difficulty (log sd 1)", lambda random, systems, n: suited(random, systems, n, 1.0)),
+            ("some wholly wrong", bursts),
+        )
+    },
     **{
         f"compare_translations, {systems} systems, {n} sentences{blocks}": of_translations(
             systems, n, documents, "randomization"

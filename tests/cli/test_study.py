@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from speechlab import datasets, evaluate
+from support.openai_server import KEY as OPENAI_KEY
+from support.openai_server import openai_server
 
 pytestmark = pytest.mark.engines
 
@@ -138,6 +140,43 @@ def test_which_voice_to_take(run):
     report = evaluate.Report.load(run.root / "which")
     assert type(report) is evaluate.VoicesReport
     assert report.advice.split()[0] in done.stdout
+
+
+def test_voices_of_services_of_both_kinds_in_one_table(run, live_service):
+    pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"}).to_csv(
+        run.root / "two.csv", index=False
+    )
+    with openai_server(live_service) as (_, address):
+        sides = ("--service", "ours=", "--service", f"theirs={address}")
+        spoken = ("--openai", 'theirs={"speech": "tts-1", "voices": ["alloy"]}')
+        named = ("--voice", "ours=heart", "--voice", "theirs=alloy")
+        key = {"SPEECHLAB_API_KEY_THEIRS": OPENAI_KEY}
+        which = run("voices", "two.csv", "--out", "both", "--speed", 1, *sides, *spoken, *named, **key)
+        assert which.returncode == 0, which.stderr
+        trip = run("round-trip", "two.csv", "--out", "trip", *sides, *spoken, *named, **key)
+        assert trip.returncode == 0, trip.stderr
+        wrong = run("voices", "two.csv", "--out", "x", *sides, *spoken, "--voice", "heart", **key)
+        assert wrong.returncode == 2
+        assert "--voice ours=heart" in wrong.stderr
+    report = evaluate.Report.load(run.root / "both")
+    assert set(report.summary["system"]) == {"ours", "theirs"}
+    assert report.summary["timed_calls"].tolist() == [1, 1]
+    assert report.table["engine"].drop_duplicates().tolist() == ["hibari", "tts-1"]
+    assert "tts-1: alloy of theirs" in which.stdout
+    assert OPENAI_KEY not in which.stdout + which.stderr
+    assert set(evaluate.Report.load(run.root / "trip").summary["system"]) == {"ours", "theirs"}
+
+
+def test_from_speech_to_speech(run):
+    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
+    clips.to_csv(run.root / "clip.csv", index=False)
+    way = ("speech-to-speech", "clip.csv", "--target-lang", "en", "--voice", "heart")
+    done = run(*way, "--out", "way", "--give-up-after-s", 30)
+    assert done.returncode == 0, done.stderr
+    assert "spoken and recognised again" in done.stdout
+    assert evaluate.Report.load(run.root / "way").table["again"].notna().all()
+    wrong = run(*way, "--voice", "mei", "--out", "x")
+    assert (wrong.returncode, "give one voice for each service" in wrong.stderr) == (2, True), wrong.stderr
 
 
 def test_translations_and_what_changed_since(run):

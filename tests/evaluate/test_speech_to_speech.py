@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
-from speechlab.errors import InvalidRequestError
+from speechlab.client import Client
+from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._translation.spoken import _summarized
 from speechlab.store import Store
 
@@ -76,7 +77,13 @@ def way(lab, tmp_path_factory):
         both, voices = {"ours": lab, "theirs": lab}, {"ours": "heart", "theirs": "heart"}
         with pytest.warns(UserWarning, match="2 of 4 rows failed"):
             two = evaluate.speech_to_speech(both, frame, "en", voices, store=store, progress=False)
-        yield one, two
+        with Client("http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
+            how = {"store": store, "progress": False, "give_up_after_s": 0.1}
+            with pytest.warns(UserWarning, match="3 of 4 rows failed: 2 like 'away could not be asked: "):
+                away = evaluate.speech_to_speech({"away": nobody, "ours": lab}, frame, "en", "heart", **how)
+            with pytest.raises(APIConnectionError):
+                evaluate.speech_to_speech({"away": nobody}, frame, "en", "heart", **how)
+        yield one, two, away
 
 
 @pytest.mark.engines
@@ -125,7 +132,7 @@ def test_each_stage_can_be_heard_in_the_folder_and_on_the_page(way, tmp_path):
 
 @pytest.mark.engines
 def test_several_services_go_all_the_way(way):
-    one, two = way
+    one, two, _ = way
     assert two.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
     assert two.table["again"].tolist() == [*one.table["again"].tolist()] * 2
     assert two.summary["system"].tolist() == ["ours"] * 3 + ["theirs"] * 3
@@ -134,11 +141,21 @@ def test_several_services_go_all_the_way(way):
     assert two.rows().frame["system"].tolist() == ["ours", "ours", "theirs", "theirs"] * 2
 
 
+@pytest.mark.engines
+def test_a_service_that_is_not_there_stops_none_of_the_others(way):
+    one, _, away = way
+    assert away.table["failed_at"].tolist() == ["recognise", "recognise", None, "recognise"]
+    assert away.table["again"].tolist()[2:] == one.table["again"].tolist()
+    assert away.summary["system"].tolist() == ["ours"] * 3
+    assert away.rows().frame["error"].dropna().tolist()[0].startswith("away could not be asked: ")
+    assert "away could not be asked" in away.to_html()
+
+
 def test_bad_input_is_said_before_anything_is_sent():
     frame = pd.DataFrame({"audio": ["a.wav"], "text": ["a"], "language": "ja"})
     with pytest.raises(InvalidRequestError, match="target_lang is no code"):
         evaluate.speech_to_speech(None, frame, " ", "heart")
-    with pytest.raises(InvalidRequestError, match="give a voice for each service under its name"):
+    with pytest.raises(InvalidRequestError, match="give voice of each service under its name"):
         evaluate.speech_to_speech({"ours": None, "theirs": None}, frame, "en", {"ours": "heart"})
     with pytest.raises(InvalidRequestError, match="no column 'text'"):
         evaluate.speech_to_speech(None, frame.drop(columns="text"), "en", "heart")

@@ -14,7 +14,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
-from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, running
 from speechlab.store import Store
 from support.clients import KEY
@@ -160,6 +160,44 @@ def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     assert told[0] == "one: swallows loses the end of 9 of 10 utterances, and other voices do not."
     assert any(text.startswith("All or most voices of one err at 'letter'") for text in told)
     assert any(text.startswith("Whatever the voice, 'really'") for text in told)
+
+
+def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_stops_none(lab, store):
+    """Two services share the ids of their voices; a third one is not there."""
+    with Client(base_url="http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
+        services = {"away": nobody, "ours": lab, "theirs": lab.with_options()}
+        chosen = {"away": "x", "ours": ["clear", "plain"], "theirs": ["clear", "swallows"]}
+        told = {"store": store, "progress": False, "speed": 1, "dnsmos": 0}
+        with pytest.warns(UserWarning, match="10 of 50 rows failed"):
+            found = evaluate.voices(services, FRAME, chosen, **told)
+        with pytest.raises(APIConnectionError):
+            evaluate.voices({"away": nobody}, FRAME, {"away": "x"}, **told)
+    keys = ["system", "voice_name"]
+    assert sorted(map(tuple, found.summary[keys].to_numpy().tolist())) == [
+        ("ours", "one: clear"),
+        ("ours", "other: plain"),
+        ("theirs", "one: clear"),
+        ("theirs", "one: swallows"),
+    ]
+    assert found.summary["utterances"].tolist() == [10] * 4
+    rows = found.summary.set_index(keys)
+    assert rows["error_rate"].loc["ours", "one: clear"] == rows["error_rate"].loc["theirs", "one: clear"]
+    assert rows["group"].notna().all()
+    assert rows["own_rate"].notna().all()
+    assert rows["loudness_lufs"].notna().all()
+    assert rows["timed_calls"].tolist() == [1] * 4
+    (choice,) = found.choice.to_dict("records")
+    assert (choice["system"], choice["voice_name"]) == ("ours", "other: plain")
+    assert "one: swallows of theirs" in choice["order"]
+    assert "one: swallows of theirs loses the end of" in found.findings[0]
+    assert any(note.startswith("away could not be asked: ") for note in found.notes)
+    assert "ours heard all voices in place of away." in found.notes
+    lost = found.failed()
+    assert lost["system"].tolist() == ["away"] * 10
+    assert lost["error"].str.startswith("away could not be asked: ").all()
+    assert found.headline().columns[0] == "System"
+    assert "of theirs" in found.to_html()
+    assert len(found.compare(found).summary) == 5  # the voices of each service, and rows that failed
 
 
 def test_how_voices_sound_and_how_fast_they_are(report):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.client import replaying_from
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
 from speechlab.evaluate._speech.speed import check_speed, timed_or_why
-from speechlab.evaluate._systems import services_of
-from speechlab.evaluate._voices import cross
+from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
+from speechlab.evaluate._voices import cast_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.evaluate._speech.report import SpeechReport
+    from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
@@ -47,6 +47,7 @@ def round_trip(
     speed: int = 0,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Round trip: text to speech and back",
     **options: Any,
@@ -68,12 +69,13 @@ def round_trip(
             names, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the texts.
         language: Column of their languages.
-        recogniser: The client that recognises; None for ``lab``, of several services the first, since voices can be
-            compared only if one recogniser hears them all.
+        recogniser: The client that recognises; None for ``lab``, of several services the first that can be asked,
+            since voices can be compared only if one recogniser hears them all.
         identify: Whether the recogniser must identify the language instead of being told.
         speed: With how many texts of each language the speed of each voice is measured; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
             as ``sl.widgets.BatchPreview()``, which is shown one batch after the other.
         title: Title of the report.
@@ -83,6 +85,8 @@ def round_trip(
         InvalidRequestError: A column is missing, an argument is not allowed, or there is no voice for any of the
             texts.
         AuthenticationError: The service refuses the API key.
+        APIConnectionError: No service can be reached. Of several, those that cannot be asked stop none of the others:
+            their rows fail.
     """
     import pandas as pd
 
@@ -91,30 +95,26 @@ def round_trip(
     several = "" not in services
     keep_free(frame, RESULTS | (frozenset({"system"}) if several else frozenset()))
     turns = check_speed(speed)
-    parts = _pairs(services, frame, voices, language, store)
-    pairs = pd.concat(parts.values())
-    mute = pairs["voice"].isna()
-    how = {"store": store, "concurrency": concurrency, "progress": stage_of(progress, "synthesize")}
-    sounds = [
-        spoken(client, parts[name].dropna(subset=["voice"]), text, **how) for name, client in services.items()
-    ]
+    how = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    cast = cast_of(services, frame, voices, language, store)
+    cast, sounds = spoken_by(cast, text, progress=stage_of(progress, "synthesize"), **how)
+    ears, notes = recogniser_of(cast, services, recogniser)
     heard = recognised(
-        next(iter(services.values())) if recogniser is None else recogniser,
+        ears,
         pd.concat(sounds),
         language,
         identify=identify,
-        store=store,
-        concurrency=concurrency,
         progress=stage_of(progress, "transcribe"),
+        **how,
         **options,
     )
-    timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
-    if untimed:
-        warnings.warn(untimed, stacklevel=3)
+    timed, untimed = timed_or_why(cast.services, pd.concat(sounds), text, language, turns)
+    for note in (*notes, *([untimed] if untimed else [])):
+        warnings.warn(note, stacklevel=3)
     report = reported(
         title,
         heard,
-        pairs[mute],
+        cast.unspoken,
         [*frame.columns, *(["system"] if several else [])],
         text,
         language,
@@ -126,26 +126,23 @@ def round_trip(
     return report
 
 
-def _pairs(
-    services: Mapping[str, Client], frame: pd.DataFrame, voices: Any, language: str, store: Store | str | None
-) -> dict[str, pd.DataFrame]:
-    """Every text with every voice of each service, under its name; of several it stands in ``system`` as well."""
-    named = isinstance(voices, Mapping)
-    if named and set(voices) != set(services):
-        message = (
-            f"voices names {', '.join(map(repr, voices))}, and the services are called "
-            f"{', '.join(map(repr, services))}; give the voices of each service under its name"
-        )
-        raise InvalidRequestError(message, parameter="voices")
-    found: dict[str, pd.DataFrame] = {}
-    rows = 0
-    for name, client in services.items():
-        catalogue = replaying_from(client, store).voices()
-        part = cross(frame, catalogue, voices[name] if named else voices, language)
-        part = part.set_axis(range(rows, rows + len(part)))
-        found[name] = part.assign(system=name) if name else part
-        rows += len(part)
-    return found
+def spoken_by(cast: Cast, text: str, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:
+    """Have each service speak its texts; one that cannot be asked any more stops none of the others."""
+    sounds, gone = asked_of_each(
+        cast.services, lambda name, client: spoken(client, cast.part(name), text, **how)
+    )
+    return cast.without(gone), list(sounds.values())
+
+
+def recogniser_of(
+    cast: Cast, services: Mapping[str, Client], recogniser: Client | None
+) -> tuple[Client, list[str]]:
+    """Who hears all voices, and what is to be said of that: the first service, unless another was named."""
+    if recogniser is not None:
+        return recogniser, told_gone(cast.gone)
+    first, name = next(iter(services)), next(iter(cast.services))
+    instead = [] if name == first else [f"{name} heard all voices in place of {first}."]
+    return cast.services[name], [*told_gone(cast.gone), *instead]
 
 
 def stage_of(progress: object, stage: str) -> Progress:

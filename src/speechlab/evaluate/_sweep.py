@@ -44,6 +44,7 @@ def vad_sweep(
     language: str | None = None,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    give_up_after_s: float | None = None,
     progress: Progress = True,
     **options: Any,
 ) -> pd.DataFrame:
@@ -67,6 +68,7 @@ def vad_sweep(
         language: Code, or the column that holds it; None identifies it.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
         **options: Other parameters of ``Client.transcribe``.
 
@@ -107,6 +109,7 @@ def vad_sweep(
             prefix=_PREFIX,
             store=store,
             concurrency=concurrency,
+            give_up_after_s=give_up_after_s,
             progress=progress,
             **{**options, **dict.fromkeys(_DERIVED, 0)},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab._arguments import refused
 from speechlab.errors import (
@@ -13,11 +13,15 @@ from speechlab.errors import (
     InvalidRequestError,
     PermissionDeniedError,
     ServerError,
+    SpeechLabError,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from speechlab.client import Client
 
+T = TypeVar("T")
 UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
 """What a service is that cannot be asked at all."""
 
@@ -29,6 +33,42 @@ def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
         InvalidRequestError: What is given is no such thing, or there is nothing in it.
     """
     return _named("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
+
+
+def asked_of_each(
+    clients: Mapping[str, Client], ask: Callable[[str, Client], T]
+) -> tuple[dict[str, T], dict[str, str]]:
+    """Ask the client of each system; a service that cannot be asked stops none of the others.
+
+    It is not asked again for its other systems.
+
+    Args:
+        clients: The client of each system, by its name.
+        ask: What is asked, of the name and the client.
+
+    Returns:
+        What each system gave, and why others gave nothing, both by name.
+
+    Raises:
+        SpeechLabError: No service could be asked.
+    """
+    found: dict[str, T] = {}
+    errors: dict[int, SpeechLabError] = {}
+    for name, client in clients.items():
+        if id(client) in errors:
+            continue
+        try:
+            found[name] = ask(name, client)
+        except UNUSABLE as error:
+            errors[id(client)] = error
+    if errors and not found:
+        raise next(iter(errors.values()))
+    return found, {name: str(errors[id(client)]) for name, client in clients.items() if name not in found}
+
+
+def told_gone(gone: Mapping[str, str]) -> list[str]:
+    """Say of each system that could not be asked why that is so."""
+    return [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
 
 
 def services_with_settings(

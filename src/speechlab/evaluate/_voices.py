@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from speechlab.client import replaying_from
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none
+from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.client import VoiceCatalogue
+    from speechlab.client import Client, VoiceCatalogue
+    from speechlab.store import Store
 
 
 def speaks(voice: Voice, language: str) -> bool:
@@ -44,18 +47,121 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
     return chosen
 
 
-def engines_of(
-    catalogue: VoiceCatalogue, ids: pd.Series[str], engines: Mapping[str, str] | None
-) -> pd.Series[str]:
-    """The engine of each voice: what was given, or what stands before a colon in its short name, or nothing.
+class Cast(NamedTuple):
+    """Texts with the voices that are to speak them.
+
+    Attributes:
+        pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, of several services,
+            ``system``; texts that nobody speaks have no voice, and the reason in ``why`` and ``status``.
+        services: The clients that can be asked, by name.
+        catalogues: Their voices, by the name of the client.
+        gone: Why other services could not be asked, by name.
+    """
+
+    pairs: pd.DataFrame
+    services: dict[str, Client]
+    catalogues: dict[str, VoiceCatalogue]
+    gone: dict[str, str]
+
+    def part(self, name: str) -> pd.DataFrame:
+        """What a service is to speak."""
+        spoken = self.pairs[self.pairs["voice"].notna()]
+        return spoken[spoken["system"] == name] if name else spoken
+
+    def without(self, gone: Mapping[str, str]) -> Cast:
+        """The same without services that could not be asked later: their rows fail."""
+        if not gone:
+            return self
+        lost = self.pairs["system"].isin(list(gone))
+        why = self.pairs["why"].mask(
+            lost, self.pairs["system"].map(dict(zip(gone, told_gone(gone), strict=True)))
+        )
+        pairs = self.pairs.assign(why=why, status=self.pairs["status"].mask(lost, "error"))
+        there = {name: client for name, client in self.services.items() if name not in gone}
+        return self._replace(pairs=pairs, services=there, gone={**self.gone, **gone})
+
+    @property
+    def unspoken(self) -> pd.DataFrame:
+        """Rows that nobody speaks."""
+        return self.pairs[self.pairs["status"].notna()]
+
+
+def cast_of(
+    services: Mapping[str, Client], frame: pd.DataFrame, voices: Any, language: str, store: Store | str | None
+) -> Cast:
+    """Every text with every voice of each service that speaks its language.
+
+    Args:
+        services: The clients by name; one without a name.
+        frame: The texts.
+        voices: As of :func:`chosen_voices`, for all of the services or by their names.
+        language: Column of the languages.
+        store: What catalogues are replayed from.
 
     Raises:
-        InvalidRequestError: An engine was given for what is no voice.
+        InvalidRequestError: Something is no voice, ``voices`` names other services, or no voice speaks a text.
+        SpeechLabError: No service could be asked for its voices.
     """
-    shorts = {voice.id: voice.short_name for voice in catalogue}
-    named = {name: short.partition(":")[0].strip() for name, short in shorts.items() if ":" in short}
-    given = {catalogue[name].id: engine for name, engine in (engines or {}).items()}
-    return ids.map(named | given).astype("string").fillna("")
+    import pandas as pd
+
+    named = by_service(voices, services, "voices")
+    catalogues, gone = asked_of_each(services, lambda _, client: replaying_from(client, store).voices())
+    parts = []
+    for name in services:
+        if name in catalogues:
+            part = cross(frame, catalogues[name], named[name], language)
+            part = part.assign(status=part["voice"].isna().map({True: "skipped", False: None}))
+        else:
+            (why,) = told_gone({name: gone[name]})
+            part = frame.assign(voice=None, voice_name=None, gender=None, why=why, status="error")
+        parts.append(part.assign(system=name) if name else part)
+    there = {name: client for name, client in services.items() if name in catalogues}
+    return Cast(pd.concat(parts, ignore_index=True), there, catalogues, gone)
+
+
+def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
+    """What each service was given: the same for all, or by their names.
+
+    Raises:
+        InvalidRequestError: The names are not those of the services.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(services, given)
+    if set(given) != set(services):
+        message = (
+            f"{argument} names {', '.join(map(repr, given))}, and the services are called "
+            f"{', '.join(map(repr, services))}; give {argument} of each service under its name"
+        )
+        raise InvalidRequestError(message, parameter=argument)
+    return dict(given)
+
+
+def engines_of(cast: Cast, table: pd.DataFrame, engines: Mapping[str, Any] | None) -> pd.Series[str]:
+    """The engine of each row's voice: what was given, or what stands before a colon in the voice's short name.
+
+    Of several services, voices without either are of an engine called like their service.
+
+    Args:
+        cast: Who spoke.
+        table: The rows.
+        engines: Engines by voice; of several services by their names, and there by voice.
+
+    Raises:
+        InvalidRequestError: An engine was given for what is no voice, or no service.
+    """
+    import pandas as pd
+
+    one = "" in cast.catalogues
+    names = dict.fromkeys([*cast.catalogues, *cast.gone])
+    told = {"": engines} if one or engines is None else by_service(engines, names, "engines")
+    found = pd.Series("", index=table.index, dtype="string")
+    for service, catalogue in cast.catalogues.items():
+        given = {catalogue[voice].id: engine for voice, engine in (told.get(service) or {}).items()}
+        shorts = {voice.id: voice.short_name for voice in catalogue}
+        named = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
+        own = table["voice"].map(named | given).astype("string").fillna(service)
+        found = own if one else found.mask((table["system"] == service).to_numpy(dtype=bool), own)
+    return found
 
 
 def cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, language: str) -> pd.DataFrame:

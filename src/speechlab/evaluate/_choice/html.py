@@ -128,7 +128,8 @@ def _filled_table(
 
 
 def _name(row: dict[Any, Any]) -> Html:
-    return element("strong", unbroken(_text(row["voice_name"])))
+    system = [element("small", unbroken(_text(row["system"])))] if "system" in row else []
+    return join(Html("<br>"), [*system, element("strong", unbroken(_text(row["voice_name"])))])
 
 
 def _pace(row: dict[Any, Any]) -> str:

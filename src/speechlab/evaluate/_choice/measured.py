@@ -39,6 +39,11 @@ def rated_clips(count: object) -> int:
     return int(count)
 
 
+def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
+    """Columns that tell voices apart, in each language; of several services theirs as well."""
+    return [*(["system"] if "system" in table.columns else []), "voice", language]
+
+
 def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.DataFrame:
     """Measure the clips of a study; of each voice and language, so many are rated by DNSMOS."""
     import pandas as pd
@@ -46,7 +51,7 @@ def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.Da
     codes = table[language].map(code_or_none)
     given = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna() & table["status"].isin(["ok", "cached"])
-    places = given[usable].groupby(["voice", language], observed=True).cumcount()
+    places = given[usable].groupby(voice_keys(given, language), observed=True).cumcount()
     first = places.index[places < rated]
     parts = [given.loc[first], given.drop(index=first)]
     found = pd.concat(
@@ -65,11 +70,12 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     """How each voice sounds: medians of the measures of its clips, and how many clips look wrong.
 
     Returns:
-        ``voice``, ``language``, medians of measures under their names; ``clipped``, ``truncated`` and ``repeated``
-        (clips with samples at full scale, that stop within a sound, that say their end twice), and ``rated`` (clips
-        with DNSMOS).
+        ``system`` (of several), ``voice``, ``language``, medians of measures under their names; ``clipped``,
+        ``truncated`` and ``repeated`` (clips with samples at full scale, that stop within a sound, that say their end
+        twice), and ``rated`` (clips with DNSMOS).
     """
-    groups = table[table["voice"].notna()].groupby(["voice", language], observed=True)
+    keys = voice_keys(table, language)
+    groups = table[table["voice"].notna()].groupby(keys, observed=True)
     names = [name for name in _MEDIANS if name in table.columns]
     found = groups[names].median()
     counts = {
@@ -80,5 +86,5 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     if "dnsmos_overall" in table.columns:
         counts["rated"] = table["dnsmos_overall"].notna()
     for name, column in counts.items():
-        found[name] = column.astype("Int64").groupby([table["voice"], table[language]], observed=True).sum()
+        found[name] = column.astype("Int64").groupby([table[key] for key in keys], observed=True).sum()
     return found.reset_index().rename(columns={language: "language"})

@@ -31,6 +31,12 @@ class Order(NamedTuple):
     open: dict[str, str]
 
 
+def full_names(table: pd.DataFrame) -> pd.Series[str]:
+    """What the voice of each row is called; of several services ``alloy of theirs``."""
+    names = table["voice_name"]
+    return names + " of " + table["system"] if "system" in table.columns else names
+
+
 def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
     import pandas as pd
@@ -38,6 +44,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     rankings: dict[str, Ranking] = {}
     parts, notes, unranked = [], [], {}
     spoken = table[table["voice"].notna() & table[language].map(code_or_none).notna()]
+    spoken = spoken.assign(voice_name=full_names(spoken))
     for code, part in spoken.groupby(language, observed=True, sort=True):
         done = ranking_scores(part, text, language, ["voice", "voice_name", "engine"])
         alive = done[done["errors"].notna()]

@@ -11,7 +11,8 @@ from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
-from speechlab.evaluate._choice.measured import sounds
+from speechlab.evaluate._choice.measured import sounds, voice_keys
+from speechlab.evaluate._choice.order import full_names
 from speechlab.evaluate._speech.html import clip_rows
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
 from speechlab.evaluate._speech.summary import summarized
@@ -29,6 +30,7 @@ _ATTRIBUTED = (
     *("homophones", "homophone_errors", "number_errors", "spelling_errors"),
     *("endings_lost", "worst_utterance", "worst_share", "take_sd"),
 )
+_WHO = "speechlab: voice of a service"
 _RANKED = ("group", "first_share", "p_best", "needed")
 
 
@@ -37,10 +39,10 @@ class VoicesReport(SpeechReport):
     """Report of which voice to take.
 
     Attributes:
-        choice: The advice, one row for each language: ``language``, ``voice_name``, ``certainty`` (*settled*: better
-            than all others, significantly; *likely*: first in four of five resampled sets of sentences or more;
-            *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it from the runner-up), ``order``
-            and ``advice`` (sentences).
+        choice: The advice, one row for each language: ``language``, ``system`` (of several services), ``voice_name``,
+            ``certainty`` (*settled*: better than all others, significantly; *likely*: first in four of five resampled
+            sets of sentences or more; *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it from
+            the runner-up), ``order`` and ``advice`` (sentences).
         pairs: One row for each pair of voices of a language: ``language``, and the columns of
             :func:`speechlab.metrics.compare_all`.
         attributed: One row for each run of errors: the column ``errors`` of
@@ -70,7 +72,7 @@ class VoicesReport(SpeechReport):
         """Summarise the measured rows of a report, whose voices were put in order."""
         table, language, speed = report.table, report.language, report.speed
         summary = summarized(table, language, speed, groups=report.text)
-        summary = summary.merge(sounds(table, language), on=["voice", "language"], how="left")
+        summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
         pairs = [one.pairs.assign(language=code) for code, one in order.rankings.items() if len(one.pairs)]
         found = order.attribution
         return cls(
@@ -82,7 +84,7 @@ class VoicesReport(SpeechReport):
             segments=report.segments,
             speed=speed,
             record=report.record,
-            choice=choices(order.rankings, order.open, speed),
+            choice=_of_services(choices(order.rankings, order.open, _fully_named(speed)), table),
             pairs=pd.concat(pairs, ignore_index=True) if pairs else pd.DataFrame(),
             attributed=pd.DataFrame() if found is None else found.errors,
             variance=pd.DataFrame() if found is None else found.variance,
@@ -139,14 +141,32 @@ class VoicesReport(SpeechReport):
 
 
 def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
-    keys = ["voice_name", "language"]
+    keys = [_WHO, "language"]
+    summary = summary.assign(**{_WHO: full_names(summary)})
     placed = [one.systems[["system", *_RANKED]].assign(language=code) for code, one in order.rankings.items()]
-    empty = pd.DataFrame(columns=[*keys, *_RANKED]).astype({"voice_name": "string", "language": "string"})
-    ranked = pd.concat(placed).rename(columns={"system": "voice_name"}) if placed else empty
+    empty = pd.DataFrame(columns=[*keys, *_RANKED]).astype({_WHO: "string", "language": "string"})
+    ranked = pd.concat(placed).rename(columns={"system": _WHO}) if placed else empty
     out = summary.merge(ranked, on=keys, how="left")
     if order.attribution is None:
-        return out.reindex(columns=[*out.columns, *_ATTRIBUTED])
+        return out.reindex(columns=[*out.columns, *_ATTRIBUTED]).drop(columns=_WHO)
     found = order.attribution.voices[["voice", "language", *_ATTRIBUTED]]
-    found = found.rename(columns={"voice": "voice_name", "language": "_code"})
+    found = found.rename(columns={"voice": _WHO, "language": "_code"})
     out = out.assign(_code=out["language"].map(code_or_none))
-    return out.merge(found, on=["voice_name", "_code"], how="left").drop(columns="_code")
+    return out.merge(found, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
+
+
+def _fully_named(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(voice_name=full_names(rows))
+
+
+def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The advice with the service of each voice in a column of its own, where there are several."""
+    if "system" not in table.columns:
+        return choice
+    voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
+    names = full_names(voices)
+    found = {
+        name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
+        for name in ("system", "voice_name")
+    }
+    return choice.assign(**found)[["language", "system", *choice.columns[1:]]]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.client import replaying_from
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._round_trip import StageProgress, stage_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
+from speechlab.evaluate._round_trip import StageProgress, recogniser_of, spoken_by, stage_of
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.speed import check_speed, timed_or_why
-from speechlab.evaluate._voices import cross, engines_of
+from speechlab.evaluate._systems import services_of
+from speechlab.evaluate._voices import cast_of, engines_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.contract import Voice
+    from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
 _OWN = frozenset({"take", "engine", *MEASURES})
@@ -34,17 +35,18 @@ _OWN = frozenset({"take", "engine", *MEASURES})
 
 @briefly
 def voices(
-    lab: Client,
+    lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,
-    voices: Iterable[Voice | str] | Voice | str | None = None,
+    voices: Iterable[Voice | str] | Voice | str | Mapping[str, Any] | None = None,
     *,
     text: str = "text",
     language: str = "language",
     takes: int = 1,
     temperature: float | None = None,
-    speed: int = 5,
+    speed: int = 6,
     dnsmos: int | None = None,
-    engines: Mapping[str, str] | None = None,
+    engines: Mapping[str, Any] | None = None,
+    recogniser: Client | None = None,
     identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
@@ -57,12 +59,15 @@ def voices(
 
     All voices speak the same sentences, and the recogniser hears them. Voices of a language are ranked by what was
     understood (Japanese by readings), with groups that cannot be told apart (:func:`speechlab.metrics.rank`), and
-    their errors are parted from those made whatever the voice (:func:`speechlab.metrics.attribute`).
+    their errors are parted from those made whatever the voice (:func:`speechlab.metrics.attribute`). Voices of
+    several services are ranked together, as ``alloy of theirs``; a service that cannot be asked stops none of the
+    others: its rows fail, and the notes say why.
 
     Args:
-        lab: The client.
+        lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each sentence.
-        voices: Voices or their ids; None for all voices that speak a sentence's language.
+        voices: Voices or their ids; None for all voices that speak a sentence's language; of several services by
+            their names, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the sentences; one that stands twice counts once.
         language: Column of their languages.
         takes: How often each voice speaks each sentence; with several, the spread of voices that vary is known.
@@ -71,7 +76,9 @@ def voices(
         dnsmos: How many clips of each voice and language DNSMOS rates, at some seconds each; None for three where the
             extra ``quality`` is installed, 0 for none.
         engines: The engine of each voice, by its id; None takes what stands before a colon in the voice's short name
-            (``kokoro: jf_alpha``).
+            (``kokoro: jf_alpha``), of several services else the name of the service. Of several services by their
+            names, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
+        recogniser: As for :func:`round_trip`.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
@@ -84,29 +91,33 @@ def voices(
         InvalidRequestError: A column is missing, an argument is not allowed, or there is no voice for any of the
             sentences.
         AuthenticationError: The service refuses the API key.
+        APIConnectionError: No service can be reached.
     """
     import pandas as pd
 
     need_columns(frame, text, language)
-    keep_free(frame, RESULTS | _OWN)
+    services = services_of(lab)
+    several = "" not in services
+    keep_free(frame, RESULTS | _OWN | (frozenset({"system"}) if several else frozenset()))
     turns, rated = check_speed(speed), rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame.drop_duplicates([language, text])
-    catalogue = replaying_from(lab, store).voices()
-    pairs = _named(cross(once, catalogue, voices, language)).assign(take=0)
-    mute = pairs["voice"].isna()
+    cast = cast_of(services, once, voices, language, store)
+    cast = cast._replace(pairs=_named(cast.pairs).assign(take=0))
     running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
-    sound = _takes(lab, pairs[~mute], text, takes, progress, {**running, "temperature": temperature})
+    cast, sound = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
+    ears, gone = recogniser_of(cast, services, recogniser)
     how = {**running, **options, "progress": stage_of(progress, "transcribe")}
-    heard = recognised(lab, pd.concat(sound, ignore_index=True), language, identify=identify, **how)
-    timed, untimed = timed_or_why(lab, pairs[~mute], text, language, turns)
+    heard = recognised(ears, pd.concat(sound, ignore_index=True), language, identify=identify, **how)
+    first = heard[heard["take"] == 0]
+    timed, untimed = timed_or_why(cast.services, first, text, language, turns)
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
         title,
         heard,
-        pairs[mute],
-        [*once.columns, "take"],
+        cast.unspoken,
+        [*once.columns, "take", *(["system"] if several else [])],
         text,
         language,
         store=store,
@@ -114,10 +125,10 @@ def voices(
         record=record_of("voices", store, *sound, heard, **told, **options),
         summary=False,
     )
-    found = engines_of(catalogue, scored.table["voice"], engines)
+    found = engines_of(cast, scored.table, engines)
     table = measured(scored.table.assign(engine=found), text, language, rated)
     order = ordered(table, text, language)
-    notes = [*order.notes, *([untimed] if untimed else [])]
+    notes = [*order.notes, *gone, *([untimed] if untimed else [])]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")
@@ -128,8 +139,9 @@ def voices(
 
 def _named(pairs: pd.DataFrame) -> pd.DataFrame:
     """Give voices of one short name a part of their ids as well, since figures go by the names."""
-    names = pairs[["voice", "voice_name"]].drop_duplicates()
-    twice = set(names.loc[names["voice_name"].duplicated(keep=False), "voice"].dropna())
+    whose = ["system"] if "system" in pairs.columns else []
+    names = pairs[[*whose, "voice", "voice_name"]].dropna().drop_duplicates()
+    twice = set(names.loc[names.duplicated([*whose, "voice_name"], keep=False), "voice"])
     if not twice:
         return pairs
     full = pairs["voice_name"] + " [" + pairs["voice"].str[:8] + "]"
@@ -137,13 +149,20 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _takes(
-    lab: Client, pairs: pd.DataFrame, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
-) -> list[pd.DataFrame]:
-    """Each sentence by each voice, as often as was asked for."""
+    cast: Cast, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
+) -> tuple[Cast, list[pd.DataFrame]]:
+    """Each sentence by each voice, as often as was asked for; without services that could not be asked."""
+    import pandas as pd
+
     stages = (
         ["synthesize"] if takes == 1 else [f"synthesize, take {take + 1} of {takes}" for take in range(takes)]
     )
-    return [
-        spoken(lab, pairs.assign(take=take), text, repeat=take, progress=stage_of(progress, stage), **how)
-        for take, stage in enumerate(stages)
-    ]
+    sounds, pairs = [], []
+    for take, stage in enumerate(stages):
+        rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
+        turn = cast._replace(pairs=rows.assign(take=take))
+        turn, done = spoken_by(turn, text, repeat=take, progress=stage_of(progress, stage), **how)
+        cast = cast.without({name: why for name, why in turn.gone.items() if name not in cast.gone})
+        sounds += done
+        pairs.append(turn.pairs)
+    return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds

@@ -21,6 +21,7 @@ from speechlab.evaluate._recognition.speechless import told_of_nothing
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
+from speechlab.evaluate._systems import told_gone
 from speechlab.evaluate._writing.methods import methods_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class RecognitionReport(SpeechReport):
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
         kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
-        said = [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
+        said = told_gone(gone)
         said += [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
         if "system" not in report.table.columns:

@@ -26,7 +26,7 @@ from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import UNUSABLE
+from speechlab.evaluate._systems import asked_of_each
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from speechlab.batch import Progress
     from speechlab.client import Client
-    from speechlab.errors import SpeechLabError
 
 _SPEAKERS = ("voice", "speaker")
 _GIVEN = frozenset({"audio", "voice", "duration_s", "sample_rate"})
@@ -62,6 +61,7 @@ def recognition(
     identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    give_up_after_s: float | None = None,
     progress: Progress = True,
     title: str = "Recognition",
     **options: Any,
@@ -98,6 +98,7 @@ def recognition(
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
             ``sl.widgets.BatchPreview()``; of one system after the other.
         title: Title of the report.
@@ -127,8 +128,22 @@ def recognition(
     made = ["recording"] if beside else []
     made += [*(["system"] if several else []), *(["condition", "snr_db"] if conditions else [])]
     known_language = rows[language].map(lambda value: bool(languages_of(value)))
-    how = {"store": store, "concurrency": concurrency, "progress": progress}
-    found, gone = _heard_by(systems, rows[known_language], language, how)
+    how = {
+        "store": store,
+        "concurrency": concurrency,
+        "give_up_after_s": give_up_after_s,
+        "progress": progress,
+    }
+    by_name = {one.name: one for one in systems}
+
+    def hear(name: str, client: Client) -> pd.DataFrame:
+        one = by_name[name]
+        heard = recognised(
+            client, rows[known_language], language, identify=one.identify, **how, **one.options
+        )
+        return heard.assign(system=name)
+
+    found, gone = asked_of_each({one.name: one.lab for one in systems}, hear)
     skipped = [rows[~known_language].assign(system=one.name, why=NO_LANGUAGE) for one in systems]
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
@@ -180,32 +195,6 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
         recording=range(len(frame)),
     )
     return list(given.columns), rows.reset_index(drop=True)
-
-
-def _heard_by(
-    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
-) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """What each system recognised; and why some could not be asked, where others could.
-
-    A service that does not answer is not asked for its other settings.
-
-    Raises:
-        SpeechLabError: No service could be asked.
-    """
-    found: dict[str, pd.DataFrame] = {}
-    errors: dict[int, SpeechLabError] = {}
-    for one in systems:
-        if id(one.lab) in errors:
-            continue
-        try:
-            heard = recognised(one.lab, rows, language, identify=one.identify, **how, **one.options)
-        except UNUSABLE as error:
-            errors[id(one.lab)] = error
-        else:
-            found[one.name] = heard.assign(system=one.name)
-    if errors and not found:
-        raise next(iter(errors.values()))
-    return found, {one.name: str(errors[id(one.lab)]) for one in systems if one.name not in found}
 
 
 def _unheard(system: System, rows: pd.DataFrame, gone: Mapping[str, str]) -> pd.DataFrame:

@@ -157,7 +157,7 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
 def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     """Keep the rows that nobody could speak or hear, with the reason."""
     kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
-    return kept.assign(status="skipped", error=skipped.get("why"))
+    return kept.assign(status=skipped.get("status", "skipped"), error=skipped.get("why"))
 
 
 def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab._arguments import is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._systems import services_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +52,7 @@ def no_speed() -> pd.DataFrame:
 
 
 def timed_voices(
-    lab: Client | Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
+    services: Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
 ) -> pd.DataFrame:
     """Time the voices of a study, each with the same texts of a language.
 
@@ -62,7 +61,7 @@ def timed_voices(
     again.
 
     Args:
-        lab: The client, or several by name.
+        services: The clients by name; one without a name.
         rows: Rows of the study: texts with voices, of several clients with the name of each in ``system``.
         text: Column of the texts.
         language: Column of their languages.
@@ -78,10 +77,10 @@ def timed_voices(
 
     if not count or not len(rows):
         return no_speed()
-    once = {name: asking_afresh(one) for name, one in services_of(lab).items()}
+    once = {name: asking_afresh(one) for name, one in services.items()}
     streams = {(name, voice.id): voice.streaming for name, one in once.items() for voice in one.voices()}
     several = "" not in once
-    given = rows if several else rows.assign(system="")
+    given = rows[rows["system"].isin(list(services))] if several else rows.assign(system="")
     chosen = given.drop_duplicates(["system", "voice", language, text])
     parts = {
         tuple(map(str, key)): part[text].astype(str).tolist()[:count]
@@ -125,11 +124,11 @@ def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, An
 
 
 def timed_or_why(
-    lab: Client | Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
+    services: Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
 ) -> tuple[pd.DataFrame, str | None]:
     """The same, or no rows and why: what was understood before is not lost where nothing can be timed."""
     try:
-        return timed_voices(lab, rows, text, language, count), None
+        return timed_voices(services, rows, text, language, count), None
     except SpeechLabError as error:
         return no_speed(), f"Speed was not measured: {error}"
 

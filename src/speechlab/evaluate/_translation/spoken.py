@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -13,20 +12,22 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._report import verdicts_of
-from speechlab.evaluate._systems import services_of
+from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.effects import compared_difference
 from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
+from speechlab.evaluate._voices import by_service
 from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
+    from speechlab.errors import SpeechLabError
     from speechlab.store import Store
 
 _RESULTS = frozenset(
@@ -59,6 +60,7 @@ def speech_to_speech(
     reference: str | None = "auto",
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    give_up_after_s: float | None = None,
     progress: Progress = True,
     title: str = "Speech to speech",
     **options: Any,
@@ -67,7 +69,8 @@ def speech_to_speech(
 
     What was said is translated as well: what that loses is the translator's, what the translation of the recognised
     text loses beyond it the recogniser's, and what is lost from there to the end the voice's or the recogniser's of
-    the other language. Texts are normalised before they are compared.
+    the other language. Texts are normalised before they are compared. A service that cannot be asked stops none of
+    the others: its rows fail at that step.
 
     Args:
         lab: The client; or several by name, each of which goes all the way, as in ``{"ours": lab, "theirs": other}``.
@@ -81,6 +84,7 @@ def speech_to_speech(
             references.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, or a function of (calls done, calls in all), for each batch.
         title: Title of the report.
         **options: Parameters of ``Client.translate``: keywords, context, model.
@@ -88,25 +92,31 @@ def speech_to_speech(
     Raises:
         InvalidRequestError: A column is missing, or an argument is not allowed.
         AuthenticationError: The service refuses the API key.
+        APIConnectionError: No service can be reached.
     """
     if reference == "auto":
         reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
     need_columns(frame, audio, text, language, *([] if reference is None else [reference]))
     services = services_of(lab)
-    voices = _voices(voice, services)
+    voices = by_service(voice, services, "voice")
     keep_free(frame, _RESULTS | (frozenset() if "" in services else frozenset({"system"})))
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
-    running = {"store": store, "concurrency": concurrency, "progress": progress}
+    running = {
+        "store": store,
+        "concurrency": concurrency,
+        "give_up_after_s": give_up_after_s,
+        "progress": progress,
+    }
     into = {
         **running,
         **options,
         "source_lang": batch.Column(language),
         "target_lang": batch.Value(target_lang),
     }
-    parts, batches = [], []
+    ways = []
     for name, client in services.items():
-        way = _Way(frame.reset_index(drop=True))
+        way = _Way(frame.reset_index(drop=True), name)
         first = {**running, "language": batch.Column(language)}
         last = {**running, "language": batch.Value(target_lang)}
         way.go("recognise", batch.transcribe, client, audio, "hypothesis", audio=audio, **first)
@@ -115,9 +125,13 @@ def speech_to_speech(
         spoken = {**running, "voice": voices[name]}
         way.go("speak", batch.synthesize, client, "translation", "spoken", text="translation", **spoken)
         way.go("recognise again", batch.transcribe, client, "spoken", "again", audio="spoken", **last)
-        parts.append(way.rows.assign(system=name) if name else way.rows)
-        batches += way.batches
-    table = pd.concat(parts, ignore_index=True)
+        ways.append(way)
+    batches = [done for way in ways for done in way.batches]
+    if not batches and (gone := next((way.gone for way in ways if way.gone is not None), None)) is not None:
+        raise gone
+    table = pd.concat(
+        [way.rows.assign(system=way.name) if way.name else way.rows for way in ways], ignore_index=True
+    )
     rows = table.assign(
         status=table["error"].isna().map({True: "ok", False: "error"}),
         **_rates(table, text, "hypothesis", language),
@@ -137,11 +151,20 @@ def speech_to_speech(
 
 
 class _Way:
-    """Rows on their way through batches; one that fails goes no further."""
+    """Rows on their way through batches; one that fails goes no further.
+
+    Attributes:
+        name: Of the service; empty for the only one.
+        rows: What has come of them.
+        batches: What was done.
+        gone: Why the service could not be asked any more, after which it is not asked.
+    """
 
     _GIVE: ClassVar = {"transcribe": "hypothesis", "translate": "translation", "synthesize": "audio"}
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: pd.DataFrame, name: str) -> None:
+        self.name = name
+        self.gone: SpeechLabError | None = None
         self.rows = frame.assign(error=None, failed_at=None).astype({"error": object, "failed_at": object})
         self.batches: list[pd.DataFrame] = []
 
@@ -156,15 +179,25 @@ class _Way:
     ) -> None:
         """Make the calls of one step, of rows that have what it needs."""
         there = self.rows[self.rows[needs].notna()]
-        if not len(there):
-            self.rows[gives] = None
+        self.rows[gives] = None
+        if not len(there) or self.gone is not None:
             return
-        with batch.failures_told_elsewhere():
-            done = operation(there, lab, prefix="step_", **how)
+        try:
+            with batch.failures_told_elsewhere():
+                done = operation(there, lab, prefix="step_", **how)
+        except UNUSABLE as error:
+            self.gone = error
+            whose = f"{self.name} could not be asked: " if self.name else ""
+            self._failed(pd.Series(f"{whose}{error}", index=there.index, dtype=object), step)
+            return
         self.batches.append(done)
         name = "step_" + self._GIVE[operation.__name__]
         self.rows[gives] = done[name].astype(object).where(done[name].notna(), None).reindex(self.rows.index)
-        wrong = done["step_error"].reindex(self.rows.index)
+        self._failed(done["step_error"], step)
+
+    def _failed(self, errors: pd.Series[Any], step: str) -> None:
+        """Keep why rows failed, unless they had failed before."""
+        wrong = errors.reindex(self.rows.index)
         new = wrong.notna() & self.rows["error"].isna()
         self.rows.loc[new, "error"] = wrong[new]
         self.rows.loc[new, "failed_at"] = step
@@ -185,23 +218,6 @@ def _rates(
         f"{prefix}{name}": scored.get(name, none).astype("float64").reindex(rows.index)
         for name in ("error_rate", "reading_cer")
     }
-
-
-def _voices(voice: Any, services: Mapping[str, Client]) -> dict[str, Any]:
-    """The voice of each service.
-
-    Raises:
-        InvalidRequestError: One has none.
-    """
-    if not isinstance(voice, Mapping):
-        return dict.fromkeys(services, voice)
-    if set(voice) != set(services):
-        message = (
-            f"voice names {', '.join(map(repr, voice))}, and the services are called "
-            f"{', '.join(map(repr, services))}; give a voice for each service under its name"
-        )
-        raise InvalidRequestError(message, parameter="voice")
-    return dict(voice)
 
 
 def _summarized(

@@ -171,6 +171,7 @@ class SpeechToSpeechReport(Report):
                     else None,
                     "language": codes,
                     "failed_at": self.table["failed_at"].to_numpy() if stage == "said" else None,
+                    "error": self.table["error"].to_numpy() if stage == "said" else None,
                 }
             )
             for stage, (sound, wanted, heard, rate, reading, codes) in stages.items()

@@ -10,7 +10,7 @@ from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.speed import check_speed
-from speechlab.evaluate._systems import UNUSABLE, services_with_settings
+from speechlab.evaluate._systems import asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     RESULTS,
@@ -59,6 +59,7 @@ def translation(
     speed: int = 0,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    give_up_after_s: float | None = None,
     progress: Progress = True,
     title: str = "Translation",
     **options: Any,
@@ -89,6 +90,7 @@ def translation(
             warmed up, one call after the other; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Calls under way at once.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, or a function of (calls done, calls in all), for each batch.
         title: Title of the report.
         **options: Parameters of ``Client.translate`` for all settings: keywords, context, model.
@@ -108,9 +110,19 @@ def translation(
     systems = services_with_settings(lab, settings, options, _SETTINGS)
     several = "" not in systems
     terms, turns = as_glossary(glossary), check_speed(speed)
-    running = {"store": store, "concurrency": concurrency, "progress": progress}
+    running = {
+        "store": store,
+        "concurrency": concurrency,
+        "give_up_after_s": give_up_after_s,
+        "progress": progress,
+    }
     parts, batches = [], []
-    asked, gone = _asked(systems, frame, (text, source_lang, target_lang), running)
+    asked, gone = asked_of_each(
+        {name: client for name, (client, _) in systems.items()},
+        lambda name, client: _translated(
+            client, frame, text, source_lang, target_lang, {**running, **systems[name][1]}
+        ),
+    )
     for name, done in asked.items():
         client, given = systems[name]
         batches.append(done)
@@ -124,7 +136,7 @@ def translation(
         parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
-    notes = [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
+    notes = told_gone(gone)
     if several and not reference and not back:
         notes.append("What systems lose was not measured: that takes references, or back=True.")
     if back and not reference and len({id(client) for client, _ in systems.values()}) > 1:
@@ -150,33 +162,6 @@ def translation(
     wrong = table[table["status"] == "error"]
     tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
     return report
-
-
-def _asked(
-    systems: Mapping[str, tuple[Client, dict[str, Any]]],
-    frame: pd.DataFrame,
-    columns: tuple[str, str, str],
-    running: Mapping[str, Any],
-) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """What each system translated; and why some could not be asked, where others could.
-
-    Raises:
-        SpeechLabError: No service could be asked.
-    """
-    found: dict[str, pd.DataFrame] = {}
-    errors: dict[int, SpeechLabError] = {}
-    for name, (client, given) in systems.items():
-        if id(client) in errors:
-            continue
-        try:
-            found[name] = _translated(client, frame, *columns, {**running, **given})
-        except UNUSABLE as error:
-            errors[id(client)] = error
-    if errors and not found:
-        raise next(iter(errors.values()))
-    return found, {
-        name: str(errors[id(client)]) for name, (client, _) in systems.items() if name not in found
-    }
 
 
 def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:

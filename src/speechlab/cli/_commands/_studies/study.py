@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 
-from speechlab._arguments import is_missing
-from speechlab.cli._commands._studies.systems import bands_of, connected, glossary_of, settings_of
-from speechlab.cli._console import console, errors, number, plain_table, stages
+from speechlab.cli._commands._studies.performing import ended_with, performed
+from speechlab.cli._commands._studies.systems import bands_of, glossary_of, settings_of, voice_of, voices_of
 from speechlab.cli._options import command
-from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-
-    from speechlab.evaluate import Changes, Report
-
-WORSE = 4
-"""Exit status where ``--fail-if worse`` has found something."""
-_KINDS_OF_ERRORS = 3
-_FIGURES = (
-    *(
-        "Texts",
-        "chrF",
-        "Utterances",
-        "Error rate",
-        "95 % interval",
-        "First sound (s)",
-        "RTF",
-        "First in",
-        "Its own",
-    ),
-    *("Pairs", "Earlier", "Now", "Difference", "p (Holm)"),
-)
-"""Columns of headlines that hold numbers."""
 
 app = typer.Typer(
     help="Answer a question about a table with a report: a folder, or one page (.html). Ends with 0; with 1 when "
@@ -81,11 +50,22 @@ Store = Annotated[
     Path | None, typer.Option(help="Where results are kept and reused. [default: the user's own store]")
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at once.")]
-
+GiveUp = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long a service that is not there, or says 'later', is waited for. [default: a minute, an hour]",
+    ),
+]
 
 Voices = Annotated[
     list[str] | None,
-    typer.Option("--voice", help="Id or name of a voice; may be repeated. [default: all that fit]"),
+    typer.Option(
+        "--voice",
+        metavar="VOICE|NAME=VOICE",
+        help="Id or name of a voice, of several services with the name of its service; may be repeated. "
+        "[default: all that fit]",
+    ),
 ]
 Speed = Annotated[int, typer.Option(min=0, help="With how many texts of each language speed is measured.")]
 Services = Annotated[
@@ -115,6 +95,7 @@ def _shared(
     seed: Seed = 0,
     store: Store = None,
     concurrency: Concurrency = 16,
+    give_up_after_s: GiveUp = None,
 ) -> None:
     """List the options that all studies have."""
 
@@ -164,7 +145,7 @@ def recognition(
         "band_hz": bands_of(band or ()),
         "speechless": speechless,
     }
-    _perform("recognition", source, out, given, services=(service or (), openai or ()), **shared)
+    performed("recognition", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @command(app, "round-trip", _shared)
@@ -178,21 +159,24 @@ def round_trip(
     **shared: Any,
 ) -> None:
     """Speak texts with voices, recognise the speech, and score what was understood."""
-    given = {"voices": voice or None, "speed": speed}
-    _perform("round_trip", source, out, given, services=(service or (), openai or ()), **shared)
+    given = {"voices": voices_of(voice or (), service or ()), "speed": speed}
+    performed("round_trip", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @command(app, "voices", _shared)
 def voices(
     source: Input,
     out: Out,
+    service: Services = None,
+    openai: Adapters = None,
     voice: Voices = None,
-    speed: Speed = 5,
+    speed: Speed = 6,
     takes: Annotated[int, typer.Option(min=1, help="How often each sentence is spoken.")] = 1,
     **shared: Any,
 ) -> None:
     """Say which voice to take: how well it is understood, how fast it is, how it sounds, and how sure that is."""
-    _perform("voices", source, out, {"voices": voice or None, "speed": speed, "takes": takes}, **shared)
+    given = {"voices": voices_of(voice or (), service or ()), "speed": speed, "takes": takes}
+    performed("voices", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @command(app, "translation", _shared)
@@ -249,7 +233,34 @@ def translation(
         "speed": speed,
     }
     services = (service or (), openai or ())
-    _perform("translation", source, out, given, columns=codes, services=services, **shared)
+    performed("translation", source, out, given, columns=codes, services=services, **shared)
+
+
+@command(app, "speech-to-speech", _shared)
+def speech_to_speech(
+    source: Input,
+    out: Out,
+    target_lang: Annotated[str, typer.Option(help="Code of the language to translate into.")],
+    voice: Annotated[
+        list[str],
+        typer.Option(
+            metavar="VOICE|NAME=VOICE",
+            help="Id or name of a voice that speaks it, of several services with the name of its service.",
+        ),
+    ],
+    service: Services = None,
+    openai: Adapters = None,
+    keyword: Annotated[
+        list[str] | None, typer.Option(metavar="TERM", help="A term to keep as it is; may be repeated.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(metavar="TEXT", help="What the recordings are from.")] = None,
+    **shared: Any,
+) -> None:
+    """Recognise recordings, translate, speak and recognise again: what is lost at each step."""
+    options = {"keywords": keyword, "context": context}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value}
+    given |= {"target_lang": target_lang, "voice": voice_of(voice, service or ())}
+    performed("speech_to_speech", source, out, given, services=(service or (), openai or ()), **shared)
 
 
 @app.command("compare")
@@ -264,126 +275,4 @@ def compare(
     """Say what changed, significantly, between two saved reports of one study."""
     from speechlab.evaluate import Report
 
-    _end_changes(Report.load(now).compare(earlier), out, fail_if)
-
-
-def _perform(
-    study: str,
-    source: Path,
-    out: Path,
-    given: dict[str, Any],
-    *,
-    earlier: Path | None,
-    fail_if: str | None,
-    language: str | None,
-    split: list[str] | None,
-    sample: int | None,
-    seed: int,
-    store: Path | None,
-    concurrency: int,
-    columns: Mapping[str, str | None] = MappingProxyType({}),
-    services: tuple[Sequence[str], Sequence[str]] = ((), ()),
-) -> None:
-    """Read the table, make the study, and write its report."""
-    from speechlab import evaluate
-
-    before = _earlier(earlier, fail_if)
-    rows = _rows(source, language, split, sample, seed)
-    missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
-    rows = rows.assign(**missing)
-    with connected(*services) as lab, stages() as told:
-        given |= {"store": None if store is None else str(store), "concurrency": concurrency}
-        report: Report
-        if study == "recognition":  # one stage, whose progress has no name
-            report = evaluate.recognition(
-                lab, rows, progress=partial(told, "recognising"), seed=seed, **given
-            )
-        elif study == "translation":
-            report = evaluate.translation(lab, rows, progress=partial(told, "translating"), **given)
-        else:
-            texts = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-            makes: dict[str, Any] = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}
-            made = makes[study]
-            report = made(
-                lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
-            )
-    if isinstance(report, evaluate.VoicesReport):
-        console.print(escape(report.advice), soft_wrap=True)
-    if isinstance(report, evaluate.RecognitionReport) and report.words:
-        console.print(escape(report.words), soft_wrap=True)
-    if isinstance(report, evaluate.TranslationReport):
-        for said in (*report.findings, *report.notes):
-            console.print(escape(said), soft_wrap=True)
-    _end(report, out, before, fail_if)
-
-
-def _plain(stage: str) -> str:
-    return stage.replace("synthesize", "speaking").replace("transcribe", "recognising")
-
-
-def _earlier(folder: Path | None, fail_if: str | None) -> Report | None:
-    """Read the earlier report before the work, not after it."""
-    from speechlab.evaluate import Report
-
-    if folder is None and fail_if is not None:
-        message = f"--fail-if {fail_if} needs something to compare with; give --earlier REPORT"
-        raise InvalidRequestError(message, parameter="earlier")
-    report: Report | None = None if folder is None else Report.load(folder)
-    return report
-
-
-def _rows(
-    source: Path, language: str | None, split: list[str] | None, sample: int | None, seed: int
-) -> pd.DataFrame:
-    from speechlab import datasets
-
-    rows = datasets.read(source, language=language, split=split or None)
-    if sample is None:
-        return rows
-    return datasets.sample(
-        rows, sample, by=[name for name in ("language",) if name in rows.columns], seed=seed
-    )
-
-
-def _end(report: Report, out: Path, earlier: Report | None, fail_if: str | None) -> None:
-    """Write the report, say what was found, and end with the status of the answer."""
-    written = report.save(out)
-    _print(report, report.title)
-    console.print(f"report: {escape(str(written))}", soft_wrap=True)
-    failed = report.table[report.table["status"].isin(["error", "skipped"])]
-    if len(failed):
-        errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
-        for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
-            errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
-    if earlier is not None:
-        _end_changes(report.compare(earlier), None, fail_if)
-    if len(failed):
-        raise typer.Exit(1)
-
-
-def _end_changes(changes: Changes, out: Path | None, fail_if: str | None) -> None:
-    _print(changes, "What changed")
-    console.print(escape(changes.words), soft_wrap=True)
-    if out is not None:
-        console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
-    if fail_if is None:
-        return
-    if not changes.paired:
-        message = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
-        raise InvalidRequestError(message, parameter="earlier")
-    if changes.worse:
-        raise typer.Exit(WORSE)
-
-
-def _print(report: Report, title: str) -> None:
-    head = report.headline()
-    table = plain_table(title, *map(str, head.columns), right=_FIGURES)
-    for row in head.itertuples(index=False, name=None):
-        table.add_row(*map(_written, row))
-    console.print(table)
-
-
-def _written(cell: object) -> str:
-    if is_missing(cell):
-        return "–"
-    return number(cell) if isinstance(cell, float) else escape(str(cell))
+    ended_with(Report.load(now).compare(earlier), out, fail_if)

@@ -159,6 +159,51 @@ def glossary_of(file: Path | None) -> Any:
     return found
 
 
+def voices_of(
+    voices: Sequence[str], services: Sequence[str]
+) -> list[str] | dict[str, list[str] | None] | None:
+    """Return the voices of one service, or of each of several; None for all that fit.
+
+    Args:
+        voices: Ids or names; of several services ``NAME=VOICE``.
+        services: As :func:`connected` takes them.
+
+    Raises:
+        InvalidRequestError: A voice of several services does not say of which it is.
+    """
+    if not services or not voices:
+        return list(voices) or None
+    names = [text.partition("=")[0].strip() for text in services]
+    found: dict[str, list[str] | None] = dict.fromkeys(names)
+    for text in voices:
+        name, sign, voice = text.partition("=")
+        if not sign or name.strip() not in found:
+            message = (
+                f"--voice {text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in "
+                f"--voice {names[0]}=heart"
+            )
+            raise InvalidRequestError(message, parameter="voice")
+        found[name.strip()] = [*(found[name.strip()] or []), voice.strip()]
+    return found
+
+
+def voice_of(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
+    """Return the voice of one service, or that of each of several.
+
+    Raises:
+        InvalidRequestError: There is not one voice for each service.
+    """
+    found = voices_of(voices, services)
+    parts = found if isinstance(found, dict) else {"": found}
+    if any(one is None or len(one) != 1 for one in parts.values()):
+        message = (
+            "give one voice for each service, as in --voice heart, or --voice ours=heart --voice theirs=nova"
+        )
+        raise InvalidRequestError(message, parameter="voice")
+    chosen = {name: one[0] for name, one in parts.items() if one}
+    return chosen if isinstance(found, dict) else chosen[""]
+
+
 def bands_of(bands: Sequence[str]) -> list[tuple[float, float]]:
     """Return bands as pairs of frequencies in Hz, from texts such as ``300-3400``.
 
