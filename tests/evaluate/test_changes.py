@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
-from speechlab.cli._commands._studies.study import WORSE
+from speechlab.cli._commands._studies.performing import WORSE
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.metrics import score
 
