@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from speechlab import evaluate
 from speechlab.cli._commands._studies.performing import WORSE
+from speechlab.cli._commands._studies.study import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.metrics import score
 
@@ -217,3 +220,57 @@ def test_the_exit_status_serves_a_ci_job(tmp_path):
     unpaired = study("compare", tmp_path / "other", tmp_path / "good", "--fail-if", "worse")
     assert unpaired.returncode == 2
     assert "no row is in both reports" in unpaired.stderr
+
+
+def timed(report, slower=1.0, count=8):
+    """The report with calls that were timed, whose times vary by a twentieth."""
+    calls = pd.DataFrame(
+        {
+            "voice": "v",
+            "voice_name": "v",
+            "language": "en",
+            "text": [f"t{row}" for row in range(count)],
+            "turn": range(count),
+            "first_sound_s": [slower * (0.2 + 0.01 * (row % 3)) for row in range(count)],
+            "total_s": [slower * (1 + 0.01 * (row % 2)) for row in range(count)],
+            "duration_s": 2.0,
+            "concurrency": 1,
+            "error": None,
+        }
+    )
+    calls = calls.assign(rtf=calls["total_s"] / 2).sample(frac=1, random_state=1)
+    return evaluate.SpeechReport.of(report.title, report.table, speed=calls, record=report.record)
+
+
+def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
+    fast, slow = timed(made(right)), timed(made(right), slower=1.5)
+    noisy = fast.speed.assign(
+        first_sound_s=[
+            (1.4 if row % 2 else 0.7) * value for row, value in enumerate(fast.speed["first_sound_s"])
+        ],
+        error=["it broke", *[None] * 7],
+    )
+    changes = replace(fast, speed=noisy).compare(fast)
+    assert changes.speed["calls"].tolist() == [7, 7]
+    assert changes.speed["verdict"].tolist() == ["no difference shown"] * 2
+    assert changes.speed["ratio_low"].iloc[0] < 1 < changes.speed["ratio_high"].iloc[0]
+    few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))
+    assert (few.slower, few.speed["ratio_low"].isna().all()) == (False, True)
+    assert few.speed["ratio"].tolist() == pytest.approx([1.5, 1.5])
+    for name, report in (("fast", fast), ("slow", slow), ("untimed", made(right))):
+        report.save(tmp_path / name)
+
+    def ends(now, earlier, *asked):
+        options = [word for one in asked for word in ("--fail-if", one)]
+        return CliRunner().invoke(app, ["compare", str(tmp_path / now), str(tmp_path / earlier), *options])
+
+    assert ends("slow", "fast", "worse").exit_code == 0
+    told = ends("slow", "fast", "worse", "slower")
+    assert told.exit_code == WORSE
+    words = " ".join(told.stdout.split())
+    assert "Slower: v, en (time to the first sound × 1.50, 95 % interval 1.50 to 1.50" in words
+    assert "machines, their load and the network may have been others" in words
+    assert ends("fast", "slow", "slower").exit_code == 0
+    assert "give --speed 6 to both" in str(ends("slow", "untimed", "slower").exception)
+    again = evaluate.Report.load(slow.compare(fast).save(tmp_path / "changes"))
+    assert again.slower

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -389,3 +392,40 @@ def test_flags_of_japanese_go_by_characters():
     rows = flagged(score(frame, language="ja").assign(loop=False))
     assert rows["tail_lost"].tolist() == [True, False]
     assert rows["hallucination"].tolist() == [False, False]
+
+
+def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab, recordings, hears, store):
+    hears(misheard)
+    rows = recordings.head(6).drop(columns="speaker")
+    how = {"store": store, "progress": False}
+    assert len(evaluate.recognition(lab, rows, **how).speed) == 0
+    services = {"ours": lab, "theirs": lab.with_options()}
+    staged.ears.calls.clear()
+    first = evaluate.recognition(services, rows, speed=6, noise_db=[0], noise="white", **how)
+    assert first.speed["system"].tolist()[:4] == ["ours", "theirs", "theirs", "ours"]
+    assert first.speed["turn"].tolist()[::2] == list(range(6))
+    assert first.speed["condition"].eq("as recorded").all()
+    assert first.speed["error"].isna().all()
+    lengths = {name: row / 10 for row, name in enumerate(rows["audio"].map(os.path.basename), 1)}
+    assert first.speed["duration_s"].tolist() == pytest.approx(first.speed["file"].map(lengths).tolist())
+    clean = first.summary[first.summary["condition"] == "as recorded"]
+    assert clean["timed_calls"].tolist() == [6, 6]
+    assert (clean["result_s_low"] <= clean["result_s"]).all()
+    assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
+    assert "Text (s)" in first.headline()
+    assert "one at a time" in first.to_html()
+    part = first.part("ours")
+    assert len(part.speed) == 6
+    slow = replace(first, speed=first.speed.assign(result_s=2 * first.speed["result_s"]))
+    changes = slow.compare(first)
+    assert changes.speed["group"].tolist() == [f"{one}, as recorded, all recordings, en" for one in services]
+    assert changes.speed["ratio"].tolist() == pytest.approx([2, 2])
+    assert changes.speed["verdict"].tolist() == ["slower"] * 2
+    assert (changes.slower, changes.worse) == (True, False)
+    assert first.compare(slow).speed["verdict"].tolist() == ["faster"] * 2
+    assert first.compare(first).slower is False
+    assert "time to the text × 2.00" in changes.words
+    assert "machines, their load" in changes.words
+    assert "machines, their load" in "".join(changes.sections(clips=0))
+    assert len(part.compare(first.part("ours")).speed) == 1
+    assert len(first.compare(evaluate.recognition(services, rows, **how)).speed) == 0

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab._arguments import is_missing, refused
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._changes.speed import SLOWER, speed_changes, speed_table, told_of_speed
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
 from speechlab.evaluate._report import BETTER, WORSE, Report
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Hashable, Mapping, Sequence
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
 _HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict")
@@ -43,6 +45,11 @@ class Changes(Report):
             and in ``table`` ``translation_earlier`` and ``score_difference``.
         record: The records of both.
         names: What the two reports are called, the earlier one first.
+        speed: Where both measured it, one row for each voice, system or direction and time: ``group``, ``measure``,
+            ``calls`` (pairs, of the same items), ``earlier_s`` and ``now_s`` (medians), ``ratio`` (geometric mean;
+            above 1 is slower), ``ratio_low`` and ``ratio_high`` (95 %) and ``p`` (Student's t of the logarithms),
+            all from 6 pairs on, ``p_holm`` and ``verdict`` (slower, faster, no difference shown). It has
+            no part in ``worse``.
     """
 
     title: str
@@ -50,6 +57,7 @@ class Changes(Report):
     summary: pd.DataFrame
     record: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, str] = NAMES
+    speed: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
     def between(
@@ -65,7 +73,9 @@ class Changes(Report):
         record = {"now": dict(now.record), "earlier": dict(before.record)}
         summary = summary.assign(a=first, b=summary["group"] + f": {second}")
         title = "Changes" if (first, second) == NAMES else f"{second} against {first}"
-        return cls(f"{title}: {now.title}", table, summary, record, (first, second))
+        return cls(
+            f"{title}: {now.title}", table, summary, record, (first, second), speed_changes(now, before)
+        )
 
     @property
     def worse(self) -> bool:
@@ -76,6 +86,11 @@ class Changes(Report):
     def better(self) -> bool:
         """Whether one is significantly better."""
         return bool((self.summary["verdict"] == BETTER).any())
+
+    @property
+    def slower(self) -> bool:
+        """Whether a voice, system or direction is significantly slower."""
+        return len(self.speed) > 0 and bool((self.speed["verdict"] == SLOWER).any())
 
     @property
     def paired(self) -> bool:
@@ -97,6 +112,7 @@ class Changes(Report):
         for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
             if count := int(self.summary[name].sum()):
                 said.append(f"{count:,} {'row is' if count == 1 else 'rows are'} {what} and not compared.")
+        said += [told] if (told := told_of_speed(self.speed)) else []
         return " ".join(said)
 
     def _words(self, row: Mapping[Hashable, Any]) -> str:
@@ -130,6 +146,7 @@ class Changes(Report):
             else "Error rates of the rows that both reports have; p is exact and corrected by Holm's method."
         )
         found = [element("p", self.words), table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6))]
+        found += [speed_table(self.speed, self.names)] if len(self.speed) else []
         shown = self.table if clips is None else self.table.head(clips)
         if clips != 0:
             found.append(
@@ -194,8 +211,6 @@ class Changes(Report):
 
     def headline(self) -> pd.DataFrame:
         """Return the groups with their rates, differences and verdicts."""
-        import pandas as pd
-
         heads = self.names if self._named else ("Earlier", "Now")
         return pd.DataFrame(
             [

@@ -11,16 +11,16 @@ Statistics 29, 2011).
 from __future__ import annotations
 
 import math
-from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab.evaluate._student import student_p, student_quantile
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_STEPS = 4_000
 _ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
 """Standard errors of a one-sided test at 5 %, and those that make it find a difference in 80 % of tests."""
 _FOUND = 0.8
@@ -117,30 +117,6 @@ def _components(
     error = max((total - listeners * by_listener - items * by_item) / rest, 0.0)
     listener = max(listeners * by_listener - error / items, 0.0)
     return listener, max(items * by_item - error / listeners, 0.0), error
-
-
-def student_p(t: float, freedom: float) -> float:
-    """Two-sided p-value of Student's t, by the integral of its density over an angle."""
-    place = math.atan(abs(t) / math.sqrt(freedom))
-    steps = (np.arange(_STEPS) + 0.5) / _STEPS
-
-    def part(start: float) -> float:
-        width = math.pi / 2 - start
-        return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
-
-    return part(place) / part(0.0)
-
-
-@cache
-def student_quantile(p: float, freedom: float) -> float:
-    """The t whose two-sided p-value is ``p``."""
-    low, high = 0.0, 1.0
-    while student_p(high, freedom) > p:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_p(middle, freedom) > p else (low, middle)
-    return (low + high) / 2
 
 
 def two_way_bootstrap(

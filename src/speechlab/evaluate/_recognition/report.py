@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,7 +20,6 @@ from speechlab.evaluate._recognition.speechless import told_of_nothing
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
-from speechlab.evaluate._systems import told_gone
 from speechlab.evaluate._writing.methods import methods_of
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ class RecognitionReport(SpeechReport):
         report: SpeechReport,
         systems: Sequence[System] = (),
         nothing: pd.DataFrame | None = None,
-        gone: Mapping[str, str] = MappingProxyType({}),
+        notes: Sequence[str] = (),
     ) -> RecognitionReport:
         """Flag the rows of a report, put its systems in order, and say what hotwords did.
 
@@ -84,12 +82,12 @@ class RecognitionReport(SpeechReport):
             report: The rows.
             systems: Who recognised them.
             nothing: What was recognised where nobody spoke.
-            gone: Why systems could not be asked.
+            notes: What could not be done, in sentences.
         """
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
         kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
-        said = told_gone(gone)
+        said = list(notes)
         said += [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
         if "system" not in report.table.columns:
@@ -128,8 +126,16 @@ class RecognitionReport(SpeechReport):
                 raise InvalidRequestError(message, parameter=column)
             kept = kept[kept[column] == value].drop(columns=column)
         kept = kept.set_axis(_labels(kept), axis="index")
+        speed = self.speed
+        if "system" in speed.columns:
+            speed = speed[speed["system"] == system].drop(columns="system")
         return SpeechReport.of(
-            f"{self.title}: {system}", kept, text=self.text, language=self.language, record=self.record
+            f"{self.title}: {system}",
+            kept,
+            text=self.text,
+            language=self.language,
+            speed=speed,
+            record=self.record,
         )
 
     def side_by_side(self) -> pd.DataFrame:

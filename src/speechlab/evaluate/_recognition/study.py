@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
+from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
     code_or_none,
@@ -18,15 +19,16 @@ from speechlab.evaluate._arguments import (
     recording_seconds,
 )
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._recognition.conditions import conditions_of, under
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
 from speechlab.evaluate._recognition.flags import FLAGGED
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import check_speechless, heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.speed import check_speed, no_speed, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import asked_of_each
+from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
 
@@ -57,6 +59,7 @@ def recognition(
     noise: Any = "speech",
     band_hz: Sequence[tuple[float, float]] = (),
     speechless: int = 0,
+    speed: int = 0,
     seed: int = 0,
     identify: bool = False,
     store: Store | str | None = None,
@@ -94,6 +97,9 @@ def recognition(
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
         speechless: How many recordings of each kind without speech (silence, white noise at -60, -40 and -25 dBFS; 1
             to 15 s) are recognised in each language; a text there is a hallucination.
+        speed: With how many recordings of each language (and speaker, where the summary has them) the speed of each
+            system is measured, by calls of its own: warmed up, one at a time, systems in turns, nothing from a store;
+            recordings as they are. 0 measures none.
         seed: Of the noise; the same seed gives the same recordings, which the store then knows.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
@@ -112,7 +118,7 @@ def recognition(
     systems = systems_of(lab, settings, identify=identify, options=options)
     several = len(systems) > 1
     conditions = conditions_of(noise_db, band_hz)
-    nobody = check_speechless(speechless)
+    nobody, turns = check_speechless(speechless), check_speed(speed)
     beside = several or bool(conditions)
     if voice == "auto":
         known = getattr(frame, "columns", ())
@@ -134,16 +140,7 @@ def recognition(
         "give_up_after_s": give_up_after_s,
         "progress": progress,
     }
-    by_name = {one.name: one for one in systems}
-
-    def hear(name: str, client: Client) -> pd.DataFrame:
-        one = by_name[name]
-        heard = recognised(
-            client, rows[known_language], language, identify=one.identify, **how, **one.options
-        )
-        return heard.assign(system=name)
-
-    found, gone = asked_of_each({one.name: one.lab for one in systems}, hear)
+    found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = [rows[~known_language].assign(system=one.name, why=NO_LANGUAGE) for one in systems]
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
@@ -151,6 +148,9 @@ def recognition(
         named = noise if isinstance(noise, str) else type(noise).__name__
         added = [one.name for one in conditions]
         own |= {"conditions": added, "noise": named, "seed": seed, "speechless": nobody}
+    own |= {"speed": turns} if turns else {}
+    there = [one for one in systems if one.name in found]
+    timed, untimed = _timed(there, rows[known_language], text, language, turns)
     record = record_of("recognition", store, *found.values(), **own)
     scored = reported(
         title,
@@ -162,12 +162,12 @@ def recognition(
         text,
         language,
         store=store,
+        speed=timed,
         record=record,
         summary=False,
     )
-    there = [one for one in systems if one.name in found]
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    report = RecognitionReport.of_rows(scored, systems, nothing, gone)
+    report = RecognitionReport.of_rows(scored, systems, nothing, [*told_gone(gone), *untimed])
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 
@@ -195,6 +195,35 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
         recording=range(len(frame)),
     )
     return list(given.columns), rows.reset_index(drop=True)
+
+
+def _heard_by(
+    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """What each system recognised, and why some could not be asked."""
+    by_name = {one.name: one for one in systems}
+
+    def hear(name: str, client: Client) -> pd.DataFrame:
+        one = by_name[name]
+        heard = recognised(client, rows, language, identify=one.identify, **how, **one.options)
+        return heard.assign(system=name)
+
+    return asked_of_each({one.name: one.lab for one in systems}, hear)
+
+
+def _timed(
+    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """How fast the systems are, or no calls and why: what was recognised is not lost where nothing can be timed."""
+    clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
+    if not count or not len(clean):
+        return no_speed(), []
+    asked = {one.name: (one.lab, {"identify": one.identify, **one.options}) for one in systems}
+    try:
+        timed = timed_recognisers(asked, clean, text, language, count)
+    except SpeechLabError as error:
+        return no_speed(), [f"Speed was not measured: {error}"]
+    return timed if clean is rows else timed.assign(condition=AS_RECORDED), []
 
 
 def _unheard(system: System, rows: pd.DataFrame, gone: Mapping[str, str]) -> pd.DataFrame:

@@ -69,7 +69,9 @@ def summary_table(summary: pd.DataFrame) -> Html:
 
 
 def speed_table(summary: pd.DataFrame) -> Html:
-    """Return how fast the voices speak."""
+    """Return how fast the voices speak, or the recognisers hear."""
+    hears = "result_s" in summary.columns
+    first = "result_s" if hears else "first_sound_s"
     sides = [name for name in SIDES if name in summary.columns]
     rows = [
         [
@@ -77,17 +79,21 @@ def speed_table(summary: pd.DataFrame) -> Html:
             element("span" if sides else "strong", unbroken(str(row["voice_name"]))),
             row["language"],
             str(row["timed_calls"]),
-            _factor(row["first_sound_s"]),
+            _factor(row[first]),
             element("strong", _factor(row["rtf"])),
             element("small", unbroken(f"{_factor(row['rtf_low'])} to {_factor(row['rtf_high'])}")),
         ]
         for row in summary[summary["timed_calls"].fillna(0) > 0].to_dict("records")
     ]
     caption = (
-        "Speed by voice: medians of calls made one at a time, voices in turns, after one call of each that is not "
-        "counted. RTF: seconds until the last sound, for one second of sound; below 1 is fast enough."
+        "Speed of recognition: medians of calls made one at a time, systems in turns, after one call of each that is "
+        "not counted. The text comes whole. RTF: seconds until the text, for one second of recording."
+        if hears
+        else "Speed by voice: medians of calls made one at a time, voices in turns, after one call of each that is "
+        "not counted. RTF: seconds until the last sound, for one second of sound; below 1 is fast enough."
     )
-    heads = (*sides, "voice", "language", "calls", "first sound (s)", "RTF", "lowest to highest")
+    waited = "text (s)" if hears else "first sound (s)"
+    heads = (*sides, "voice", "language", "calls", waited, "RTF", "lowest to highest")
     return table(heads, rows, caption=caption, right=[len(sides) + place for place in (2, 3, 4, 5)])
 
 

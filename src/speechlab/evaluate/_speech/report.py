@@ -12,7 +12,7 @@ from speechlab.display import percent
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import ENOUGH, SIDES, ranking_units, summarized
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, SIDES, ranking_units, summarized
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -44,15 +44,16 @@ class SpeechReport(Report):
             ``ranking_rate_high``, the rate that the order goes by, and ``ranked_by``, its name: ``reading_cer`` for
             Japanese, else ``error_rate``; ``interval_needs``, how many more utterances it takes for a 95 % interval,
             which is missing until then; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was
-            measured ``timed_calls``, ``first_sound_s`` and ``rtf`` (medians), and the lowest and highest call of
-            both (``rtf_low`` and so on).
+            measured ``timed_calls``, ``first_sound_s`` (of recognisers ``result_s``) and ``rtf`` (medians), and the
+            lowest and highest call of both (``rtf_low`` and so on).
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
             recordings; ``position`` counts the rows of ``table``. Without it, a frame without rows.
         speed: One row for each call that was timed, where speed was measured: ``voice``, ``voice_name``,
             ``language``, ``text``, ``turn``, ``first_sound_s``, ``total_s``, ``duration_s``, ``rtf`` (total over
-            duration), ``concurrency`` and ``error``. Without it, a table without rows.
+            duration), ``concurrency`` and ``error``; of recognisers ``file`` and ``result_s`` in place of the first
+            sound and the total. Without it, a table without rows.
         record: As for :class:`Report`.
     """
 
@@ -142,7 +143,9 @@ class SpeechReport(Report):
                 "95 % interval": f"{low} to {high}" if low != "–" else None,
             }
             if len(self.speed):
-                line |= {"First sound (s)": row["first_sound_s"], "RTF": row["rtf"]}
+                first = {"First sound (s)": "first_sound_s", "Text (s)": "result_s"}
+                line |= {name: row[column] for name, column in first.items() if column in row}
+                line |= {"RTF": row["rtf"]}
             rows.append(line)
         return pd.DataFrame(rows)
 
@@ -198,6 +201,8 @@ def _by_system(speed: pd.DataFrame) -> pd.DataFrame:
     """Calls under the names of their voices, before which stand those of their services if there are several."""
     if "system" not in speed.columns:
         return speed
+    if (speed["voice"] == NO_SPEAKER).all():
+        return speed.assign(voice_name=speed["system"])
     return speed.assign(voice_name=speed["system"] + ", " + speed["voice_name"])
 
 

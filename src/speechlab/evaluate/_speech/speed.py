@@ -1,16 +1,19 @@
-"""How fast voices speak: calls made for the clock alone, one at a time, voices in turns."""
+"""How fast voices speak and recognisers hear: calls made for the clock alone, one at a time, systems in turns."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
+from speechlab.evaluate._arguments import code_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import pandas as pd
 
@@ -28,6 +31,15 @@ _TYPES = {
     "total_s": "Float64",
     "duration_s": "Float64",
     "rtf": "Float64",
+    "concurrency": "Int64",
+    "error": "string",
+}
+_HEARD_TYPES = {
+    **{name: _TYPES[name] for name in ("voice", "voice_name", "language")},
+    "file": "string",
+    "text": "string",
+    "turn": "Int64",
+    **dict.fromkeys(("result_s", "duration_s", "rtf"), "Float64"),
     "concurrency": "Int64",
     "error": "string",
 }
@@ -100,6 +112,50 @@ def timed_voices(
     return pd.DataFrame(found, columns=list(types)).astype(types)
 
 
+def timed_recognisers(
+    systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
+    rows: pd.DataFrame,
+    text: str,
+    language: str,
+    count: int,
+) -> pd.DataFrame:
+    """Time the recognisers of a study, each with the same recordings of a speaker and language.
+
+    As :func:`timed_voices` times voices. A transcription comes whole, so that the first result is the result.
+
+    Args:
+        systems: The client and the options of each system by name; one without a name.
+        rows: Recordings, with ``audio``, ``file``, ``voice`` (the speaker) and ``duration_s``.
+        text: Column of what is said.
+        language: Column of their languages.
+        count: Recordings of each speaker and language; 0 for none.
+
+    Returns:
+        A row for each call: ``system`` (of several), ``voice``, ``voice_name``, ``language``, ``file``, ``text``,
+        ``turn`` (from 0), ``result_s`` (from the call to the text), ``duration_s`` (of the recording), ``rtf``
+        (``result_s`` over duration), ``concurrency`` (1) and ``error``.
+    """
+    import pandas as pd
+
+    once = {name: asking_afresh(one) for name, (one, _) in systems.items()}
+    of_each = {
+        (name, str(voice), str(code)): part.to_dict("records")[:count]
+        for (voice, code), part in rows.groupby(["voice", language], observed=True, sort=False)
+        for name in systems
+    }
+    several = "" not in once
+
+    def timed(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
+        system, voice, code = key
+        facts = {"voice": voice, "voice_name": voice, "language": code, "file": row["file"]}
+        facts |= {"text": row[text], "duration_s": row["duration_s"], "concurrency": 1}
+        of = {"system": system} if several else {}
+        return of | facts | _heard(once[system], row, code, systems[system][1])
+
+    types = {**({"system": "string"} if several else {}), **_HEARD_TYPES}
+    return pd.DataFrame(in_turns(of_each, timed), columns=list(types)).astype(types)
+
+
 def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, Any]]) -> list[dict[str, Any]]:
     """Make calls for the clock, one after the other: of all parts the first item, then of all the second.
 
@@ -131,6 +187,28 @@ def timed_or_why(
         return timed_voices(services, rows, text, language, count), None
     except SpeechLabError as error:
         return no_speed(), f"Speed was not measured: {error}"
+
+
+def _heard(
+    lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One recording recognised with the options of a system; what only batches know is left out."""
+    known = inspect.signature(lab.transcribe).parameters
+    given = {
+        name: row.get(value.name) if isinstance(value, batch.Column) else getattr(value, "value", value)
+        for name, value in options.items()
+        if name in known
+    }
+    if isinstance(given.get("language"), str) and given["language"] in row:
+        given["language"] = row[given["language"]]
+    asked: dict[str, Any] = {"language": None if options.get("identify") else code_or_none(language), **given}
+    begun = time.perf_counter()
+    try:
+        lab.transcribe(row["audio"], **asked)
+    except (SpeechLabError, OSError) as error:
+        return {"error": str(error)}
+    result_s = time.perf_counter() - begun
+    return {"result_s": result_s, "rtf": result_s / row["duration_s"] if row["duration_s"] else None}
 
 
 def _timed(lab: Client, voice: str, text: str, *, stream: bool) -> dict[str, Any]:

@@ -17,6 +17,8 @@ _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
+TIMES = ("first_sound_s", "result_s", "rtf")
+"""Columns of calls that were timed, whose medians, lowest and highest stand in the summary."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary that count rows, and the columns of rows that flag them."""
 SIDES = ("system", "condition")
@@ -139,16 +141,11 @@ def _ranking(
 def _speeds(speed: pd.DataFrame, whose: list[str]) -> pd.DataFrame:
     """Medians of the calls of each voice and language, with the lowest and the highest."""
     done = speed[speed["error"].isna()]
-    return (
-        done.groupby(whose, observed=True)
-        .agg(
-            timed_calls=("rtf", "count"),
-            first_sound_s=("first_sound_s", "median"),
-            first_sound_s_low=("first_sound_s", "min"),
-            first_sound_s_high=("first_sound_s", "max"),
-            rtf=("rtf", "median"),
-            rtf_low=("rtf", "min"),
-            rtf_high=("rtf", "max"),
-        )
-        .reset_index()
-    )
+    figures = {
+        f"{name}{end}": (name, how)
+        for name in TIMES
+        if name in speed.columns
+        for end, how in (("", "median"), ("_low", "min"), ("_high", "max"))
+    }
+    calls = done.groupby(whose, observed=True)
+    return calls.agg(timed_calls=("rtf", "count"), **figures).reset_index()

@@ -119,9 +119,7 @@ def translation(
     parts, batches = [], []
     asked, gone = asked_of_each(
         {name: client for name, (client, _) in systems.items()},
-        lambda name, client: _translated(
-            client, frame, text, source_lang, target_lang, {**running, **systems[name][1]}
-        ),
+        lambda name, client: _translated(client, frame, columns, {**running, **systems[name][1]}),
     )
     for name, done in asked.items():
         client, given = systems[name]
@@ -137,10 +135,7 @@ def translation(
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
     notes = told_gone(gone)
-    if several and not reference and not back:
-        notes.append("What systems lose was not measured: that takes references, or back=True.")
-    if back and not reference and len({id(client) for client, _ in systems.values()}) > 1:
-        notes.append(_OWN_WAY_BACK)
+    notes += [] if reference else _without_references(systems, back=back)
     try:
         timed = timed_translations({name: systems[name] for name in asked}, frame, columns, turns)
     except SpeechLabError as error:
@@ -164,15 +159,22 @@ def translation(
     return report
 
 
+def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:
+    """What is to be said of systems that are compared without references."""
+    if not back:
+        told = "What systems lose was not measured: that takes references, or back=True."
+        return [told] if "" not in systems else []
+    return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
+
+
 def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
     """Rows of a system that could not be asked."""
     rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
     return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 
 
-def _translated(
-    lab: Client, rows: pd.DataFrame, text: str, source: str, target: str, how: Mapping[str, Any]
-) -> pd.DataFrame:
+def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame:
+    text, _, source, target = columns
     with batch.failures_told_elsewhere():
         return batch.translate(
             rows, lab, text=text, source_lang=batch.Column(source), target_lang=batch.Column(target), **how
@@ -185,7 +187,8 @@ def _back(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, A
     if not len(came):
         return None
     _, _, source, target = columns
-    return _translated(lab, came, "translation", target, source, {**how, "prefix": "back_"})
+    way = Columns("translation", "", target, source)
+    return _translated(lab, came, way, {**how, "prefix": "back_"})
 
 
 def _places(rows: pd.DataFrame, returned: pd.DataFrame | None) -> pd.DataFrame:

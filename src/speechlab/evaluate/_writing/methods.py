@@ -79,6 +79,10 @@ _TIMED = (
     "Speed was measured by calls of its own, one at a time, systems in turns, after one call each that does not "
     "count; medians are given."
 )
+_TIMES_COMPARED = (
+    "Times of the same items were compared in pairs, by Student's t of the logarithms of their ratios, corrected by "
+    "Holm's method for themselves."
+)
 _GROUPED = (
     "Systems that share a letter cannot be told apart by p-values that are corrected for all pairs of a language, "
     "under all conditions together; how many utterances would tell them apart follows from the differences that were "
@@ -231,6 +235,7 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
         _TIMED,
         (),
     ),
+    (("ratio_low",), _TIMES_COMPARED, ()),
     (("snr_db",), _NOISY, (_P56,)),
     (("loop",), _LOOPS, ()),
     (("hallucination",), _MADE_UP, ()),

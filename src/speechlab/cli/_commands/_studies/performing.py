@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate import Changes, Report
 
 WORSE = 4
-"""Exit status where ``--fail-if worse`` has found something."""
+"""Exit status where ``--fail-if`` has found something."""
 _KINDS_OF_ERRORS = 3
 _FIGURES = (
     *(
@@ -33,6 +33,7 @@ _FIGURES = (
         "Error rate",
         "95 % interval",
         "First sound (s)",
+        "Text (s)",
         "RTF",
         "First in",
         "Its own",
@@ -49,7 +50,7 @@ def performed(
     given: dict[str, Any],
     *,
     earlier: Path | None,
-    fail_if: str | None,
+    fail_if: Sequence[str] | None,
     language: str | None,
     split: list[str] | None,
     sample: int | None,
@@ -63,7 +64,7 @@ def performed(
     """Read the table, make the study, and write its report."""
     from speechlab import evaluate
 
-    before = _earlier(earlier, fail_if)
+    before = _earlier(earlier, fail_if or ())
     rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
@@ -97,19 +98,19 @@ def performed(
     if isinstance(report, evaluate.TranslationReport):
         for said in (*report.findings, *report.notes):
             console.print(escape(said), soft_wrap=True)
-    _end(report, out, before, fail_if)
+    _end(report, out, before, fail_if or ())
 
 
 def _plain(stage: str) -> str:
     return stage.replace("synthesize", "speaking").replace("transcribe", "recognising")
 
 
-def _earlier(folder: Path | None, fail_if: str | None) -> Report | None:
+def _earlier(folder: Path | None, fail_if: Sequence[str]) -> Report | None:
     """Read the earlier report before the work, not after it."""
     from speechlab.evaluate import Report
 
-    if folder is None and fail_if is not None:
-        message = f"--fail-if {fail_if} needs something to compare with; give --earlier REPORT"
+    if folder is None and fail_if:
+        message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
         raise InvalidRequestError(message, parameter="earlier")
     report: Report | None = None if folder is None else Report.load(folder)
     return report
@@ -128,7 +129,7 @@ def _rows(
     )
 
 
-def _end(report: Report, out: Path, earlier: Report | None, fail_if: str | None) -> None:
+def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[str]) -> None:
     """Write the report, say what was found, and end with the status of the answer."""
     written = report.save(out)
     _print(report, report.title)
@@ -144,17 +145,21 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: str | None)
         raise typer.Exit(1)
 
 
-def ended_with(changes: Changes, out: Path | None, fail_if: str | None) -> None:
+def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
+    """Say what changed, and end with its status."""
     _print(changes, "What changed")
     console.print(escape(changes.words), soft_wrap=True)
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
-    if fail_if is None:
-        return
-    if not changes.paired:
+    if "worse" in fail_if and not changes.paired:
         message = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
         raise InvalidRequestError(message, parameter="earlier")
-    if changes.worse:
+    if "slower" in fail_if and not len(changes.speed):
+        message = (
+            "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
+    if ("worse" in fail_if and changes.worse) or ("slower" in fail_if and changes.slower):
         raise typer.Exit(WORSE)
 
 

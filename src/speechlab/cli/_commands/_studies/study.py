@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +17,14 @@ app = typer.Typer(
     "rows failed; with 4 when --fail-if worse has found a significant change for the worse.",
     no_args_is_help=True,
 )
+
+
+class Change(StrEnum):
+    """What may fail a CI job."""
+
+    WORSE = "worse"
+    SLOWER = "slower"
+
 
 Input = Annotated[
     Path,
@@ -36,10 +45,10 @@ Earlier = Annotated[
     ),
 ]
 FailIf = Annotated[
-    Literal["worse"] | None,
+    list[Change] | None,
     typer.Option(
         help="End with 4 if a voice and language, a direction of translation, or the number of failed rows, is "
-        "significantly worse."
+        "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
     ),
 ]
 Language = Annotated[str | None, typer.Option(help="Code of all rows, if the table has no such column.")]
@@ -135,6 +144,9 @@ def recognition(
     speechless: Annotated[
         int, typer.Option(min=0, help="Recordings of each kind without speech; text there is made up.")
     ] = 0,
+    speed: Annotated[
+        int, typer.Option(min=0, help="With how many recordings of each language speed is measured.")
+    ] = 0,
     **shared: Any,
 ) -> None:
     """Recognise recordings and score what was understood, by services and settings, in noise and bands."""
@@ -144,6 +156,7 @@ def recognition(
         "noise": noise,
         "band_hz": bands_of(band or ()),
         "speechless": speechless,
+        "speed": speed,
     }
     performed("recognition", source, out, given, services=(service or (), openai or ()), **shared)
 
@@ -275,4 +288,4 @@ def compare(
     """Say what changed, significantly, between two saved reports of one study."""
     from speechlab.evaluate import Report
 
-    ended_with(Report.load(now).compare(earlier), out, fail_if)
+    ended_with(Report.load(now).compare(earlier), out, fail_if or ())

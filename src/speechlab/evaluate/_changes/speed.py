@@ -1,0 +1,146 @@
+"""What changed in speed between two reports: times of the same items, in pairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from speechlab._arguments import is_missing
+from speechlab.display import Html, element, table
+from speechlab.evaluate._changes.tested import paired
+from speechlab.evaluate._report import ALIKE
+from speechlab.evaluate._speech.summary import SIDES
+from speechlab.evaluate._student import paired_ratio
+from speechlab.metrics import holm
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from speechlab.evaluate._report import Report
+
+SLOWER, FASTER = "slower", "faster"
+_LEVEL = 0.95
+_TIMES = {
+    "first_sound_s": "time to the first sound",
+    "result_s": "time to the text",
+    "first_word_s": "time to the first word",
+    "total_s": "time to the end",
+}
+_NAMES = ("voice_name", "language")
+_DIRECTION = ("source_lang", "target_lang")
+_COLUMNS = ("group", "measure", "calls", "earlier_s", "now_s", "ratio", "ratio_low", "ratio_high", "p")
+OF_THOSE_DAYS = (
+    "Intervals of speed are of these calls alone: machines, their load and the network may have been others."
+)
+
+
+def speed_changes(now: Report, earlier: Report) -> pd.DataFrame:
+    """Compare the calls that both reports timed, voice by voice or system by system.
+
+    Returns:
+        One row for each group and time, as :class:`speechlab.evaluate.Changes` describes it; without rows where one
+        of the reports measured no speed.
+    """
+    later, former = _calls(now), _calls(earlier)
+    found: list[dict[str, Any]] = []
+    if len(later) and len(former):
+        times = [name for name in _TIMES if name in later.columns and name in former.columns]
+        keys = ("_group", *SIDES, "file", "text")
+        both, _, _ = paired(later, former, keys, times)
+        for group, calls in both.groupby("_group", sort=False):
+            found += [
+                {"group": str(group), "measure": _TIMES[name], **_compared(calls, name)} for name in times
+            ]
+    out = pd.DataFrame(found, columns=list(_COLUMNS))
+    out = out[out["calls"] > 0].reset_index(drop=True)
+    out = out.astype({"calls": "int64"} | dict.fromkeys(_COLUMNS[3:], "float64"))
+    out["p_holm"] = holm(out["p"].to_numpy(dtype=np.float64))
+    sure = out["p_holm"] < 1 - _LEVEL
+    out["verdict"] = np.select([sure & (out["ratio"] > 1), sure], [SLOWER, FASTER], ALIKE)
+    return out
+
+
+def _calls(report: Report) -> pd.DataFrame:
+    """Calls that were timed and came to an end, with the group that each belongs to."""
+    timed = getattr(report, "speed", None)
+    if not isinstance(timed, pd.DataFrame) or "error" not in timed.columns:
+        return pd.DataFrame()
+    calls = timed[timed["error"].isna()]
+    parts = [calls[name].astype(str) for name in (*SIDES, *_NAMES) if name in calls.columns]
+    if set(_DIRECTION) <= set(calls.columns):
+        parts = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
+        parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
+    group = parts[0].str.cat(pd.DataFrame(dict(enumerate(parts[1:]))), sep=", ") if parts[1:] else parts[0]
+    return calls.assign(_group=group).reset_index(drop=True)
+
+
+def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:
+    both = calls[[name, f"{name}_earlier"]].astype("float64").dropna()
+    both = both[(both > 0).all(axis=1)]
+    now, before = (both[column].to_numpy() for column in both.columns)
+    if not len(both):
+        return {"calls": 0}
+    found = paired_ratio(now, before, _LEVEL)
+    return {
+        "calls": len(both),
+        "earlier_s": float(np.median(before)),
+        "now_s": float(np.median(now)),
+        "ratio": found.ratio,
+        "ratio_low": found.low,
+        "ratio_high": found.high,
+        "p": found.p,
+    }
+
+
+def told_of_speed(speed: pd.DataFrame) -> str:
+    """What changed in speed in sentences; empty where nothing was compared."""
+    said = []
+    for verdict in (SLOWER, FASTER, ALIKE):
+        rows = [_words(row) for row in speed.to_dict("records") if row["verdict"] == verdict]
+        if rows:
+            named = f"{verdict} in speed" if verdict == ALIKE else verdict
+            said.append(f"{named.capitalize()}: {'; '.join(rows)}.")
+    return " ".join([*said, OF_THOSE_DAYS]) if said else ""
+
+
+def _words(row: Mapping[Hashable, Any]) -> str:
+    told = [f"{row['measure']} × {row['ratio']:.2f}"]
+    if interval := _interval(row):
+        told.append(f"95 % interval {interval}")
+    if (p := _chance(row)) is not None:
+        told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+    told.append(f"{row['calls']} {'pair' if row['calls'] == 1 else 'pairs'} of calls")
+    return f"{row['group']} ({', '.join(told)})"
+
+
+def speed_table(speed: pd.DataFrame, names: tuple[str, str]) -> Html:
+    """Return the times of both, and their ratios."""
+    lines = [
+        [
+            element("strong", str(row["group"])),
+            row["measure"],
+            str(row["calls"]),
+            f"{row['earlier_s']:.2f}",
+            f"{row['now_s']:.2f}",
+            element("strong", f"{row['ratio']:.2f}"),
+            _interval(row),
+            _chance(row),
+            row["verdict"],
+        ]
+        for row in speed.to_dict("records")
+    ]
+    heads = ("group", "time", "calls", *(f"{name} (s)" for name in names), "ratio")
+    caption = f"Speed: medians, and the geometric mean of the ratios of the same items. {OF_THOSE_DAYS}"
+    return table((*heads, "95 % interval", "p", "verdict"), lines, caption=caption, right=(2, 3, 4, 5, 6, 7))
+
+
+def _interval(row: Mapping[Hashable, Any]) -> str | None:
+    low, high = row["ratio_low"], row["ratio_high"]
+    return None if is_missing(low) else f"{low:.2f} to {high:.2f}"
+
+
+def _chance(row: Mapping[Hashable, Any]) -> str | None:
+    p = row["p_holm"]
+    return None if is_missing(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,75 @@
+"""Student's distribution, and the ratio of times that were measured in pairs."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_STEPS = 4_000
+FEWEST = 6
+"""Pairs below which no ratio is told from 1, and none has an interval, as in tests of other differences."""
+
+
+class PairedRatio(NamedTuple):
+    """How many times as large measures are as those that they are paired with.
+
+    Attributes:
+        ratio: The geometric mean of the ratios.
+        low: Lower end of its interval; NaN for fewer than six pairs, as are the others.
+        high: Upper end.
+        p: Two-sided p-value of the hypothesis that it is 1.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: float) -> PairedRatio:
+    """Compare positive measures in pairs, by Student's t of the logarithms of their ratios.
+
+    Args:
+        now: The measures, shape (pairs,).
+        earlier: What they are compared with, shape (pairs,).
+        level: Confidence level of the interval.
+    """
+    logs = np.log(now / earlier)
+    count, mean = len(logs), float(logs.mean()) if len(logs) else math.nan
+    if count < FEWEST:
+        return PairedRatio(math.exp(mean), math.nan, math.nan, math.nan)
+    deviation = float(logs.std(ddof=1)) / math.sqrt(count)
+    t = mean / deviation if deviation else math.copysign(math.inf, mean) if mean else 0.0
+    half = student_quantile(1 - level, count - 1) * deviation
+    ends = math.exp(mean - half), math.exp(mean + half)
+    return PairedRatio(math.exp(mean), *ends, student_p(t, count - 1))
+
+
+def student_p(t: float, freedom: float) -> float:
+    """Two-sided p-value of Student's t, by the integral of its density over an angle."""
+    place = math.atan(abs(t) / math.sqrt(freedom))
+    steps = (np.arange(_STEPS) + 0.5) / _STEPS
+
+    def part(start: float) -> float:
+        width = math.pi / 2 - start
+        return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
+
+    return part(place) / part(0.0)
+
+
+@cache
+def student_quantile(p: float, freedom: float) -> float:
+    """The t whose two-sided p-value is ``p``."""
+    low, high = 0.0, 1.0
+    while student_p(high, freedom) > p:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_p(middle, freedom) > p else (low, middle)
+    return (low + high) / 2
