@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import require_columns
+from speechlab._arguments import is_whole_number, refused, require_columns
 from speechlab.audio import AudioClip, recording_length_s
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
@@ -41,6 +41,22 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
             f"the table has the columns {', '.join(map(repr, taken))}, which are results; drop or rename them"
         )
         raise InvalidRequestError(message, parameter=taken[0])
+
+
+def count_of(argument: str, given: object, what: str) -> int:
+    """Return how many of something were asked for.
+
+    Args:
+        argument: Name of the argument.
+        given: What was given for it.
+        what: What is counted, with what 0 means: ``"texts for each voice, or 0 for none"``.
+
+    Raises:
+        InvalidRequestError: It is no whole number from 0 on.
+    """
+    if not is_whole_number(given) or given < 0:
+        raise refused(argument, given, f"a whole number of {what}")
+    return int(given)
 
 
 def code_or_none(language: object) -> str | None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import keep_free, need_columns
+from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
-from speechlab.evaluate._speech.speed import check_speed, timed_or_why
+from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
 from speechlab.evaluate._writing.record import record_of
@@ -94,7 +94,7 @@ def round_trip(
     services = services_of(lab)
     several = "" not in services
     keep_free(frame, RESULTS | (frozenset({"system"}) if several else frozenset()))
-    turns = check_speed(speed)
+    turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     how = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     cast = cast_of(services, frame, voices, language, store)
     cast, sounds = spoken_by(cast, text, progress=stage_of(progress, "synthesize"), **how)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_whole_number, refused
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._arguments import code_or_none, count_of
 from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ def rated_clips(count: object) -> int:
     if count is None:
         installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
         return _RATED if installed else 0
-    if not is_whole_number(count) or count < 0:
-        raise refused("dnsmos", count, "a whole number of clips for each voice, or 0 for none")
-    return int(count)
+    return count_of("dnsmos", count, "clips for each voice, or 0 for none")
 
 
 def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import keep_free, need_columns
+from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._round_trip import StageProgress, recogniser_of, spoken_by, stage_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
-from speechlab.evaluate._speech.speed import check_speed, timed_or_why
+from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices import cast_of, engines_of
 from speechlab.evaluate._writing.record import record_of
@@ -99,7 +99,10 @@ def voices(
     services = services_of(lab)
     several = "" not in services
     keep_free(frame, RESULTS | _OWN | (frozenset({"system"}) if several else frozenset()))
-    turns, rated = check_speed(speed), rated_clips(dnsmos)
+    turns, rated = (
+        count_of("speed", speed, "texts for each voice, or 0 for none"),
+        rated_clips(dnsmos),
+    )
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame.drop_duplicates([language, text])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from speechlab._arguments import is_missing, is_whole_number, refused
+from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
 from speechlab.evaluate._speech.rows import recognised
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 _LEVELS_DB = (None, -60.0, -40.0, -25.0)
 """Levels of white noise; None is silence."""
 _LENGTHS_S = (1.0, 15.0)
-
-
-def check_speechless(count: object) -> int:
-    """Return how many recordings of each kind are made.
-
-    Raises:
-        InvalidRequestError: It is no such number.
-    """
-    if not is_whole_number(count) or count < 0:
-        raise refused("speechless", count, "a whole number of recordings of each kind, or 0 for none")
-    return int(count)
 
 
 def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Store) -> pd.DataFrame:

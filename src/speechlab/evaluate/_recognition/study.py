@@ -14,6 +14,7 @@ from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
     code_or_none,
+    count_of,
     keep_free,
     need_columns,
     recording_seconds,
@@ -22,11 +23,11 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
 from speechlab.evaluate._recognition.flags import FLAGGED
 from speechlab.evaluate._recognition.report import RecognitionReport
-from speechlab.evaluate._recognition.speechless import check_speechless, heard_in_nothing, speechless_rows
+from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
-from speechlab.evaluate._speech.speed import check_speed, no_speed, timed_recognisers
+from speechlab.evaluate._speech.speed import no_speed, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.evaluate._writing.record import record_of
@@ -118,7 +119,8 @@ def recognition(
     systems = systems_of(lab, settings, identify=identify, options=options)
     several = len(systems) > 1
     conditions = conditions_of(noise_db, band_hz)
-    nobody, turns = check_speechless(speechless), check_speed(speed)
+    nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
+    turns = count_of("speed", speed, "recordings, or 0 for none")
     beside = several or bool(conditions)
     if voice == "auto":
         known = getattr(frame, "columns", ())

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab import batch
-from speechlab._arguments import is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import code_or_none
@@ -43,17 +42,6 @@ _HEARD_TYPES = {
     "concurrency": "Int64",
     "error": "string",
 }
-
-
-def check_speed(speed: object) -> int:
-    """Return how many texts of each voice are timed.
-
-    Raises:
-        InvalidRequestError: It is no such number.
-    """
-    if not is_whole_number(speed) or speed < 0:
-        raise refused("speed", speed, "a whole number of texts for each voice, or 0 to measure no speed")
-    return int(speed)
 
 
 def no_speed() -> pd.DataFrame:

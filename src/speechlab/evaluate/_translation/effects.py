@@ -88,13 +88,19 @@ def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
         p=[f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}" for p in table["p_holm"]]
     ).groupby(["system", "baseline", "source_lang", "target_lang"], sort=False):
         told = [
-            f"{row['measure']} in {row['texts']} {row['score_baseline']:.1f} to {row['score']:.1f}: {row['verdict']} "
+            f"{row['measure']} in {row['texts']} {_score(row, 'score_baseline')} to {_score(row, 'score')}: "
+            f"{row['verdict']} "
             f"({_interval(row)}{row['p']}, {row['utterances']:,} "
             f"{'text' if row['utterances'] == 1 else 'texts'})"
             for row in part.to_dict("records")
         ]
         said.append(f"{system} instead of {baseline}, {source} → {target}: {'; '.join(told)}.")
     return tuple(said)
+
+
+def _score(row: Mapping[Hashable, Any], name: str) -> str:
+    """A score as it is, a share in percent."""
+    return f"{row[name]:.1f}{'%' if row['measure'] == KEPT else ''}"
 
 
 def _interval(row: Mapping[Hashable, Any]) -> str:

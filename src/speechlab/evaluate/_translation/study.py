@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import keep_free, need_columns
+from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._speech.speed import check_speed
 from speechlab.evaluate._systems import asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
@@ -109,7 +108,10 @@ def translation(
     columns = Columns(text, reference or "", source_lang, target_lang)
     systems = services_with_settings(lab, settings, options, _SETTINGS)
     several = "" not in systems
-    terms, turns = as_glossary(glossary), check_speed(speed)
+    terms, turns = (
+        as_glossary(glossary),
+        count_of("speed", speed, "texts, or 0 for none"),
+    )
     running = {
         "store": store,
         "concurrency": concurrency,
