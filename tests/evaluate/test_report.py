@@ -204,6 +204,15 @@ def test_tables_for_papers_hold_text_as_text(report, tmp_path):
     assert latex.count(r"\\") == 1 + len(report.summary)
 
 
+def test_names_are_no_figures_and_hold_nothing_unseen(tmp_path):
+    lines = made(tmp_path, rows=4, voice_name="50\x00 \u202evoices").to_markdown().splitlines()
+    rule = next(line for line in lines if line.startswith("| ---"))
+    assert [cell.strip() for cell in rule.strip("|").split("|")][:3] == ["---", "---", "---:"]
+    assert any(
+        line.startswith("| 50\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}voices |") for line in lines
+    )
+
+
 def test_one_parquet_file_with_its_record(report, tmp_path):
     path = report.to_parquet(tmp_path / "rows.parquet")
     assert pd.read_parquet(path)["id"].tolist() == report.table["id"].tolist()

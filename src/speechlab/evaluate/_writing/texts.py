@@ -28,6 +28,9 @@ _LATEX = str.maketrans(
 )
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that turn the direction of what follows."""
+_FIGURE = re.compile(r"–|[-+]?[\d.,]+(e[-+]?\d+)?\s?%?( to [-+]?[\d.,]+\s?%?)?")
 
 
 def markdown_table(table: pd.DataFrame) -> str:
@@ -76,10 +79,10 @@ def _written(value: object) -> str:
     if is_missing(value):
         return "–"
     if isinstance(value, bool) or not is_number(value):
-        return _SPACE.sub(" ", str(value)).strip()
+        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
     return str(value) if is_whole_number(value) else f"{float(value):.4g}"
 
 
 def _is_figures(column: pd.Series[str]) -> bool:
     known = [value for value in column if not is_missing(value)]
-    return bool(known) and all(str(value)[:1] in "0123456789.-+–" for value in known)
+    return bool(known) and all(_FIGURE.fullmatch(_written(value)) for value in known)
