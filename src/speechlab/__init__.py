@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from speechlab import (
         audio,
         batch,
+        client,
+        conform,
         contract,
         datasets,
         display,
@@ -123,6 +125,8 @@ __all__ = [
     "VoiceCatalogue",
     "audio",
     "batch",
+    "client",
+    "conform",
     "connect",
     "contract",
     "datasets",
