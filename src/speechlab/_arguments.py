@@ -34,10 +34,11 @@ def refuse_other_tables(value: object, argument: str) -> None:
 def is_missing(value: object) -> bool:
     """Whether a cell of a table holds nothing: None, NaN of any kind, NaT or NA."""
     try:
-        return value is None or bool(value != value)
+        differs = value != value
+        return value is None or (getattr(differs, "ndim", 0) == 0 and bool(differs))
     except TypeError:  # pandas.NA is neither equal nor unequal to anything
         return True
-    except ValueError:  # an array in a cell
+    except ValueError:  # a list of arrays in a cell
         return False
 
 
