@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from speechlab import batch
@@ -206,6 +206,7 @@ CELLS = st.recursive(
 
 
 @given(cells=st.lists(CELLS, min_size=1, max_size=4), cut=st.integers(0, 4), category=st.booleans())
+@example(cells=[([None, None],)], cut=0, category=False)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.filterwarnings("ignore")
 def test_cells_of_any_kind_come_through(reverser, tmp_path_factory, cells, cut, category):
