@@ -1,0 +1,174 @@
+"""The notebooks of ``notebooks/``: executed in one kernel, and saved without what is of one run alone.
+
+Run by ``poe notebooks``, which executes them on the embedded service and saves their outputs.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+VARIES = "varies"
+"""Tag of a cell whose outputs are times that were measured: each execution has its own."""
+_BEFORE = """
+get_ipython().reset()
+import os, sys
+os.chdir({folder!r})
+os.environ.update({environment!r})
+if os.environ.get("SPEECHLAB_MODE") == "replay":
+    def _refuse(event, arguments):
+        if event in ("socket.connect", "socket.getaddrinfo"):
+            raise OSError(f"no network in a replay: {{event}} {{arguments}}")
+    sys.addaudithook(_refuse)
+    del _refuse
+"""
+_BAR = re.compile(r"^\w+: +\d+%\|")
+_OF_ONE_RUN = (
+    (re.compile(r"[^\s\"]*/ipykernel_\d+/\d+\.py:\d+: "), ""),
+    (re.compile(r"timing=Timing\([^()]*\)"), "timing=Timing(...)"),
+    (re.compile(r"\btrans_[0-9a-f]{32}"), "trans_..."),
+    (re.compile(r"\bcreated=\d+"), "created=..."),
+)
+_PLACE = re.compile(r"speechlab-place-[0-9a-f]{32}")
+_SOUND = re.compile(r"(data:[\w/]+;base64,)[\w+/=]+")
+
+
+class Kernel:
+    """One kernel, in which each notebook begins with no names and in a folder of its own."""
+
+    def __init__(self, manager):
+        self._manager = manager
+
+    def run(self, path, folder, **environment):
+        """Execute a notebook from top to bottom, and return it with all that it has shown.
+
+        Args:
+            path: The notebook.
+            folder: The folder to work in, which is made.
+            **environment: Variables of the environment; from the first mode ``replay`` on no socket is connected.
+        """
+        folder.mkdir()
+        notebook = nbformat.read(path, as_version=4)
+        before = nbformat.v4.new_code_cell(_BEFORE.format(folder=str(folder), environment=environment))
+        notebook.cells.insert(0, before)
+        client = NotebookClient(notebook, km=self._manager, timeout=600, store_widget_state=False)
+        try:
+            client.execute()
+        finally:
+            if client.kc is not None:
+                client.kc.stop_channels()
+        del notebook.cells[0]
+        return notebook
+
+
+@contextmanager
+def kernel():
+    """Run a kernel that notebooks share."""
+    with tempfile.TemporaryDirectory() as folder:
+        manager = KernelManager(transport="ipc", connection_file=f"{folder}/kernel.json", ip=f"{folder}/ipc")
+        manager.start_kernel(extra_arguments=["--Application.log_level=ERROR"])
+        try:
+            yield Kernel(manager)
+        finally:
+            manager.shutdown_kernel(now=True)
+            manager.cleanup_resources()
+
+
+def scrubbed(notebook):
+    """A copy without bars of progress, live widgets, and ids and times of calls."""
+    notebook = copy.deepcopy(notebook)
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    numbers, places = count(1), {}
+    for cell in notebook.cells:
+        cell.metadata = {"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {}
+        if cell.cell_type == "code":
+            cell.execution_count = next(numbers)
+            cell.outputs = [
+                _plain(output, cell.execution_count, places) for output in cell.outputs if _stays(output)
+            ]
+    return notebook
+
+
+def _stays(output):
+    return not _BAR.match(output.get("data", {}).get("text/plain", ""))
+
+
+def _plain(output, number, places):
+    """An output without what is of one run alone; places of widgets are numbered."""
+    if "data" in output:
+        output.data.pop("application/vnd.jupyter.widget-view+json", None)
+        output.metadata = {}
+    if "execution_count" in output:
+        output.execution_count = number
+    text = json.dumps(output)
+    for pattern, instead in _OF_ONE_RUN:
+        text = pattern.sub(instead, text)
+    text = _PLACE.sub(lambda found: f"speechlab-place-{places.setdefault(found[0], len(places) + 1)}", text)
+    return nbformat.from_dict(json.loads(text))
+
+
+def told(notebook):
+    """What a scrubbed notebook tells, cell by cell, for comparisons: without the bytes of sounds and pictures.
+
+    Of cells whose outputs are measured times, the kinds of the outputs alone.
+    """
+    cells = []
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        if VARIES in cell.metadata.get("tags", ()):
+            cells.append((cell.source, [sorted(one.get("data", ())) for one in cell.outputs]))
+            continue
+        outputs = copy.deepcopy(cell.outputs)
+        for output in outputs:
+            for kind in [kind for kind in output.get("data", ()) if kind.startswith("image/")]:
+                output.data[kind] = "a picture"
+        cells.append(
+            (cell.source, _SOUND.sub(r"\1", json.dumps(outputs, ensure_ascii=False, sort_keys=True)))
+        )
+    return cells
+
+
+def main(names):
+    """Execute the notebooks whose names begin with one of those given, or all, and save them with their outputs."""
+    from speechlab.service import ServiceConfig, running
+    from support.clients import KEY
+
+    chosen = [path for path in NOTEBOOKS if not names or path.name.startswith(tuple(names))]
+    with (
+        running(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service,
+        tempfile.TemporaryDirectory() as folder,
+        kernel() as shared,
+    ):
+        for path in chosen:
+            environment = {
+                "SPEECHLAB_BASE_URL": service.base_url,
+                "SPEECHLAB_API_KEY": KEY,
+                "SPEECHLAB_MODE": "auto",
+                "SPEECHLAB_STORE": f"{folder}/store",
+            }
+            done = scrubbed(shared.run(path, Path(folder) / path.stem, **environment))
+            nbformat.write(done, path)
+            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    os.environ.pop("SPEECHLAB_WS_BASE_URL", None)
+    main(sys.argv[1:])
