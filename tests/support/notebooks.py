@@ -37,11 +37,11 @@ if os.environ.get("SPEECHLAB_MODE") == "replay":
 """
 _BAR = re.compile(r"^\w+: +\d+%\|")
 _OF_ONE_RUN = (
-    (re.compile(r"[^\s\"]*/ipykernel_\d+/\d+\.py:\d+: "), ""),
     (re.compile(r"timing=Timing\([^()]*\)"), "timing=Timing(...)"),
     (re.compile(r"\btrans_[0-9a-f]{32}"), "trans_..."),
     (re.compile(r"\bcreated=\d+"), "created=..."),
 )
+_WARNED_AT = re.compile(r"^\S*/ipykernel_\d+/\d+\.py:\d+: ", re.MULTILINE)
 _PLACE = re.compile(r"speechlab-place-[0-9a-f]{32}")
 _SOUND = re.compile(r"(data:[\w/]+;base64,)[\w+/=]+")
 
@@ -84,7 +84,6 @@ def kernel():
             yield Kernel(manager)
         finally:
             manager.shutdown_kernel(now=True)
-            manager.cleanup_resources()
 
 
 def scrubbed(notebook):
@@ -116,6 +115,8 @@ def _plain(output, number, places):
         output.metadata = {}
     if "execution_count" in output:
         output.execution_count = number
+    if output.output_type == "stream":
+        output.text = _WARNED_AT.sub("", output.text)
     text = json.dumps(output)
     for pattern, instead in _OF_ONE_RUN:
         text = pattern.sub(instead, text)
