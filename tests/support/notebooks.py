@@ -43,7 +43,7 @@ _OF_ONE_RUN = (
 )
 _WARNED_AT = re.compile(r"^\S*/ipykernel_\d+/\d+\.py:\d+: ", re.MULTILINE)
 _PLACE = re.compile(r"speechlab-place-[0-9a-f]{32}")
-_SOUND = re.compile(r"(data:[\w/]+;base64,)[\w+/=]+")
+_MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
 
 
 class Kernel:
@@ -125,7 +125,7 @@ def _plain(output, number, places):
 
 
 def told(notebook):
-    """What a scrubbed notebook tells, cell by cell, for comparisons: without the bytes of sounds and pictures.
+    """What a scrubbed notebook tells, cell by cell: texts and tables, without markup, sounds and pictures.
 
     Of cells whose outputs are measured times, the kinds of the outputs alone.
     """
@@ -136,14 +136,14 @@ def told(notebook):
         if VARIES in cell.metadata.get("tags", ()):
             cells.append((cell.source, [sorted(one.get("data", ())) for one in cell.outputs]))
             continue
-        outputs = copy.deepcopy(cell.outputs)
-        for output in outputs:
-            for kind in [kind for kind in output.get("data", ()) if kind.startswith("image/")]:
-                output.data[kind] = "a picture"
-        cells.append(
-            (cell.source, _SOUND.sub(r"\1", json.dumps(outputs, ensure_ascii=False, sort_keys=True)))
-        )
+        cells.append((cell.source, [_told(output) for output in cell.outputs]))
     return cells
+
+
+def _told(output):
+    shown = output.get("data", {"text/plain": output.get("text")})
+    html = " ".join(_MARKUP.sub(" ", shown.get("text/html", "")).split())
+    return sorted(shown), shown.get("text/plain"), html
 
 
 def main(names):
