@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from support.clients import KEY
 from support.notebooks import NOTEBOOKS, kernel, scrubbed, told
@@ -21,9 +19,16 @@ OF_A_MACHINE = re.compile(
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
+def read(path):
+    """Read a notebook."""
+    import nbformat  # its import takes seconds, and every worker collects the tests
+
+    return nbformat.read(path, as_version=4)
+
+
 @each
 def test_a_notebook_is_kept_with_outputs_that_are_small_and_of_no_machine(path):
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert sum(bool(cell.outputs) for cell in code) > len(code) / 2
@@ -36,7 +41,7 @@ def test_a_notebook_is_kept_with_outputs_that_are_small_and_of_no_machine(path):
 
 @each
 def test_a_notebook_asks_and_answers(path):
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     assert re.match(r"# .+\n\n\*\*Question:\*\* .+\?", cells[0].source)
     assert cells[-1].source.startswith("**Answer:** ")
     assert f"(../notebooks/{path.name})" in (path.parents[1] / "docs" / "README.md").read_text("utf-8")
@@ -68,7 +73,7 @@ def test_a_notebook_shows_what_is_kept_on_the_service_and_in_replay(
 ):
     where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": KEY}
     live = on_the_service.run(path, tmp_path / "live", SPEECHLAB_STORE=str(store), SPEECHLAB_MODE="auto", **where)
-    assert told(scrubbed(live)) == told(nbformat.read(path, as_version=4))
+    assert told(scrubbed(live)) == told(read(path))
     # published with its store, it runs again without a service, a key or a network: the sounds are the same, too
     nothing = {"SPEECHLAB_BASE_URL": "", "SPEECHLAB_API_KEY": "", "SPEECHLAB_STATE_DIR": str(tmp_path / "state")}
     again = without_a_network.run(
@@ -103,6 +108,9 @@ def _tables(folder):
 @pytest.mark.engines
 @pytest.mark.timeout(300)
 def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
     monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     cells = (

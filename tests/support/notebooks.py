@@ -15,10 +15,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import nbformat
-from jupyter_client.manager import KernelManager
-from nbclient import NotebookClient
-
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 VARIES = "varies"
@@ -60,6 +56,9 @@ class Kernel:
             folder: The folder to work in, which is made.
             **environment: Variables of the environment; from the first mode ``replay`` on no socket is connected.
         """
+        import nbformat  # their import takes seconds, and every worker collects the tests
+        from nbclient import NotebookClient
+
         folder.mkdir()
         notebook = nbformat.read(path, as_version=4)
         before = nbformat.v4.new_code_cell(_BEFORE.format(folder=str(folder), environment=environment))
@@ -77,6 +76,8 @@ class Kernel:
 @contextmanager
 def kernel():
     """Run a kernel that notebooks share."""
+    from jupyter_client.manager import KernelManager
+
     with tempfile.TemporaryDirectory() as folder:
         manager = KernelManager(transport="ipc", connection_file=f"{folder}/kernel.json", ip=f"{folder}/ipc")
         manager.start_kernel(extra_arguments=["--Application.log_level=ERROR"])
@@ -110,6 +111,8 @@ def _stays(output):
 
 def _plain(output, number, places):
     """An output without what is of one run alone; places of widgets are numbered."""
+    import nbformat
+
     if "data" in output:
         output.data.pop("application/vnd.jupyter.widget-view+json", None)
         output.metadata = {}
@@ -148,6 +151,8 @@ def _told(output):
 
 def main(names):
     """Execute the notebooks whose names begin with one of those given, or all, and save them with their outputs."""
+    import nbformat
+
     from speechlab.service import ServiceConfig, running
     from support.clients import KEY
 
