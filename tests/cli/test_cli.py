@@ -201,7 +201,9 @@ def test_lab_brings_the_notebooks(tmp_path):
     import nbformat  # a second and a half, which each worker would spend when it collects
 
     from speechlab.cli._commands.lab import notebooks
+    from support.notebooks import NOTEBOOKS
 
     found = notebooks()
-    assert [path.name for path in found] == ["01-quickstart.ipynb"]
+    assert [path.name for path in found] == [path.name for path in NOTEBOOKS]
+    assert found[0].name == "01-quickstart.ipynb"
     assert nbformat.read(found[0], as_version=4).cells
