@@ -429,3 +429,16 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert "machines, their load" in "".join(changes.sections(clips=0))
     assert len(part.compare(first.part("ours")).speed) == 1
     assert len(first.compare(evaluate.recognition(services, rows, **how)).speed) == 0
+
+
+def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, hears, store):
+    hears(misheard)
+    rows = recordings.head(2).assign(names=["Ada", None])
+    staged.ears.calls.clear()
+    timed = evaluate.recognition(
+        lab, rows, voice=None, speed=2, hotwords="names", store=store, progress=False
+    )
+    assert timed.speed["error"].isna().all()
+    asked = [options.hotwords for _, options in staged.ears.calls]
+    assert asked[-3:] == [("Ada",), ("Ada",), ()]
+    assert set(asked) == {("Ada",), ()}

@@ -200,6 +200,34 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     assert len(found.compare(found).summary) == 5  # the voices of each service, and rows that failed
 
 
+def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
+    with serving() as (staged, other):
+
+        def end(stage, done, total):
+            if stage == "transcribe" and not done:
+                staged.end()
+
+        how = {"store": store, "progress": end, "speed": 2, "dnsmos": 0}
+        found = evaluate.voices({"ours": lab, "theirs": other}, FRAME.head(3), ["clear", "plain"], **how)
+    calls = found.speed.groupby("system")["error"].agg(["size", "count"])
+    assert calls.to_dict("index") == {
+        "ours": {"size": 4, "count": 0},
+        "theirs": {"size": 4, "count": 4},
+    }
+
+
+def test_engines_of_no_voice_are_refused_before_anything_is_spoken(served, store):
+    staged, lab = served
+    staged.one.calls.clear()
+    with pytest.raises(InvalidRequestError, match="nobody"):
+        study(
+            lab, store, pd.DataFrame({"text": [SAID[0]], "language": "en"}), engines={"nobody": "x"}, takes=9
+        )
+    with pytest.raises(InvalidRequestError, match="voices is by service, and lab is one client"):
+        evaluate.voices(lab, FRAME, {"ours": "clear"}, store=store, progress=False)
+    assert not staged.one.calls
+
+
 def test_how_voices_sound_and_how_fast_they_are(report):
     row = report.summary.set_index("voice_name").loc["one: clear"]
     assert row["loudness_lufs"] == pytest.approx(-14, abs=1.5)
@@ -317,7 +345,7 @@ def test_a_service_that_ends_in_the_middle(tmp_path):
         assert status["ok"] >= 10
         assert status["error"] > 0
         assert len(found.choice) == 1
-        assert "Speed was not measured" in found.notes[-1] or found.speed["error"].notna().all()
+        assert "Speed was not measured, all calls failed" in found.notes[-1]
         assert found.to_html()
 
 

@@ -119,7 +119,7 @@ def _text(path: Path) -> str:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(f"line {line:,} is not UTF-8; save it as UTF-8") from None
     if not text.strip():
-        raise ValueError("it is empty; its first line names the columns")
+        raise ValueError("it is empty")
     return text
 
 
@@ -141,9 +141,8 @@ def _json_lines(text: str) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for number, line in enumerate(
-        text.split("\n"), start=1
-    ):  # not at other ends of lines, which texts may have
+    # not at other ends of lines, which texts may have
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

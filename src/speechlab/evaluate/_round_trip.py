@@ -108,7 +108,7 @@ def round_trip(
         **how,
         **options,
     )
-    timed, untimed = timed_or_why(cast.services, pd.concat(sounds), text, language, turns)
+    timed, untimed = timed_or_why(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns)
     for note in (*notes, *([untimed] if untimed else [])):
         warnings.warn(note, stacklevel=3)
     report = reported(

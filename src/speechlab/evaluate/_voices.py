@@ -123,10 +123,15 @@ def by_service(given: Any, services: Mapping[str, object], argument: str) -> dic
     """What each service was given: the same for all, or by their names.
 
     Raises:
-        InvalidRequestError: The names are not those of the services.
+        InvalidRequestError: The names are not those of the services, or there is one client without a name.
     """
     if not isinstance(given, Mapping):
         return dict.fromkeys(services, given)
+    if "" in services:
+        message = (
+            f"{argument} is by service, and lab is one client; give it without names, or clients by name"
+        )
+        raise InvalidRequestError(message, parameter=argument)
     if set(given) != set(services):
         message = (
             f"{argument} names {', '.join(map(repr, given))}, and the services are called "
@@ -136,14 +141,13 @@ def by_service(given: Any, services: Mapping[str, object], argument: str) -> dic
     return dict(given)
 
 
-def engines_of(cast: Cast, table: pd.DataFrame, engines: Mapping[str, Any] | None) -> pd.Series[str]:
-    """The engine of each row's voice: what was given, or what stands before a colon in the voice's short name.
+def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
+    """The engine of each pair's voice: what was given, or what stands before a colon in the voice's short name.
 
     Of several services, voices without either are of an engine called like their service.
 
     Args:
         cast: Who spoke.
-        table: The rows.
         engines: Engines by voice; of several services by their names, and there by voice.
 
     Raises:
@@ -154,13 +158,14 @@ def engines_of(cast: Cast, table: pd.DataFrame, engines: Mapping[str, Any] | Non
     one = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])
     told = {"": engines} if one or engines is None else by_service(engines, names, "engines")
-    found = pd.Series("", index=table.index, dtype="string")
+    pairs = cast.pairs
+    found = pd.Series("", index=pairs.index, dtype="string")
     for service, catalogue in cast.catalogues.items():
         given = {catalogue[voice].id: engine for voice, engine in (told.get(service) or {}).items()}
         shorts = {voice.id: voice.short_name for voice in catalogue}
         named = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
-        own = table["voice"].map(named | given).astype("string").fillna(service)
-        found = own if one else found.mask((table["system"] == service).to_numpy(dtype=bool), own)
+        own = pairs["voice"].map(named | given).astype("string").fillna(service)
+        found = own if one else found.mask((pairs["system"] == service).to_numpy(dtype=bool), own)
     return found
 
 

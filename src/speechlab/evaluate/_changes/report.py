@@ -12,7 +12,7 @@ from speechlab._arguments import is_missing, refused
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.speed import SLOWER, speed_changes, speed_table, told_of_speed
+from speechlab.evaluate._changes.speed import SLOWER, chance, speed_changes, speed_table, told_of_speed
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
 from speechlab.evaluate._report import BETTER, WORSE, Report
@@ -127,7 +127,7 @@ class Changes(Report):
             return f"{row['group']} ({rates}, of other rows)"
         told = [rates, f"{points} points"]
         told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
-        p = _chance(row) or ""
+        p = chance(row) or ""
         told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
         told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
         return f"{row['group']} ({', '.join(told)})"
@@ -219,7 +219,7 @@ class Changes(Report):
                     "Pairs": row["utterances"],
                     **dict(zip((*heads, "Difference"), _figures(row), strict=True)),
                     "95 % interval": _interval(row),
-                    "p (Holm)": _chance(row),
+                    "p (Holm)": chance(row),
                     "Verdict": row["verdict"],
                 }
                 for row in self.summary.to_dict("records")
@@ -279,11 +279,6 @@ def _interval(row: Mapping[Hashable, Any]) -> str | None:
     points = 1 if row["unit"] in SCORES else 100
     low, high = (points * row[end] for end in ("difference_low", "difference_high"))
     return f"{low:+.1f} to {high:+.1f}" if low == low else None
-
-
-def _chance(row: Mapping[Hashable, Any]) -> str | None:
-    p = row["p_holm"]
-    return None if p != p else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _checked(names: Sequence[str]) -> tuple[str, str]:

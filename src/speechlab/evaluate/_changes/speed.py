@@ -109,7 +109,7 @@ def _words(row: Mapping[Hashable, Any]) -> str:
     told = [f"{row['measure']} × {row['ratio']:.2f}"]
     if interval := _interval(row):
         told.append(f"95 % interval {interval}")
-    if (p := _chance(row)) is not None:
+    if (p := chance(row)) is not None:
         told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
     told.append(f"{row['calls']} {'pair' if row['calls'] == 1 else 'pairs'} of calls")
     return f"{row['group']} ({', '.join(told)})"
@@ -126,7 +126,7 @@ def speed_table(speed: pd.DataFrame, names: tuple[str, str]) -> Html:
             f"{row['now_s']:.2f}",
             element("strong", f"{row['ratio']:.2f}"),
             _interval(row),
-            _chance(row),
+            chance(row),
             row["verdict"],
         ]
         for row in speed.to_dict("records")
@@ -141,6 +141,7 @@ def _interval(row: Mapping[Hashable, Any]) -> str | None:
     return None if is_missing(low) else f"{low:.2f} to {high:.2f}"
 
 
-def _chance(row: Mapping[Hashable, Any]) -> str | None:
+def chance(row: Mapping[Hashable, Any]) -> str | None:
+    """The corrected p-value of a row to three places, or None where nothing was tested."""
     p = row["p_holm"]
     return None if is_missing(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -99,28 +99,27 @@ def voices(
     services = services_of(lab)
     several = "" not in services
     keep_free(frame, RESULTS | _OWN | (frozenset({"system"}) if several else frozenset()))
-    turns, rated = (
-        count_of("speed", speed, "texts for each voice, or 0 for none"),
-        rated_clips(dnsmos),
-    )
+    turns = count_of("speed", speed, "texts for each voice, or 0 for none")
+    rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame.drop_duplicates([language, text])
     cast = cast_of(services, once, voices, language, store)
-    cast = cast._replace(pairs=_named(cast.pairs).assign(take=0))
+    pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
+    cast = cast._replace(pairs=pairs)
     running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     cast, sound = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
     ears, gone = recogniser_of(cast, services, recogniser)
     how = {**running, **options, "progress": stage_of(progress, "transcribe")}
     heard = recognised(ears, pd.concat(sound, ignore_index=True), language, identify=identify, **how)
     first = heard[heard["take"] == 0]
-    timed, untimed = timed_or_why(cast.services, first, text, language, turns)
+    timed, untimed = timed_or_why(cast.services, cast.catalogues, first, text, language, turns)
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
         title,
         heard,
         cast.unspoken,
-        [*once.columns, "take", *(["system"] if several else [])],
+        [*once.columns, "take", "engine", *(["system"] if several else [])],
         text,
         language,
         store=store,
@@ -128,8 +127,7 @@ def voices(
         record=record_of("voices", store, *sound, heard, **told, **options),
         summary=False,
     )
-    found = engines_of(cast, scored.table, engines)
-    table = measured(scored.table.assign(engine=found), text, language, rated)
+    table = measured(scored.table, text, language, rated)
     order = ordered(table, text, language)
     notes = [*order.notes, *gone, *([untimed] if untimed else [])]
     if less := len(frame) - len(once):

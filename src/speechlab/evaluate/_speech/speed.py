@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab import batch
+from speechlab._arguments import is_missing
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import code_or_none
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.client import Client
+    from speechlab.client import Client, VoiceCatalogue
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -52,7 +53,12 @@ def no_speed() -> pd.DataFrame:
 
 
 def timed_voices(
-    services: Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
+    services: Mapping[str, Client],
+    catalogues: Mapping[str, VoiceCatalogue],
+    rows: pd.DataFrame,
+    text: str,
+    language: str,
+    count: int,
 ) -> pd.DataFrame:
     """Time the voices of a study, each with the same texts of a language.
 
@@ -62,6 +68,7 @@ def timed_voices(
 
     Args:
         services: The clients by name; one without a name.
+        catalogues: Their voices, by the name of the client.
         rows: Rows of the study: texts with voices, of several clients with the name of each in ``system``.
         text: Column of the texts.
         language: Column of their languages.
@@ -78,7 +85,7 @@ def timed_voices(
     if not count or not len(rows):
         return no_speed()
     once = {name: asking_afresh(one) for name, one in services.items()}
-    streams = {(name, voice.id): voice.streaming for name, one in once.items() for voice in one.voices()}
+    streams = {(name, voice.id): voice.streaming for name, one in catalogues.items() for voice in one}
     several = "" not in once
     given = rows[rows["system"].isin(list(services))] if several else rows.assign(system="")
     chosen = given.drop_duplicates(["system", "voice", language, text])
@@ -167,29 +174,48 @@ def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, An
     return found
 
 
+def row_options(
+    call: Callable[..., object], options: Mapping[str, Any], row: Mapping[Hashable, Any]
+) -> dict[str, Any]:
+    """The options of a batch as a call for one row takes them: cells for columns, without what only batches know."""
+    known = inspect.signature(call).parameters
+
+    def of_row(value: Any) -> Any:
+        if isinstance(value, batch.Value):
+            return value.value
+        if isinstance(value, batch.Column):
+            return row[value.name]
+        return row[value] if isinstance(value, str) and value in row else value
+
+    given = {name: of_row(value) for name, value in options.items() if name in known}
+    return {name: value for name, value in given.items() if not is_missing(value)}
+
+
 def timed_or_why(
-    services: Mapping[str, Client], rows: pd.DataFrame, text: str, language: str, count: int
+    services: Mapping[str, Client],
+    catalogues: Mapping[str, VoiceCatalogue],
+    rows: pd.DataFrame,
+    text: str,
+    language: str,
+    count: int,
 ) -> tuple[pd.DataFrame, str | None]:
-    """The same, or no rows and why: what was understood before is not lost where nothing can be timed."""
+    """As :func:`timed_voices`, or no rows and why: what was understood is not lost where nothing can be timed."""
     try:
-        return timed_voices(services, rows, text, language, count), None
+        timed = timed_voices(services, catalogues, rows, text, language, count)
     except SpeechLabError as error:
         return no_speed(), f"Speed was not measured: {error}"
+    if len(timed) and timed["error"].notna().all():
+        return no_speed(), f"Speed was not measured, all calls failed; the first: {timed['error'].iloc[0]}"
+    return timed, None
 
 
 def _heard(
     lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One recording recognised with the options of a system; what only batches know is left out."""
-    known = inspect.signature(lab.transcribe).parameters
-    given = {
-        name: row.get(value.name) if isinstance(value, batch.Column) else getattr(value, "value", value)
-        for name, value in options.items()
-        if name in known
-    }
-    if isinstance(given.get("language"), str) and given["language"] in row:
-        given["language"] = row[given["language"]]
-    asked: dict[str, Any] = {"language": None if options.get("identify") else code_or_none(language), **given}
+    """One recording recognised with the options of a system."""
+    given = row_options(lab.transcribe, options, row)
+    found = options.get("identify") or "language" in options
+    asked: dict[str, Any] = {"language": None if found else code_or_none(language), **given}
     begun = time.perf_counter()
     try:
         lab.transcribe(row["audio"], **asked)

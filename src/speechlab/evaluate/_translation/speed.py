@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from speechlab import batch
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._speech.speed import in_turns
+from speechlab.evaluate._speech.speed import in_turns, row_options
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -76,10 +75,7 @@ def timed_translations(
 
     def timed(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, source, target = key
-        given = {
-            name: row[value.name] if isinstance(value, batch.Column) else value
-            for name, value in systems[system][1].items()
-        }
+        given = row_options(once[system].stream_translation, systems[system][1], row)
         facts = {
             "system": system,
             "source_lang": source,

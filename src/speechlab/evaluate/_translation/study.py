@@ -108,10 +108,8 @@ def translation(
     columns = Columns(text, reference or "", source_lang, target_lang)
     systems = services_with_settings(lab, settings, options, _SETTINGS)
     several = "" not in systems
-    terms, turns = (
-        as_glossary(glossary),
-        count_of("speed", speed, "texts, or 0 for none"),
-    )
+    terms = as_glossary(glossary)
+    turns = count_of("speed", speed, "texts, or 0 for none")
     running = {
         "store": store,
         "concurrency": concurrency,
