@@ -436,6 +436,9 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
         )
         assert "service:tts: 5 at the same moment" in command("keys", "list")[0]
         assert "all: 5 operations per month" in command("keys", "limit", "all", "operations_per_month=5")[0]
+        assert (
+            "asr: 1 request per minute" in command("keys", "limit", "service:asr", "requests_per_minute=1")[0]
+        )
         assert "all: 5 operations per month" in command("keys", "list")[0]
         command("keys", "revoke", "Anna [b]")
         assert http.request("GET", "/tts/voices").status == 401
@@ -444,6 +447,8 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
 
 
 def test_the_command_refuses_what_cannot_be(command):
+    with pytest.raises(InvalidRequestError, match=r"requests_per_minute must be 0 .* this is -3"):
+        command("keys", "limit", "all", "requests_per_minute=-3")
     for arguments in (
         ("keys", "create", "x", "--expires", "soon"),
         ("keys", "create", "x", "--expires", "0d"),
@@ -451,6 +456,8 @@ def test_the_command_refuses_what_cannot_be(command):
         ("keys", "revoke", "k-00000000"),
         ("keys", "limit", "k-00000000", "concurrent=1"),
         ("keys", "limit", "all", "concurrent=many"),
+        ("keys", "limit", "all", "concurrent=-"),
+        ("keys", "limit", "all", "concurrent=99999999999999999"),
         ("keys", "limit", "all", "weather=1"),
         ("keys", "limit", "service:asr", "operations_per_day=1"),
         ("keys", "limit", "service:cook", "concurrent=1"),

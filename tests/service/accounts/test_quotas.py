@@ -162,8 +162,7 @@ def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_tog
         assert another.speak(**good).status == 200
         quotas.change("service:tts", {"requests_per_minute": None})
         assert (
-            "may make 1 requests a minute"
-            in error_body(another.speak(**good), 429, "ErrRateLimited")["error"]
+            "may make 1 request a minute" in error_body(another.speak(**good), 429, "ErrRateLimited")["error"]
         )
         text = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
         assert service.http.translate(**text).status == 200

@@ -182,21 +182,28 @@ def limit(
 
 def _limit(text: str) -> tuple[str, int | None]:
     name, equals, number = text.partition("=")
-    if not equals or not re.fullmatch(r"\d{0,16}", number):
-        raise InvalidRequestError(f"{text!r} is not a limit; it must look like characters_per_day=100000")
+    if not equals or not re.fullmatch(r"(-?[0-9]{1,30})?", number):
+        raise InvalidRequestError(
+            f"{text!r} is not a limit; write its name, = and a whole number, such as requests_per_minute=60"
+        )
     return name, int(number) if number else None
 
 
 def _limits(limits: KeyLimits | None) -> list[str]:
-    """Write limits, one a line: ``100,000 characters per day``."""
+    """Write limits, each in a text of its own."""
     if limits is None:
         return []
-    words = {"concurrent": "at the same moment"}
-    return [
-        f"{value:,} {words.get(name, name.replace('_', ' '))}" if value else f"{name}: no limit"
-        for name, value in asdict(limits).items()
-        if value is not None
-    ]
+    return [_worded(name, value) for name, value in asdict(limits).items() if value is not None]
+
+
+def _worded(name: str, value: int) -> str:
+    """Write a limit: ``100,000 characters per day``."""
+    if value == 0:
+        return f"{name}: no limit"
+    units, _, window = name.partition("_per_")
+    if not window:
+        return f"{value:,} at the same moment"
+    return f"{value:,} {units.removesuffix('s') if value == 1 else units} per {window}"
 
 
 def duration_s(text: str) -> float:

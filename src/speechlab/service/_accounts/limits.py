@@ -169,13 +169,19 @@ class RateLimiter:
         while window.times and window.times[0] <= now - _WINDOW_S:
             window.times.popleft()
         if concurrent and window.running >= concurrent:
-            reason = f"{whose} has {concurrent} requests running, which is its limit; wait for one of them"
+            running = counted(concurrent, "requests")
+            reason = f"{whose} has {running} running, which is its limit; wait for one of them"
             raise NotAdmitted(scope, reason, retry_after_s=_CONCURRENT_RETRY_S)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
-            reason = f"{whose} may make {per_minute} requests a minute; try again in {math.ceil(wait)} s"
+            reason = f"{whose} may make {counted(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
         return _Counted(window, now)
+
+
+def counted(number: int, units: str) -> str:
+    """Write a number of something: ``1 request``, ``1,000 requests``."""
+    return f"{number:,} {units.removesuffix('s') if number == 1 else units}"
 
 
 class _Window:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service._accounts.limits import LIMIT_NAMES, UNLIMITED, KeyLimits, NotAdmitted
+from speechlab.service._accounts.limits import LIMIT_NAMES, UNLIMITED, KeyLimits, NotAdmitted, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,11 +146,8 @@ class Quotas:
                 limit = getattr(limits, f"{unit}_per_{window}")
                 if limit and used >= limit:
                     wait = max(1.0, self._ends[window] - self._clock())
-                    raise NotAdmitted(
-                        "key",
-                        f"this key has used its {limit:,} {unit} of this {window} (UTC); try again in {_said(wait)}",
-                        retry_after_s=wait,
-                    )
+                    reason = f"this key has used its {counted(limit, unit)} of this {window} (UTC)"
+                    raise NotAdmitted("key", f"{reason}; try again in {_said(wait)}", retry_after_s=wait)
 
     def _turn_over(self) -> None:
         """Begin anew with a new day or month."""
