@@ -116,9 +116,13 @@ def test_an_origin_that_no_browser_sends_is_refused(setting, origin, words):
         ServiceConfig.of({setting: [origin]})
 
 
-def test_an_origin_with_a_password_is_refused_without_it():
+@pytest.mark.parametrize("setting", ["allowed_hosts", "ws_origins", "cors_origins"])
+@pytest.mark.parametrize(
+    "address", ["https://anna:secret@a.example/", "anna:secret@*.example", "wss://anna: secret@a"]
+)
+def test_a_password_is_refused_without_being_repeated(setting, address):
     with pytest.raises(ConfigurationError, match="user name or password") as refused:
-        ServiceConfig.of({"cors_origins": ["https://anna:secret@a.example"]})
+        ServiceConfig.of({setting: [address]})
     assert "secret" not in str(refused.value)
 
 

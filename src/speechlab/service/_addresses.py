@@ -75,9 +75,6 @@ def checked_origin(origin: object, *, any_page: bool) -> str:
             f"{_shown(text)} goes on after the host, and an origin never does, not even by a slash; {allowed}"
         )
         raise ValueError(message)
-    if "@" in rest:
-        message = f"it holds a user name or password, which no origin does; {allowed}"
-        raise ValueError(message)
     host, port = _parted(rest)
     if not (_HOST.fullmatch(host) or (host.startswith("[") and _is_address(host[1:-1]))) or port == 0:
         unlike = "no host or port that can be one (names beyond ASCII are sent as xn--…)"
@@ -93,6 +90,9 @@ def _text(value: object, allowed: str) -> str:
     if not isinstance(value, str):
         message = f"it holds {_shown(value)}, which is no text; {allowed}"
         raise ValueError(message)  # noqa: TRY004 - what was wrong with a setting is one kind of error
+    if "@" in value:
+        message = f"it holds a user name or password, which nothing is compared with; {allowed}"
+        raise ValueError(message)  # without the value, which is a secret
     if not value or any(letter.isspace() or not letter.isprintable() for letter in value):
         message = f"{_shown(value)} is empty or has spaces; {allowed}"
         raise ValueError(message)

@@ -246,18 +246,20 @@ class Access:
 
 def _tell_of_loss(database: Database) -> None:
     """Warn of a secret that was made beside keys or usage of an older one, as after an incomplete restore."""
-    keys = database.read("SELECT count(*) FROM keys")[0][0]
-    named = database.read(f"SELECT count(DISTINCT key_id) FROM usage WHERE key_id GLOB '{ID_PREFIX}*'")[0][0]  # noqa: S608
-    limits = database.read(f"SELECT count(*) FROM limits WHERE key_id GLOB '{ID_PREFIX}*'")[0][0]  # noqa: S608
-    if keys or named or limits:
+    stored = database.read("SELECT count(*) FROM keys")[0][0]
+    of_settings = database.read(
+        "SELECT count(*) FROM (SELECT key_id FROM usage UNION SELECT key_id FROM limits) WHERE key_id GLOB ?",
+        (f"{ID_PREFIX}*",),
+    )[0][0]
+    if stored or of_settings:
         log(
             "the data folder's file 'secret' was missing, and a new one was made: stored keys open nothing any more, "
             "and keys of the settings have new ids, so that their usage and limits stay with the old ones; stop the "
             "service and bring 'secret' back from the backup, or make new keys and limits",
             level="warning",
             folder=str(database.folder),
-            stored_keys=keys,
-            settings_keys=max(named, limits),
+            stored_keys=stored,
+            settings_keys=of_settings,
         )
 
 
