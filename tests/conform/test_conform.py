@@ -374,6 +374,10 @@ def _alert(connection):
     connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
 
 
+def _end(connection):
+    connection.recv(65_536)
+
+
 def _silence(connection):
     connection.recv(65_536)
     connection.recv(1)
@@ -386,6 +390,7 @@ def _silence(connection):
         ("http", _greet, "speaks no HTTP, it says 'SSH-2.0-OpenSSH"),
         ("http", _greet_and_wait, "speaks no HTTP"),
         ("http", _alert, "speaks TLS; write https://"),
+        ("http", _end, "ends them without an answer"),
         ("http", _silence, "answers nothing within 1 s"),
         ("https", _greet, "cannot be asked over TLS"),
     ],

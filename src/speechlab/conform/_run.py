@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.conform._model import CheckOutcome, ConformReport, Verdict
 from speechlab.conform._probe.findings import Unmet, Untried
-from speechlab.conform._probe.http import NotHTTP
+from speechlab.conform._probe.http import ENDED, NotHTTP
 from speechlab.conform._probe.socket import Closed
 from speechlab.conform._probe.target import Target
 from speechlab.conform._selection import chosen
@@ -120,6 +120,8 @@ def _other_protocol(target: Target, came: bytes) -> str:
     url = target.options.base_url
     if came.startswith(_TLS_ALERT):
         return f"{url} is asked in plain and speaks TLS; write https://"
+    if came == ENDED:
+        return f"{url} takes connections and ends them without an answer: is the service running behind it?"
     shown = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
     return f"what answers at {url} speaks no HTTP, it says {shown}; is the port right?"
 

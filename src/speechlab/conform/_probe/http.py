@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from speechlab.conform._probe.findings import Unmet
 
+ENDED = b"the connection ended"
+"""Stands for a reply of which nothing came."""
 _BEGIN = b"HTTP/"
 _TRAILING_WAIT_S = 1.0
 _MAX_BYTES = 512 * 1024 * 1024
@@ -237,7 +239,7 @@ def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str],
         first = reader.line() if reader.held.startswith(_BEGIN) else reader.held.partition(b"\n")[0].rstrip()
         words = (first or b"").split(b" ", 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            came = (first or b"the connection ended")[:200]
+            came = (first or ENDED)[:200]
             raise NotHTTP(Exchange(shown, 0, (), came, "close", complete=False))
         status, headers = int(words[1]), []
         while line := reader.line():
