@@ -83,8 +83,9 @@ class Sounds:
     def replace(self, row: int, cell: Any) -> None:
         """Put another sound into a row."""
         self._cells[row] = cell
-        for key in [key for key in self._outlines if key[0] == row]:
-            self._outlines.pop(key, None)
+        for key in list(self._outlines):  # others may draw meanwhile
+            if key[0] == row:
+                self._outlines.pop(key, None)
 
     def sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row.
@@ -134,11 +135,12 @@ class Sounds:
     def outline(self, row: int, bins: int) -> Outline:
         """Return the waveform of a row, or why there is none."""
         key = row, bins
-        if key not in self._outlines:
-            self._outlines[key] = self._draw(row, bins)
+        outline = self._outlines.get(key)
+        if outline is None:
+            outline = self._outlines[key] = self._draw(row, bins)
             if len(self._outlines) > _MAX_KEPT:
                 self._outlines.popitem(last=False)
-        return self._outlines[key]
+        return outline
 
     def _draw(self, row: int, bins: int) -> Outline:
         try:
