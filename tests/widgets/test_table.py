@@ -373,7 +373,7 @@ def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame
     page = AudioTable(frame).save(tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
     assert "unsafe" not in policy
-    script = re.search(r'<script type="module">(.*?)</script>', page, re.DOTALL)[1]
+    script = re.search(r'<script type="module" async>(.*?)</script>', page, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
