@@ -45,7 +45,7 @@ class HandshakeGuard:
         self._app = app
         self._service = service
         self._host_allowed = host_allowed
-        self._origins = frozenset(origin.lower() for origin in service.config.ws_origins)
+        self._origins = frozenset(service.config.ws_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a handshake, or refuse a request that should have been one."""
