@@ -142,7 +142,7 @@ def test_hosts_and_origins_are_refused_wherever_they_come_from(tmp_path):
 
 def test_hosts_and_origins_are_kept_as_they_are_sent():
     config = ServiceConfig(
-        allowed_hosts=("Speech.Example.org", "[::1]", "192.0.2.7", "my_host"),
+        allowed_hosts=("Speech.Example.org", "[0:0::1]", "192.0.2.7", "my_host"),
         ws_origins=("null", "HTTPS://Page.Example:8443", "http://[::1]:8888", "chrome-extension://abcdef"),
         cors_origins=("*",),
     )

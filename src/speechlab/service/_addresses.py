@@ -30,7 +30,7 @@ def checked_host(name: object) -> str:
         raise ValueError(message)
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if _is_address(bare):
-        return bare
+        return str(ipaddress.ip_address(bare))  # in the short form, which clients send
     if ":" in host:
         message = f"{_shown(host)} has a port, which is not compared; {allowed}"
         raise ValueError(message)
@@ -94,7 +94,7 @@ def _text(value: object, allowed: str) -> str:
         message = f"it holds a user name or password, which nothing is compared with; {allowed}"
         raise ValueError(message)  # without the value, which is a secret
     if not value or any(letter.isspace() or not letter.isprintable() for letter in value):
-        message = f"{_shown(value)} is empty or has spaces; {allowed}"
+        message = f"{_shown(value)} is empty or has spaces or control characters; {allowed}"
         raise ValueError(message)
     return value
 
