@@ -31,6 +31,11 @@ if os.environ.get("SPEECHLAB_MODE") == "replay":
     sys.addaudithook(_refuse)
     del _refuse
 """
+_AFTER = """
+for _report in [one for one in list(globals().values()) if hasattr(type(one), "failed")]:
+    if len(_rows := _report.failed()):
+        raise RuntimeError("rows of a study failed:\\n" + _rows[["status", "error"]].to_string())
+"""
 _BAR = re.compile(r"^\w+: +\d+%\|")
 _OF_ONE_RUN = (
     (re.compile(r"timing=Timing\([^()]*\)"), "timing=Timing(...)"),
@@ -55,6 +60,9 @@ class Kernel:
             path: The notebook.
             folder: The folder to work in, which is made.
             **environment: Variables of the environment; from the first mode ``replay`` on no socket is connected.
+
+        Raises:
+            CellExecutionError: A cell fails, or rows of a study do; the errors of those rows are told.
         """
         import nbformat  # their import takes seconds, and every worker collects the tests
         from nbclient import NotebookClient
@@ -62,14 +70,14 @@ class Kernel:
         folder.mkdir()
         notebook = nbformat.read(path, as_version=4)
         before = nbformat.v4.new_code_cell(_BEFORE.format(folder=str(folder), environment=environment))
-        notebook.cells.insert(0, before)
+        notebook.cells = [before, *notebook.cells, nbformat.v4.new_code_cell(_AFTER)]
         client = NotebookClient(notebook, km=self._manager, timeout=600, store_widget_state=False)
         try:
             client.execute()
         finally:
             if client.kc is not None:
                 client.kc.stop_channels()
-        del notebook.cells[0]
+        notebook.cells = notebook.cells[1:-1]
         return notebook
 
 
