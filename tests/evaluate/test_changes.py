@@ -257,6 +257,10 @@ def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))
     assert (few.slower, few.speed["ratio_low"].isna().all()) == (False, True)
     assert few.speed["ratio"].tolist() == pytest.approx([1.5, 1.5])
+    twins = [fast.speed, fast.speed.assign(voice="w", total_s=2 * fast.speed["total_s"])]
+    one, other = (replace(fast, speed=pd.concat(pair)) for pair in (twins, twins[::-1]))
+    of_twins = one.compare(other).speed  # two voices of one name, asked in another order
+    assert of_twins[["ratio_low", "ratio_high"]].to_numpy() == pytest.approx(1)
     for name, report in (("fast", fast), ("slow", slow), ("untimed", made(right))):
         report.save(tmp_path / name)
 

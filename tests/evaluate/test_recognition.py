@@ -416,6 +416,9 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert "one at a time" in first.to_html()
     part = first.part("ours")
     assert len(part.speed) == 6
+    noisy = first.part("ours", "noise 0 dB")
+    assert len(noisy.speed) == 0
+    assert "timed_calls" not in noisy.summary
     slow = replace(first, speed=first.speed.assign(result_s=2 * first.speed["result_s"]))
     changes = slow.compare(first)
     assert changes.speed["group"].tolist() == [f"{one}, as recorded, all recordings, en" for one in services]

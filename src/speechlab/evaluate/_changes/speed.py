@@ -47,7 +47,8 @@ def speed_changes(now: Report, earlier: Report) -> pd.DataFrame:
     found: list[dict[str, Any]] = []
     if len(later) and len(former):
         times = [name for name in _TIMES if name in later.columns and name in former.columns]
-        keys = ("_group", *SIDES, "file", "text")
+        alike = _names_twice(later) or _names_twice(former)
+        keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
         both, _, _ = paired(later, former, keys, times)
         for group, calls in both.groupby("_group", sort=False):
             found += [
@@ -74,6 +75,13 @@ def _calls(report: Report) -> pd.DataFrame:
         parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = parts[0].str.cat(pd.DataFrame(dict(enumerate(parts[1:]))), sep=", ") if parts[1:] else parts[0]
     return calls.assign(_group=group).reset_index(drop=True)
+
+
+def _names_twice(calls: pd.DataFrame) -> bool:
+    """Whether voices share a name, and are told apart by their ids."""
+    if "voice" not in calls.columns:
+        return False
+    return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
 
 
 def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class RecognitionReport(SpeechReport):
         Raises:
             InvalidRequestError: There is no such system or condition.
         """
-        kept = self.table
+        kept, speed = self.table, self.speed
         for column, value in (("system", system), ("condition", condition)):
             if value is None:
                 continue
@@ -125,10 +125,9 @@ class RecognitionReport(SpeechReport):
                 message = f"the report has no {column} {value!r}; it has {there}"
                 raise InvalidRequestError(message, parameter=column)
             kept = kept[kept[column] == value].drop(columns=column)
+            if column in speed.columns:
+                speed = speed[speed[column] == value].drop(columns=column)
         kept = kept.set_axis(_labels(kept), axis="index")
-        speed = self.speed
-        if "system" in speed.columns:
-            speed = speed[speed["system"] == system].drop(columns="system")
         return SpeechReport.of(
             f"{self.title}: {system}",
             kept,
