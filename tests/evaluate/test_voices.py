@@ -197,7 +197,12 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     assert lost["error"].str.startswith("away could not be asked: ").all()
     assert found.headline().columns[0] == "System"
     assert "of theirs" in found.to_html()
-    assert len(found.compare(found).summary) == 5  # the voices of each service, and rows that failed
+    changes = found.compare(found)
+    assert len(changes.summary) == 5  # the voices of each service, and rows that failed
+    for rows in (found.rows(), changes.rows()):
+        assert {column["name"] for column in rows.columns if column["shown"]} >= {"system", "voice_name"}
+    assert "theirs, one: swallows</td>" in changes.sections()[-1]
+    assert ">None<" not in changes.sections()[-1]
 
 
 def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):

@@ -135,6 +135,14 @@ def test_reports_of_studies_show_their_errors(small, large):
     assert "asr_rtf" in both.frame
 
 
+def test_voices_without_names_are_told_by_their_ids(small):
+    named = ErrorBrowser(small.assign(voice_name=pd.array([None] * (len(small) - 1) + ["v"], dtype="string")))
+    bare = ErrorBrowser(small.assign(voice_name=pd.array([None] * len(small), dtype="string")))
+    shown = [{one["name"] for one in table.columns if one["shown"]} for table in (named, bare)]
+    assert ["voice_name" in names for names in shown] == [True, False]
+    assert ["voice" in names for names in shown] == [False, True]
+
+
 def test_two_systems_that_agree_are_still_two(small):
     table = ErrorBrowser(small, small)
     assert table.frame["hypothesis_a"].tolist() == table.frame["hypothesis_b"].tolist()

@@ -16,6 +16,7 @@ from speechlab.evaluate._changes.speed import SLOWER, chance, speed_changes, spe
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
 from speechlab.evaluate._report import BETTER, WORSE, Report
+from speechlab.evaluate._speech.summary import SIDES
 from speechlab.evaluate._translation.report import TranslationReport
 from speechlab.evaluate._writing.record import service_of
 
@@ -179,21 +180,23 @@ class Changes(Report):
             codes = (row["source_lang"], row["target_lang"])
             told = None if is_missing(difference) else f"{difference:+.1f}"
         else:
-            who, texts = row["voice_name"], ("hypothesis_earlier", "hypothesis")
+            names = [row[name] for name in (*SIDES, "voice_name") if not is_missing(row.get(name))]
+            who, texts = ", ".join(map(str, names)) or "–", ("hypothesis_earlier", "hypothesis")
             codes = (row["language"], row["language"])
             told = None if is_missing(row["error_difference"]) else str(int(row["error_difference"]))
         came = [
             element("span", row[name], lang=str(codes[-1])) if isinstance(row[name], str) else None
             for name in texts
         ]
-        return [str(who), element("span", row["text"], lang=str(codes[0])), *came, told]
+        return [who, element("span", row["text"], lang=str(codes[0])), *came, told]
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
         heard = "translation" if self._translated else "hypothesis"
         both = [f"{heard}_earlier", heard]
         usual: dict[str, Any] = {"hypotheses": both, "reference": "text", "language": "language"}
-        columns = ["text", *both, "error_difference", "language", "voice_name"]
+        sides = [name for name in SIDES if name in self.table.columns]
+        columns = ["text", *both, "error_difference", "language", *sides, "voice_name"]
         if self._translated:
             columns, usual = (
                 ["text", *both, "score_difference"],

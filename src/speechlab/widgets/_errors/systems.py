@@ -208,9 +208,9 @@ def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
 
 def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
     """Columns of categories to filter by, those that there are."""
-    named = "voice_name" in frame.columns and frame["voice_name"].astype(bool).any()
+    named = "voice_name" in frame.columns and frame["voice_name"].fillna("").ne("").any()
     voice = "voice_name" if named else "voice"  # a name says more than an identifier
-    return [name for name in dict.fromkeys([language, "language", voice]) if name in frame.columns]
+    return [name for name in dict.fromkeys([language, "language", "system", voice]) if name in frame.columns]
 
 
 def _faults(frame: pd.DataFrame) -> list[Any]:
