@@ -275,6 +275,13 @@ def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     assert "Slower: v, en (time to the first sound × 1.50, 95 % interval 1.50 to 1.50" in words
     assert "machines, their load and the network may have been others" in words
     assert ends("fast", "slow", "slower").exit_code == 0
+    way = ["speech-to-speech", "none.csv", "--out", "x", "--target-lang", "en", "--voice", "v"]
+    early = CliRunner().invoke(app, [*way, "--earlier", str(tmp_path / "slow")])
+    assert "leave --earlier out" in str(early.exception)
     assert "give --speed 6 to both" in str(ends("slow", "untimed", "slower").exception)
+    for earlier, speed in (("slow", 0), ("untimed", 6)):  # said before anything is read or sent
+        asked = ["round-trip", "none.csv", "--out", "x", "--earlier", str(tmp_path / earlier)]
+        early = CliRunner().invoke(app, [*asked, "--fail-if", "slower", "--speed", str(speed)])
+        assert "give --speed 6 to both" in str(early.exception)
     again = evaluate.Report.load(slow.compare(fast).save(tmp_path / "changes"))
     assert again.slower

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WORSE = 4
 """Exit status where ``--fail-if`` has found something."""
+_UNTIMED = "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
 _KINDS_OF_ERRORS = 3
 _FIGURES = (
     *(
@@ -64,7 +65,10 @@ def performed(
     """Read the table, make the study, and write its report."""
     from speechlab import evaluate
 
-    before = _earlier(earlier, fail_if or ())
+    if study == "speech_to_speech" and earlier is not None:
+        message = "reports of speech to speech are not compared with each other; leave --earlier out"
+        raise InvalidRequestError(message, parameter="earlier")
+    before = _earlier(earlier, fail_if or (), timed=bool(given.get("speed")))
     rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
@@ -105,7 +109,7 @@ def _plain(stage: str) -> str:
     return stage.replace("synthesize", "speaking").replace("transcribe", "recognising")
 
 
-def _earlier(folder: Path | None, fail_if: Sequence[str]) -> Report | None:
+def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Report | None:
     """Read the earlier report before the work, not after it."""
     from speechlab.evaluate import Report
 
@@ -113,6 +117,8 @@ def _earlier(folder: Path | None, fail_if: Sequence[str]) -> Report | None:
         message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
         raise InvalidRequestError(message, parameter="earlier")
     report: Report | None = None if folder is None else Report.load(folder)
+    if "slower" in fail_if and not (timed and len(getattr(report, "speed", ()))):
+        raise InvalidRequestError(_UNTIMED, parameter="speed")
     return report
 
 
@@ -155,10 +161,7 @@ def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> No
         message = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
         raise InvalidRequestError(message, parameter="earlier")
     if "slower" in fail_if and not len(changes.speed):
-        message = (
-            "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
-        )
-        raise InvalidRequestError(message, parameter="earlier")
+        raise InvalidRequestError(_UNTIMED, parameter="speed")
     if ("worse" in fail_if and changes.worse) or ("slower" in fail_if and changes.slower):
         raise typer.Exit(WORSE)
 
