@@ -261,7 +261,11 @@ def test_names_that_no_file_can_have_are_told(tmp_path):
 def test_lengths_are_seconds(length, tmp_path):
     path = tmp_path / "m.csv"
     path.write_text(f"text,duration\na,{length}\n")
-    with pytest.raises(InvalidRequestError, match="is no number of seconds"):
+    with pytest.raises(InvalidRequestError, match=f"the length '{length}' is no number of seconds"):
+        datasets.read(path)
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"text": "a", "duration": -1}\n')
+    with pytest.raises(InvalidRequestError, match="the length '-1' is no number of seconds"):
         datasets.read(path)
 
 

@@ -156,8 +156,8 @@ def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
     if wrong.any():
         place = int(wrong.argmax())
         message = (
-            f"row {place + 1}: the length {lengths.iloc[place]!r} is no number of seconds; give one such as 3.25, "
-            "or leave the cell empty"
+            f"row {place + 1}: the length {str(lengths.iloc[place])!r} is no number of seconds; give one such as "
+            "3.25, or leave the cell empty"
         )
         raise InvalidRequestError(message, parameter="duration_s")
     return numbers

@@ -52,7 +52,8 @@ class Cast(NamedTuple):
 
     Attributes:
         pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, of several services,
-            ``system``; texts that nobody speaks have no voice, and the reason in ``why`` and ``status``.
+            ``system``. Rows that nobody speaks have the reason in ``why``, and a ``status``: ``skipped`` where no
+            voice fits, ``error`` where the service could not be asked.
         services: The clients that can be asked, by name.
         catalogues: Their voices, by the name of the client.
         gone: Why other services could not be asked, by name.
