@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from speechlab._arguments import refused
 from speechlab.client import replaying_from
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
@@ -162,7 +163,10 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     pairs = cast.pairs
     found = pd.Series("", index=pairs.index, dtype="string")
     for service, catalogue in cast.catalogues.items():
-        given = {catalogue[voice].id: engine for voice, engine in (told.get(service) or {}).items()}
+        by_voice = told.get(service) or {}
+        if not isinstance(by_voice, Mapping):
+            raise refused("engines", engines, "the engine of each voice, of several services by their names")
+        given = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
         shorts = {voice.id: voice.short_name for voice in catalogue}
         named = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
         own = pairs["voice"].map(named | given).astype("string").fillna(service)

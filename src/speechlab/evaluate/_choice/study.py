@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
-_OWN = frozenset({"take", "engine", *MEASURES})
+_OWN = frozenset({"system", "take", "engine", *MEASURES})
 
 
 @briefly
@@ -98,7 +98,7 @@ def voices(
     need_columns(frame, text, language)
     services = services_of(lab)
     several = "" not in services
-    keep_free(frame, RESULTS | _OWN | (frozenset({"system"}) if several else frozenset()))
+    keep_free(frame, RESULTS | _OWN)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
