@@ -221,6 +221,17 @@ def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
     }
 
 
+def test_a_service_without_a_voice_for_the_texts_stops_no_other(lab, store):
+    services, how = {"ours": lab, "theirs": lab.with_options()}, {"store": store, "progress": False}
+    found = evaluate.voices(
+        services, FRAME.head(2), {"ours": [], "theirs": "clear"}, speed=0, dnsmos=0, **how
+    )
+    assert found.table.groupby("system")["status"].agg(set).to_dict()["ours"] == {"skipped"}
+    assert found.summary["system"].tolist() == ["theirs"]
+    with pytest.raises(InvalidRequestError, match="no voice speaks a language of these texts"):
+        evaluate.voices(services, FRAME.assign(language="ja"), **how)
+
+
 def test_engines_of_no_voice_are_refused_before_anything_is_spoken(served, store):
     staged, lab = served
     staged.one.calls.clear()

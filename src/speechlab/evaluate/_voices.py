@@ -14,6 +14,8 @@ from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from speechlab.client import Client, VoiceCatalogue
@@ -108,17 +110,23 @@ def cast_of(
 
     named = by_service(voices, services, "voices")
     catalogues, gone = asked_of_each(services, lambda _, client: replaying_from(client, store).voices())
+    chosen = {name: chosen_voices(catalogue, named[name]) for name, catalogue in catalogues.items()}
     parts = []
     for name in services:
-        if name in catalogues:
-            part = cross(frame, catalogues[name], named[name], language)
+        if name in chosen:
+            part = cross(frame, chosen[name], language)
             part = part.assign(status=part["voice"].isna().map({True: "skipped", False: None}))
         else:
             (why,) = told_gone({name: gone[name]})
             part = frame.assign(voice=None, voice_name=None, gender=None, why=why, status="error")
         parts.append(part.assign(system=name) if name else part)
     there = {name: client for name, client in services.items() if name in catalogues}
-    return Cast(pd.concat(parts, ignore_index=True), there, catalogues, gone)
+    pairs = pd.concat(parts, ignore_index=True)
+    if pairs["voice"].isna().all():
+        known = ", ".join(sorted({one.language for voices in chosen.values() for one in voices})) or "none"
+        message = f"no voice speaks a language of these texts; the voices speak: {known}"
+        raise InvalidRequestError(message, parameter="voices")
+    return Cast(pairs, there, catalogues, gone)
 
 
 def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
@@ -174,11 +182,10 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     return found
 
 
-def cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, language: str) -> pd.DataFrame:
+def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
     """Every text with every voice that speaks its language; texts that none speaks stand alone, with the reason."""
     import pandas as pd
 
-    chosen = chosen_voices(catalogue, voices)
     # plain lists, because an index may hold a label twice
     codes = [code_or_none(value) for value in frame[language]]
     parts = []
@@ -187,10 +194,6 @@ def cross(frame: pd.DataFrame, catalogue: VoiceCatalogue, voices: object, langua
         fits = [code is not None and speaks(voice, code) for code in codes]
         heard = [one or other for one, other in zip(heard, fits, strict=True)]
         parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
-    if not any(heard):
-        known = ", ".join(sorted({voice.language for voice in chosen})) or "none"
-        message = f"no voice speaks a language of these texts; the voices speak: {known}"
-        raise InvalidRequestError(message, parameter="voices")
     why = [NO_LANGUAGE if code is None else "none of the voices speaks this language" for code in codes]
     mute = [not one for one in heard]
     alone = frame.assign(voice=None, voice_name=None, gender=None, why=why)[mute]
