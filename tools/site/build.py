@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 COPIED = (
-    "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "docs/operations/*", "benchmarks/*.py", "notebooks/*.ipynb",
-    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
+    "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "docs/operations/*",
+    "benchmarks/*.py", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
 )  # fmt: skip
 
 
