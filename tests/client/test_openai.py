@@ -213,7 +213,7 @@ def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, k
     labels = [label.get_text() for label in report.plot().axes[0].get_yticklabels()]
     assert any("theirs" in label for label in labels)
     for wrong in ({"ours": "heart"}, {"ours": "heart", "their": "alloy"}):
-        with pytest.raises(InvalidRequestError, match="give the voices of each service under its name"):
+        with pytest.raises(InvalidRequestError, match="give voices of each service under its name"):
             evaluate.round_trip(services, texts, wrong)
     assert len(report.record["runs"]) == 3
 

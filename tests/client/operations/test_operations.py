@@ -127,7 +127,8 @@ def test_what_all_voices_have_in_common_is_said_once(http):
     ]
     shown = VoiceCatalogue(voices)._repr_html_()
     assert "2 voices; language: ja; streams: no; formats: wav, mp3" in shown
-    assert shown.count("wav, mp3") == 1
+    assert shown.count("wav, mp3</caption>") == 1
+    assert "wav, mp3</td>" not in shown
     assert (
         shown.count("<strong") == shown.count("Calm &lt;b&gt;") / 2 == 2
     )  # once above, and once in the fold
