@@ -59,7 +59,7 @@ def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series
     """Return a typed column of plain values."""
     import pandas as pd
 
-    # the dtype that pandas 3 gives to text, on pandas 2 too
+    # the dtype that pandas gives to text, also where it would take another for want of values
     text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
     made: Any = values
     dtype: Any = kind

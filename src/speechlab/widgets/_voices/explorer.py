@@ -19,6 +19,7 @@ from speechlab.widgets._table.static import static_table
 from speechlab.widgets._table.table import AudioTable
 from speechlab.widgets._voices.catalogue import cells_of, frame_of, sample_of, seen_at_first
 from speechlab.widgets._voices.speaking import Spoken, StoppedError, speak
+from speechlab.widgets._voices.words import asked_for, spoken_so_far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,6 @@ _UNSPOKEN = NoSound("not spoken yet", makeable=True)
 _COMING = NoSound("being spoken …", coming=True)
 _STOPPED = NoSound("stopped", makeable=True)
 _MAX_CHARACTERS = 5_000
-_COST = "The embedded service is free; others may bill characters."
 
 
 class VoiceExplorer(RefreshedWidget, AudioTable):
@@ -337,26 +337,18 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         with self._telling:  # or what was so before is written over what is so now
             meant = [(row, self._sentence_of(row)) for row in self._meant()]
             left = [one for one in meant if one not in self._done]
-            characters = sum(len(text) for _, text in left)
-            label = f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
-            self._speak.description = (
-                label if left else "Spoken already" if meant else "Speak: mark voices first"
-            )
+            self._speak.description = asked_for(left, any_meant=bool(meant))
             self._speak.disabled = not left
             working = not self._idle.is_set()
             self._stop.disabled = not working
-            spoken = [one for one in self._now if one is not None]
-            failed = sum(one.clip is None for one in spoken)
-            parts = [_COST]
-            if working:
-                ended = max(self._asked_for - len(self._queue) - 1, 0)
-                parts = [f"Speaking: {ended} of {self._asked_for} done."]
-            elif spoken:
-                total = sum(len(text) for _, text in list(self._done))
-                parts = [f"{len(spoken) - failed} spoken.", f"{total:,} characters in all.", _COST]
-                if failed:
-                    parts.insert(1, f"{failed} failed: their rows say why.")
-            self._status.value = " ".join(parts)
+            ended = max(self._asked_for - len(self._queue) - 1, 0)
+            doing = f"Speaking: {ended} of {self._asked_for} done."
+            self._status.value = doing if working else self._spoken_so_far()
+
+    def _spoken_so_far(self) -> str:
+        spoken = [one for one in self._now if one is not None]
+        characters = sum(len(text) for _, text in list(self._done))  # others may speak meanwhile
+        return spoken_so_far(len(spoken), sum(one.clip is None for one in spoken), characters)
 
     def _another_sentence(self) -> None:
         with self._turns:

@@ -1,0 +1,33 @@
+"""What the explorer of voices says of its sentences: those that a press would speak, and those that were spoken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_COST = "The embedded service is free; others may bill characters."
+
+
+def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
+    """Write on the button what a press would do.
+
+    Args:
+        left: Row and sentence of each voice that has not spoken it.
+        any_meant: Whether any voice is chosen.
+    """
+    if not left:
+        return "Spoken already" if any_meant else "Speak: mark voices first"
+    characters = sum(len(text) for _, text in left)
+    return f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
+
+
+def spoken_so_far(voices: int, failed: int, characters: int) -> str:
+    """Say how many voices were asked and how many failed, and how many characters were sent in all."""
+    if not voices:
+        return _COST
+    parts = [f"{voices - failed} spoken.", f"{characters:,} characters in all.", _COST]
+    if failed:
+        parts.insert(1, f"{failed} failed: their rows say why.")
+    return " ".join(parts)
