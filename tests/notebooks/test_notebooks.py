@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.clients import KEY
-from support.notebooks import NOTEBOOKS, kernel, scrubbed, told
+from support.notebooks import NOTEBOOKS, VARIES, kernel, scrubbed, told
 
 MOST_BYTES = 300_000
 MOST_LINES = 10
@@ -89,7 +89,7 @@ def _outputs(notebook):
     return [
         cell.outputs
         for cell in scrubbed(notebook).cells
-        if cell.cell_type == "code" and "varies" not in cell.metadata.get("tags", ())
+        if cell.cell_type == "code" and VARIES not in cell.metadata.get("tags", ())
     ]
 
 

@@ -52,7 +52,15 @@ def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: 
 
 
 def student_p(t: float, freedom: float) -> float:
-    """Two-sided p-value of Student's t, by the integral of its density over an angle."""
+    """Two-sided p-value of Student's t: the integral of its density from ``abs(t)`` on, both ways.
+
+    With t = sqrt(freedom) tan(angle) the density becomes cos(angle) ** (freedom - 1), up to a factor (Abramowitz and
+    Stegun 1964, 26.7), which midpoints integrate to eight digits.
+
+    Args:
+        t: The statistic.
+        freedom: Degrees of freedom, 1 or more.
+    """
     place = math.atan(abs(t) / math.sqrt(freedom))
     steps = (np.arange(_STEPS) + 0.5) / _STEPS
 
