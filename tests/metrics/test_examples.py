@@ -1,4 +1,4 @@
-"""The examples in the docstrings and in docs/metrics.md run."""
+"""The examples in the docstrings and in its pages run."""
 
 import doctest
 import importlib
@@ -30,8 +30,9 @@ def test_modules_of_sub_rooms_are_among_them():
     assert {"speechlab.text._languages.pinyin", "speechlab.metrics._rates.score"} <= set(MODULES)
 
 
-def test_guide():
-    guide = Path(__file__).parents[2] / "docs" / "metrics.md"
-    result = doctest.testfile(str(guide), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted > 5
+@pytest.mark.parametrize(("page", "examples"), [("metrics", 60), ("error-rates", 10), ("statistics", 1)])
+def test_pages(page, examples):
+    path = Path(__file__).parents[2] / "docs" / f"{page}.md"
+    result = doctest.testfile(str(path), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > examples
     assert result.failed == 0

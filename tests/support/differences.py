@@ -6,7 +6,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 PAIRS = TESTS / "metrics" / "rates"
-GUIDE = TESTS.parent / "docs" / "metrics.md"
+GUIDE = TESTS.parent / "docs" / "error-rates.md"
 
 
 class Written:
@@ -15,7 +15,7 @@ class Written:
     Args:
         compare: The function that tells the differences of a pair apart.
         kinds: The classes, the mildest first.
-        sets: For each file of pairs what the guide says: (written down as, told apart as) -> pairs. "equal": alike
+        sets: For each file of pairs what the page says: (written down as, told apart as) -> pairs. "equal": alike
             after normalisation.
     """
 
@@ -28,7 +28,7 @@ class Written:
         return max((difference.kind for difference in found), key=self.kinds.index, default="equal")
 
     def check_matrix(self, name):
-        """The confusion matrix of a file is the one in the guide; it is returned."""
+        """The confusion matrix of a file is the one in the page; it is returned."""
         pairs = self._pairs(name)
         matrix = Counter((pair["class"], self.told(pair["reference"], pair["hypothesis"])) for pair in pairs)
         assert matrix == self.sets[name]
