@@ -71,6 +71,117 @@ def test_a_report_is_read_sorted_and_heard(shown, html, request):
     assert (paper == "rgb(20, 23, 29)") is (request.node.callspec.params["shown"] == "dark")
 
 
+FOCUSED = """() => {
+  const one = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(one);
+  const seen = outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+  const scrolls = one.scrollWidth > one.clientWidth;
+  return [one.tagName, one.getAttribute("aria-label") || one.textContent.slice(0, 40), seen, scrolls];
+}"""
+
+
+def stops(page):
+    """All stops of the Tab key from the top of a page: element, name, whether it is seen, whether it scrolls."""
+    page.evaluate("document.activeElement.blur()")
+    found = []
+    while len(found) < 80:
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            return found
+        found.append(page.evaluate(FOCUSED))
+    raise AssertionError(f"the keys do not come out of the page again: {found[-5:]}")
+
+
+def test_keys_alone_reach_sort_and_play(shown, html):
+    page = shown.show(html)
+    page.locator(".sl-row").first.wait_for()
+    found = stops(page)
+    assert [stop for stop in found if not stop[2]] == []
+    names = [name for _, name, *_ in found]
+    order = [names.index(name) for name in ("Figures", "Play", "Search texts and notes", "Filter", HOSTILE)]
+    assert order == sorted(order)
+    assert order[-1] < names.index("Play row 1") < names.index("Keys") < names.index("Record of the run")
+    assert [stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]] == [
+        ["DIV", "Position", True, False]
+    ]
+    page.get_by_role("button", name="error_rate").focus()
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        page.locator(f"[aria-sort={order}]", has_text="error_rate").wait_for()
+        assert page.evaluate("document.activeElement.textContent").replace("\u200b", "")[:10] == "error_rate"
+    page.get_by_role("grid").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    page.locator(".sl-row.sl-playing").wait_for()
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED)[1] == "Columns"
+
+
+def test_what_scrolls_is_a_stop_as_long_as_it_does(shown, html):
+    page = shown.show(html)
+    page.locator(".sl-row").first.wait_for()
+    figure = page.get_by_role("figure")
+    for width, stop in ((1200, False), (380, True), (1200, False)):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.locator("figure[tabindex]" if stop else "figure:not([tabindex])").wait_for()
+        assert figure.evaluate("node => node.scrollWidth > node.clientWidth") is stop
+
+
+@pytest.fixture(scope="module")
+def many():
+    rows = 12
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row}" for row in range(rows)],
+            "text": "a b c d",
+            "language": "en",
+            "voice": [f"voice {row}" for row in range(rows)],
+            "voice_name": [f"voice {row}" for row in range(rows)],
+            "gender": "",
+            "audio": None,
+            "duration_s": 2.0,
+            "hypothesis": ["a b c d", "a x c d"] * (rows // 2),
+            "status": "ok",
+            "error": None,
+        }
+    )
+    return SpeechReport.of("Many voices", score(frame).assign(loop=False)).to_html()
+
+
+def test_a_table_is_short_on_a_phone_and_nothing_of_it_is_lost(shown, many):
+    shown.page.set_viewport_size({"width": 380, "height": 700})
+    page = shown.show(many)
+    page.locator(".sl-row").first.wait_for()
+    cards = page.get_by_role("group", name="Error rates by voice").locator("tbody tr")
+    rates = [page.locator("td[data-label='error rate']").nth(card) for card in range(2)]
+    places = [rate.evaluate("node => node.getBoundingClientRect().right") for rate in rates]
+    assert places[0] == places[1]  # figures stand below each other
+    assert max(cards.nth(card).evaluate("node => node.offsetHeight") for card in range(2)) < 80
+    assert not cards.first.locator("td[data-label=gender]").is_visible()
+    more = page.get_by_role("button", name="Show all 12 rows")
+    heights = page.evaluate("document.documentElement.scrollHeight")
+    more.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.scrollHeight") > heights + 200
+    page.get_by_role("button", name="Show the first 6 rows alone").click()
+    assert page.evaluate("document.documentElement.scrollHeight") == heights
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 800, "height": 700})
+    assert [cards.nth(card).is_visible() for card in (0, 11)] == [True, True]
+    assert not page.get_by_role("button", name="Show").is_visible()
+
+
+def test_a_search_finds_a_row_that_is_folded(chromium, many, tmp_path):
+    (tmp_path / "report.html").write_text(many, "utf-8")
+    page = chromium.new_page(viewport={"width": 380, "height": 700})
+    address = (tmp_path / "report.html").as_uri()
+    page.goto(address)
+    page.get_by_role("button", name="Show all 12 rows").wait_for()
+    page.goto(f"{address}#:~:text=voice%C2%A011")  # as one who searches for it
+    page.get_by_role("button", name="Show the first 6 rows alone").wait_for(timeout=10_000)
+    page.close()
+
+
 def test_a_report_fits_a_narrow_screen(shown, html):
     shown.page.set_viewport_size({"width": 380, "height": 700})
     page = shown.show(html)

@@ -8,6 +8,7 @@ mid-tones with enough contrast on light and dark alike.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Literal
 
 from speechlab._arguments import is_number, is_whole_number
@@ -26,8 +27,12 @@ _WAVEFORM = (
 )
 _PLAYER = "display:block;width:100%;height:36px;margin:6px 0 0"
 _TEXT = "margin:8px 0 0"
+_TABLE_CAPTION = "text-align:left;padding:4px 10px"
 _CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
 _MAX_WORD = 16
+_TAGS = re.compile("<[^>]*>")
+_HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
+"""The first words of a caption, and the rest of it."""
 # Notebooks typeset what stands between two dollar signs as mathematics, except below these classes, which they keep
 # in an output that nobody trusts.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
@@ -101,7 +106,7 @@ def table(
     Args:
         columns: Headings.
         rows: Cells of each row, as many as headings: text, numbers, None (an en dash) or :class:`Html`.
-        caption: What the table shows.
+        caption: What the table shows; its first words, up to a full stop or a colon, stand out.
         langs: BCP 47 tag for the text of each column, or None where there is none.
         right: Numbers of further columns that stand to the right, for figures that are written out already.
 
@@ -122,9 +127,7 @@ def table(
     body = (element("tr", *map(_Column.cell, kinds, line, tags, map(str, columns))) for line in lines)
     made = element(
         "table",
-        element("caption", caption, style="text-align:left;padding:4px 10px;font-weight:600")
-        if caption
-        else None,
+        _caption(caption),
         element("thead", element("tr", *heads)),
         element("tbody", *body),
         style="border-collapse:collapse;margin:8px 0",
@@ -137,8 +140,20 @@ def table(
         style="max-width:100%;overflow-x:auto",
         role="group",
         tabindex=0,
-        aria_label=caption if isinstance(caption, str) and caption else "Table",
+        aria_label=_headed(caption)[0].rstrip(":.") or "Table" if isinstance(caption, str) else "Table",
     )
+
+
+def _caption(caption: object) -> Html | None:
+    if not caption:
+        return None
+    parts = (caption, "") if isinstance(caption, Html) or not isinstance(caption, str) else _headed(caption)
+    return element("caption", element("strong", parts[0]), parts[1], style=_TABLE_CAPTION)
+
+
+def _headed(caption: str) -> tuple[str, str]:
+    found = _HEAD.fullmatch(caption)
+    return (found[1], found[2]) if found else (caption, "")
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:
@@ -200,12 +215,15 @@ class _Column:
 
     def cell(self, value: object, lang: str | None, label: str) -> Html:
         """One cell; the label stands in front of it where a screen is too narrow for columns."""
-        if value is None:
-            return element("td", "–", style=self.style(), data_label=label)
-        if not is_number(value):
-            return element("td", value, lang=lang, dir="auto", style=self.style(), data_label=label)
-        text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"
-        return element("td", text, style=self.style(), data_label=label)
+        known: dict[str, str | bool] = {"data_label": label, "data_figure": self.numeric}
+        if is_number(value):
+            text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"
+            return element("td", text, style=self.style(), **known)
+        told = "–" if value is None else value
+        nothing = isinstance(told, str) and _TAGS.sub("", told) == "–"
+        return element(
+            "td", told, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **known
+        )
 
     def style(self, *, head: bool = False) -> str:
         wrap = "overflow-wrap:anywhere;" if self.endless and not head else "overflow-wrap:break-word;"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from speechlab._arguments import is_number
-from speechlab.display import Html, element, join, notebook_output, percent, table
-from speechlab.evaluate._speech.html import interval_cell, unbroken
+from speechlab.display import Html, element, join, notebook_output, percent
+from speechlab.evaluate._speech.html import filled_table, interval_cell, unbroken
 from speechlab.evaluate._speech.summary import ENOUGH
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def voices_table(summary: pd.DataFrame) -> Html:
         "“first in” is the share of resampled sets of these sentences."
     )
     heads = ("voice", "language", "error rate", "95 % interval", "spellings forgiven", "group", "first in")
-    return _filled_table(heads, rows, caption, optional={"spellings forgiven"}, right={2, 4, 6})
+    return filled_table(heads, rows, caption, optional={"spellings forgiven"}, right={2, 4, 6})
 
 
 def errors_table(summary: pd.DataFrame) -> Html:
@@ -73,7 +73,7 @@ def errors_table(summary: pd.DataFrame) -> Html:
         *("spellings", "takes vary by (points)"),
     )
     optional = {"its engine's", "homophones", "numbers", "spellings", "takes vary by (points)"}
-    return _filled_table(heads, rows, caption, optional=optional, right=set(range(2, 9)))
+    return filled_table(heads, rows, caption, optional=optional, right=set(range(2, 9)))
 
 
 def sound_table(summary: pd.DataFrame, *, timed: bool) -> Html:
@@ -108,23 +108,7 @@ def sound_table(summary: pd.DataFrame, *, timed: bool) -> Html:
         *("silence before, after (s)", "longest pause (s)", "DNSMOS (1 to 5)", "looks wrong"),
     )
     optional = {"first sound (s)", "RTF", "DNSMOS (1 to 5)", "looks wrong"}
-    return _filled_table(heads, rows, caption, optional=optional, right=set(range(2, 9)))
-
-
-def _filled_table(
-    heads: Sequence[str], rows: list[list[Any]], caption: str, *, optional: set[str], right: set[int]
-) -> Html:
-    """A table without the optional columns that have nothing to tell."""
-    keep = [
-        place
-        for place, head in enumerate(heads)
-        if head not in optional or any(row[place] not in {"–", "0", "0.0%"} for row in rows)
-    ]
-    chosen = [[row[place] for place in keep] for row in rows]
-    names = [heads[place] for place in keep]
-    return table(
-        names, chosen, caption=caption, right=[at for at, place in enumerate(keep) if place in right]
-    )
+    return filled_table(heads, rows, caption, optional=optional, right=set(range(2, 9)))
 
 
 def _name(row: dict[Any, Any]) -> Html:

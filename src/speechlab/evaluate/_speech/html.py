@@ -9,11 +9,11 @@ from speechlab.audio import AudioClip
 from speechlab.display import Html, data_url, element, join, percent, table
 from speechlab.errors import AudioError
 from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
-from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, SIDES, ranking_rates, ranking_units
+from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, SIDES, ranking_rates, ranking_units
 from speechlab.metrics import alignment_html
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
 
@@ -59,13 +59,18 @@ def summary_table(summary: pd.DataFrame) -> Html:
         "spellings forgiven",
         *(name.replace("_", " ") for name in flags),
     )
+    none = [name.replace("_", " ") for name in flags if not summary[name].any()]
     caption = (
         f"Error rates by {'system' if sides else 'voice'}, the best of each language first. Japanese is ranked by "
-        "readings, as it sounds. "
-        f"An interval is given from {ENOUGH} clips on."
+        f"readings, as it sounds. An interval is given from {ENOUGH} clips on."
+        + (f" None: {', '.join(none)}." if none else "")
     )
-    right = [len(sides) + place for place in (2, 3, 4, 6, 7, *range(8, 8 + len(flags)))]
-    return table(heads, rows, caption=caption, right=right)
+    right = {len(sides) + place for place in (2, 3, 4, 6, 7, *range(8, 8 + len(flags)))}
+    optional = {"characters", "spellings forgiven", *heads[len(sides) + 8 :]}
+    if sides and (summary["voice_name"] == NO_SPEAKER).all():
+        optional.add("voice")
+        rows = [[*row[: len(sides)], "–", *row[len(sides) + 1 :]] for row in rows]
+    return filled_table(heads, rows, caption, optional=optional, right=right)
 
 
 def speed_table(summary: pd.DataFrame) -> Html:
@@ -159,6 +164,22 @@ def player(path: str) -> Html:
         controls=True,
         preload="metadata",
         style=_PLAYER,
+    )
+
+
+def filled_table(
+    heads: Sequence[str], rows: list[list[Any]], caption: str, *, optional: set[str], right: set[int]
+) -> Html:
+    """A table without the optional columns that have nothing to tell."""
+    keep = [
+        place
+        for place, head in enumerate(heads)
+        if head not in optional or any(row[place] not in {"–", "0", "0.0%"} for row in rows)
+    ]
+    chosen = [[row[place] for place in keep] for row in rows]
+    names = [heads[place] for place in keep]
+    return table(
+        names, chosen, caption=caption, right=[at for at, place in enumerate(keep) if place in right]
     )
 
 

@@ -45,9 +45,10 @@ def report_page(
         "",
         [
             element("h1", title, dir="auto"),
+            _parts("Figures", "Rows", "Method") if drawn else _parts("Rows", "Method"),
             *sections,
-            *([element("h2", "Figures"), *drawn] if drawn else []),
-            element("h2", "Rows"),
+            *([_heading("Figures"), *drawn] if drawn else []),
+            _heading("Rows"),
             element("p", told),
         ],
     )
@@ -58,7 +59,7 @@ def report_page(
     below = join(
         "",
         [
-            element("h2", "Method"),
+            _heading("Method"),
             element("p", methods.text),
             sources,
             details("Record of the run", element("pre", kept)) if kept else None,
@@ -67,6 +68,16 @@ def report_page(
     )
     page: str = rows.page(title, above, below, max_bytes)
     return page
+
+
+def _heading(name: str) -> Html:
+    return element("h2", name, id=name.lower())
+
+
+def _parts(*names: str) -> Html:
+    """Ways to the parts of a page, which is long on a phone."""
+    links = [element("a", name, href=f"#{name.lower()}") for name in names]
+    return element("nav", join(Html(" · "), links), aria_label="Parts of this page")
 
 
 def _figure(name: str, vectors: bytes) -> Html:

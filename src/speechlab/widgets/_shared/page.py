@@ -33,11 +33,18 @@ body { margin: 0; padding: 16px; background: #fff; }
 """
 _WIDE = """
 main { max-width: 1240px; }
-main > p, main > ol, main > ul { max-width: 90ch; }
+main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
+.sl-more {
+  min-height: 40px; margin: 8px 0; padding: 4px 14px; border: 1px solid var(--line); border-radius: 8px;
+  background: var(--card); color: inherit; font: inherit; cursor: pointer;
+}
+.sl-more:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+@media print { .sl-more { display: none; } }
 main figure { width: fit-content; max-width: 100%; margin: 12px 0; overflow-x: auto; }
-@media (max-width: 640px) {
+@media screen and (max-width: 640px) {
   main figure > img { min-width: 36em; }
   main figure > figcaption { position: sticky; left: 0; }
+  main figure > figcaption::after { content: " (scrolls sideways)"; opacity: .8; }
 }
 """
 _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"

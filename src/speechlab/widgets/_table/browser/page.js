@@ -1,5 +1,7 @@
 // A page of its own: the model that a kernel would stand behind answers from what the page holds.
 
+import { settleBeside } from "./beside.js";
+
 /** @type {any} */
 // @ts-expect-error The module of the table stands before this one, with its default export under this name.
 const table = widget;
@@ -67,3 +69,4 @@ const model = {
   send: (message) => answers[message.type](message),
 };
 table.render({ model, el: document.getElementById("widget") });
+settleBeside();

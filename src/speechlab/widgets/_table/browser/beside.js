@@ -1,0 +1,51 @@
+// What stands beside the rows of a report: tables and figures, for keys and on a phone.
+
+const FEW = 6;
+const WORTH_A_BUTTON = 3;
+
+/** Makes what scrolls a stop of the Tab key, and what does not none. */
+function stopWhereItScrolls() {
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", "0");
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const part of document.querySelectorAll("main [role=group][tabindex], main figure[tabindex]")) sized.observe(part);
+}
+
+/**
+ * On a phone a table begins with its first rows; a search finds the others, and they are printed.
+ * @param {HTMLTableElement} table
+ * @param {MediaQueryList} phone
+ */
+function foldRows(table, phone) {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < FEW + WORTH_A_BUTTON) return;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "sl-more";
+  table.after(button);
+  const show = (/** @type {boolean} */ all) => {
+    for (const row of rows.slice(FEW)) {
+      if (all) row.removeAttribute("hidden");
+      else row.setAttribute("hidden", "until-found");
+    }
+    button.hidden = !phone.matches;
+    button.setAttribute("aria-expanded", String(all));
+    button.textContent = all ? `Show the first ${FEW} rows alone` : `Show all ${rows.length} rows`;
+  };
+  button.addEventListener("click", () => show(button.getAttribute("aria-expanded") === "false"));
+  table.addEventListener("beforematch", () => show(true));
+  window.addEventListener("beforeprint", () => show(true));
+  phone.addEventListener("change", () => show(!phone.matches));
+  show(!phone.matches);
+}
+
+export function settleBeside() {
+  const phone = window.matchMedia("(max-width: 640px)");
+  for (const table of document.querySelectorAll("main [role=group] > table")) {
+    if (table instanceof HTMLTableElement) foldRows(table, phone);
+  }
+  stopWhereItScrolls();
+}
