@@ -101,9 +101,9 @@ def test_keys_alone_reach_sort_and_play(shown, html):
     order = [names.index(name) for name in ("Figures", "Play", "Search texts and notes", "Filter", HOSTILE)]
     assert order == sorted(order)
     assert order[-1] < names.index("Play row 1") < names.index("Keys") < names.index("Record of the run")
-    assert [stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]] == [
-        ["DIV", "Position", True, False]
-    ]
+    assert [
+        stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]
+    ] == [["DIV", "Position", True, False]]
     page.get_by_role("button", name="error_rate").focus()
     for order in ("ascending", "descending"):
         page.keyboard.press("Enter")

@@ -21,7 +21,22 @@ _TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "st
 _BLOCKS = frozenset({"details", "div", "figcaption", "figure", "li", "ol", "p", "pre", "summary", "ul"})
 _TABLES = frozenset({"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _PAGES = frozenset(
-    {"body", "footer", "h1", "h2", "h3", "h4", "head", "header", "html", "main", "nav", "section", "style", "title"}
+    {
+        "body",
+        "footer",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "head",
+        "header",
+        "html",
+        "main",
+        "nav",
+        "section",
+        "style",
+        "title",
+    }
 )
 _KNOWN = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | {"audio", "meter"}
 _ATTRIBUTE = re.compile(r"[a-z][a-z-]*\Z")

@@ -221,9 +221,7 @@ class _Column:
             return element("td", text, style=self.style(), **known)
         told = "–" if value is None else value
         nothing = isinstance(told, str) and _TAGS.sub("", told) == "–"
-        return element(
-            "td", told, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **known
-        )
+        return element("td", told, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **known)
 
     def style(self, *, head: bool = False) -> str:
         wrap = "overflow-wrap:anywhere;" if self.endless and not head else "overflow-wrap:break-word;"

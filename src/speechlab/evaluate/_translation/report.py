@@ -80,9 +80,13 @@ class TranslationReport(Report):
         said = [*self.findings, *self.notes]
         found = [element("ul", *(element("li", one) for one in said))] if said else []
         head = self.headline()
+        leads = {"Direction", "chrF"}
         lines = [
-            [element("strong", row[0]), *(_cell(one) for one in row[1:])]
-            for row in head.itertuples(index=False)
+            [
+                element("strong", _cell(one) or "–") if name in leads else _cell(one)
+                for name, one in row.items()
+            ]
+            for row in head.astype(object).to_dict("records")
         ]
         caption = "Translations by direction. chrF: 0 to 100, more is closer."
         found.append(table(list(head.columns), lines, caption=caption, right=range(1, len(head.columns))))

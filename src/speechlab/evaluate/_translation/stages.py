@@ -72,7 +72,11 @@ class SpeechToSpeechReport(Report):
         """Return the steps with what each of them loses, and the rows."""
         head = self.headline()
         lines = [
-            [None if is_missing(cell) else str(cell) for cell in row] for row in head.itertuples(index=False)
+            [
+                None if is_missing(cell) else element("strong", cell) if name == "chrF" else str(cell)
+                for name, cell in row.items()
+            ]
+            for row in head.to_dict("records")
         ]
         against = "references" if self.columns[3] else "translation of what was said"
         caption = f"What is lost at each step: chrF against the {against}, texts normalised."
