@@ -27,6 +27,7 @@ from speechlab.errors import (
     ConfigurationError,
     ContractError,
     InvalidRequestError,
+    PermissionDeniedError,
     RateLimitError,
     RealtimeError,
     StreamTruncatedError,
@@ -109,6 +110,14 @@ def test_124_a_refusal_before_the_upgrade_is_the_error_it_would_be_over_http(scr
     if kind.status == 429:
         assert isinstance(caught.value, RateLimitError)
         assert caught.value.retry_after_s == 7
+
+
+def test_116_the_name_of_a_refusal_may_stand_in_its_code(script, quick, http):
+    body = b'{"code": "ws_origin_denied", "error": "not from here"}'
+    script.refusals = [Response(403, "X", Headers({"Content-Length": str(len(body))}), body)]
+    with pytest.raises(PermissionDeniedError) as caught:
+        quick.realtime(voice=http.VOICE_ID).open()
+    assert (caught.value.name, caught.value.code) == ("ws_origin_denied", None)
 
 
 def test_a_refusal_that_passes_is_dialled_again(script, http, clock):

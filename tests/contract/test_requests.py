@@ -341,7 +341,7 @@ def test_094_095_keywords():
     refusal(TranslationRequest.from_form, [*FORM, *[("keywords", "a")] * 21])
     assert TranslationRequest.from_form([*FORM, ("keywords", "a,b")]).keywords == ("a,b",)
     assert TranslationRequest.from_form([*FORM, ("keywords", "あ" * 33)])
-    refusal(TranslationRequest.from_form, [*FORM, ("keywords", "あ" * 34)])
+    assert refusal(TranslationRequest.from_form, [*FORM, ("keywords", "あ" * 34)]).parameter == "keywords"
 
 
 def test_099_only_keywords_may_repeat():

@@ -62,7 +62,8 @@ class TranslationRequest(RequestModel):
         for term in request.keywords:
             if not term.strip():
                 raise _refused("keywords", "a keyword is empty; leave it out")
-            _at_most(f"keyword {term[:20]!r}", len(term.encode()), limits.translation_keyword_bytes, "bytes")
+            what = f"keywords: {term[:20]!r}"
+            _at_most(what, len(term.encode()), limits.translation_keyword_bytes, "bytes")
         if request.context is not None:
             _at_most("context", len(request.context), limits.translation_context_chars, "characters")
         return request
@@ -137,7 +138,7 @@ def _refused(parameter: str, message: str) -> InvalidRequestError:
 def _at_most(what: str, count: int, limit: int, unit: str) -> None:
     if count > limit:
         message = f"{what} has {count:,} {unit}, and at most {limit:,} are allowed"
-        raise InvalidRequestError(message, parameter=what.partition(" ")[0], rule="8")
+        raise InvalidRequestError(message, parameter=what.partition(":")[0], rule="8")
 
 
 class TokenUsage(ReplyModel):

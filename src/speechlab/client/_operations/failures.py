@@ -78,7 +78,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         fields = {**fields, **inner, "error": inner.get("message")}
     message = _message(fields, text) or "the service gave no reason (the body was empty)"
     code = fields.get("code")
-    name = fields.get("name")
+    name = fields.get("name") or code  # services may put the name of a refused handshake into either
     facts: dict[str, Any] = {
         "status": status,
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
