@@ -11,7 +11,7 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, spoken
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, heard_by_one, reported, spoken
 from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
@@ -95,21 +95,25 @@ def round_trip(
     several = "" not in services
     keep_free(frame, RESULTS | (frozenset({"system"}) if several else frozenset()))
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
-    how = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
-    cast = cast_of(services, frame, voices, language, store)
+    how: dict[str, Any] = {
+        "store": store,
+        "concurrency": concurrency,
+        "give_up_after_s": give_up_after_s,
+    }
+    cast = cast_of(services, frame, voices, language, store, give_up_after_s)
     cast, sounds = spoken_by(cast, text, progress=stage_of(progress, "synthesize"), **how)
-    ears, notes = recogniser_of(cast, services, recogniser)
-    heard = recognised(
-        ears,
+    heard, deaf = heard_by_one(
+        recognisers_of(cast, services, recogniser),
         pd.concat(sounds),
         language,
+        usual=next(iter(services)) if recogniser is None else "",
         identify=identify,
         progress=stage_of(progress, "transcribe"),
         **how,
         **options,
     )
     timed, untimed = timed_or_why(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns)
-    for note in (*notes, *([untimed] if untimed else [])):
+    for note in (*told_gone(cast.gone), *deaf, *([untimed] if untimed else [])):
         warnings.warn(note, stacklevel=3)
     report = reported(
         title,
@@ -126,23 +130,19 @@ def round_trip(
     return report
 
 
-def spoken_by(cast: Cast, text: str, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:
+def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each service speak its texts; one that cannot be asked any more stops none of the others."""
     sounds, gone = asked_of_each(
-        cast.services, lambda name, client: spoken(client, cast.part(name), text, **how)
+        cast.services, lambda name, client: spoken(client, cast.part(name), text, **how), needed=needed
     )
     return cast.without(gone), list(sounds.values())
 
 
-def recogniser_of(
+def recognisers_of(
     cast: Cast, services: Mapping[str, Client], recogniser: Client | None
-) -> tuple[Client, list[str]]:
-    """Who hears all voices, and what is to be said of that: the first service, unless another was named."""
-    if recogniser is not None:
-        return recogniser, told_gone(cast.gone)
-    first, name = next(iter(services)), next(iter(cast.services))
-    instead = [] if name == first else [f"{name} heard all voices in place of {first}."]
-    return cast.services[name], [*told_gone(cast.gone), *instead]
+) -> Mapping[str, Client]:
+    """Who may hear all voices, in this order: the services, unless another one was named."""
+    return {"": recogniser} if recogniser is not None else cast.services or services
 
 
 def stage_of(progress: object, stage: str) -> Progress:

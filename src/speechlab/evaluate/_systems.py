@@ -36,7 +36,7 @@ def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
 
 
 def asked_of_each(
-    clients: Mapping[str, Client], ask: Callable[[str, Client], T]
+    clients: Mapping[str, Client], ask: Callable[[str, Client], T], *, needed: bool = True
 ) -> tuple[dict[str, T], dict[str, str]]:
     """Ask the client of each system; a service that cannot be asked stops none of the others.
 
@@ -45,12 +45,13 @@ def asked_of_each(
     Args:
         clients: The client of each system, by its name.
         ask: What is asked, of the name and the client.
+        needed: Whether there is nothing to tell where no service can be asked; not so once something was done.
 
     Returns:
         What each system gave, and why others gave nothing, both by name.
 
     Raises:
-        SpeechLabError: No service could be asked.
+        SpeechLabError: No service could be asked, and that is needed.
     """
     found: dict[str, T] = {}
     errors: dict[int, SpeechLabError] = {}
@@ -61,14 +62,14 @@ def asked_of_each(
             found[name] = ask(name, client)
         except UNUSABLE as error:
             errors[id(client)] = error
-    if errors and not found:
+    if needed and errors and not found:
         raise next(iter(errors.values()))
     return found, {name: str(errors[id(client)]) for name, client in clients.items() if name not in found}
 
 
 def told_gone(gone: Mapping[str, str]) -> list[str]:
     """Say of each system that could not be asked why that is so."""
-    return [f"{name} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
+    return [f"{name or 'The service'} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
 
 
 def services_with_settings(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import refused
-from speechlab.client import replaying_from
+from speechlab.client import begin, grouped, replaying_from, result_of
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.client import Client, VoiceCatalogue
+    from speechlab.client import AsyncClient, Client, VoiceCatalogue
     from speechlab.store import Store
 
 
@@ -30,6 +30,40 @@ def speaks(voice: Voice, language: str) -> bool:
 def voice_name(voice: Voice) -> str:
     """Return a short name: what a description ends with in brackets, or else what it begins with."""
     return voice.short_name
+
+
+def catalogue_of(
+    client: Client, store: Store | str | None, give_up_after_s: float | None = None
+) -> VoiceCatalogue:
+    """The voices of a service, which is waited for as a batch waits.
+
+    Args:
+        client: Its client.
+        store: What a client that replays takes them from.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
+
+    Raises:
+        SpeechLabError: The service could not be asked.
+    """
+
+    async def ask(lab: AsyncClient) -> VoiceCatalogue:
+        patient, group = grouped(lab, concurrency=1, give_up_after_s=give_up_after_s)
+        try:
+            return await patient.voices()
+        finally:
+            group.end()
+
+    return result_of(begin(replaying_from(client, store), ask))
+
+
+def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
+    """As :func:`chosen_voices`; of several services the error says which of them lacks the voice."""
+    try:
+        return chosen_voices(catalogue, voices)
+    except InvalidRequestError as error:
+        if service:
+            error.args = (f"{service}: {error.message}", *error.args[1:])
+        raise
 
 
 def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
@@ -47,6 +81,21 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")
         chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
+    return chosen
+
+
+def one_voice(
+    client: Client, voice: object, service: str, store: Store | str | None, give_up_after_s: float | None
+) -> Voice:
+    """The one voice that was asked for, by itself, its id or name.
+
+    Raises:
+        InvalidRequestError: The service lacks it, or several are given.
+        SpeechLabError: The service could not be asked.
+    """
+    if not isinstance(voice, str | Voice):
+        raise refused("voice", voice, "one voice, its id or its name")
+    (chosen,) = named_voices(catalogue_of(client, store, give_up_after_s), voice, service)
     return chosen
 
 
@@ -76,10 +125,11 @@ class Cast(NamedTuple):
         """The same without services that could not be asked later: their rows fail."""
         if not gone:
             return self
-        lost = self.pairs["system"].isin(list(gone))
-        why = self.pairs["why"].mask(
-            lost, self.pairs["system"].map(dict(zip(gone, told_gone(gone), strict=True)))
-        )
+        import pandas as pd
+
+        of = self.pairs.get("system", pd.Series("", index=self.pairs.index))
+        lost = of.isin(list(gone))
+        why = self.pairs["why"].mask(lost, of.map(dict(zip(gone, told_gone(gone), strict=True))))
         pairs = self.pairs.assign(why=why, status=self.pairs["status"].mask(lost, "error"))
         there = {name: client for name, client in self.services.items() if name not in gone}
         return self._replace(pairs=pairs, services=there, gone={**self.gone, **gone})
@@ -91,7 +141,12 @@ class Cast(NamedTuple):
 
 
 def cast_of(
-    services: Mapping[str, Client], frame: pd.DataFrame, voices: Any, language: str, store: Store | str | None
+    services: Mapping[str, Client],
+    frame: pd.DataFrame,
+    voices: Any,
+    language: str,
+    store: Store | str | None,
+    give_up_after_s: float | None = None,
 ) -> Cast:
     """Every text with every voice of each service that speaks its language.
 
@@ -101,6 +156,7 @@ def cast_of(
         voices: As of :func:`chosen_voices`, for all of the services or by their names.
         language: Column of the languages.
         store: What catalogues are replayed from.
+        give_up_after_s: How long a service is waited for.
 
     Raises:
         InvalidRequestError: Something is no voice, ``voices`` names other services, or no voice speaks a text.
@@ -109,8 +165,8 @@ def cast_of(
     import pandas as pd
 
     named = by_service(voices, services, "voices")
-    catalogues, gone = asked_of_each(services, lambda _, client: replaying_from(client, store).voices())
-    chosen = {name: chosen_voices(catalogue, named[name]) for name, catalogue in catalogues.items()}
+    catalogues, gone = asked_of_each(services, lambda _, client: catalogue_of(client, store, give_up_after_s))
+    chosen = {name: named_voices(catalogue, named[name], name) for name, catalogue in catalogues.items()}
     parts = []
     for name in services:
         if name in chosen:
@@ -123,10 +179,18 @@ def cast_of(
     there = {name: client for name, client in services.items() if name in catalogues}
     pairs = pd.concat(parts, ignore_index=True)
     if pairs["voice"].isna().all():
-        known = ", ".join(sorted({one.language for voices in chosen.values() for one in voices})) or "none"
-        message = f"no voice speaks a language of these texts; the voices speak: {known}"
-        raise InvalidRequestError(message, parameter="voices")
+        raise InvalidRequestError(_mute(chosen, gone), parameter="voices")
     return Cast(pairs, there, catalogues, gone)
+
+
+def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:
+    """What to say where no voice speaks a text: the languages of the voices, of each service."""
+    known = []
+    for name, voices in chosen.items():
+        codes = ", ".join(sorted({one.language for one in voices})) or "none"
+        known.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
+    parts = ["no voice speaks a language of these texts", *known]
+    return "; ".join([*parts, *(told.rstrip(".") for told in told_gone(gone))])
 
 
 def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._round_trip import StageProgress, recogniser_of, spoken_by, stage_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._round_trip import StageProgress, recognisers_of, spoken_by, stage_of
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, heard_by_one, reported
 from speechlab.evaluate._speech.speed import timed_or_why
-from speechlab.evaluate._systems import services_of
+from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of
 from speechlab.evaluate._writing.record import record_of
 
@@ -104,14 +104,15 @@ def voices(
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame.drop_duplicates([language, text])
-    cast = cast_of(services, once, voices, language, store)
+    cast = cast_of(services, once, voices, language, store, give_up_after_s)
     pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
     cast = cast._replace(pairs=pairs)
     running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     cast, sound = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
-    ears, gone = recogniser_of(cast, services, recogniser)
-    how = {**running, **options, "progress": stage_of(progress, "transcribe")}
-    heard = recognised(ears, pd.concat(sound, ignore_index=True), language, identify=identify, **how)
+    how = {**running, **options, "progress": stage_of(progress, "transcribe"), "identify": identify}
+    how["usual"] = next(iter(services)) if recogniser is None else ""
+    ears = recognisers_of(cast, services, recogniser)
+    heard, deaf = heard_by_one(ears, pd.concat(sound, ignore_index=True), language, **how)
     first = heard[heard["take"] == 0]
     timed, untimed = timed_or_why(cast.services, cast.catalogues, first, text, language, turns)
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
@@ -129,7 +130,7 @@ def voices(
     )
     table = measured(scored.table, text, language, rated)
     order = ordered(table, text, language)
-    notes = [*order.notes, *gone, *([untimed] if untimed else [])]
+    notes = [*order.notes, *told_gone(cast.gone), *deaf, *([untimed] if untimed else [])]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")
@@ -158,11 +159,13 @@ def _takes(
     stages = (
         ["synthesize"] if takes == 1 else [f"synthesize, take {take + 1} of {takes}" for take in range(takes)]
     )
-    sounds, pairs = [], []
+    sounds: list[pd.DataFrame] = []
+    pairs = []
     for take, stage in enumerate(stages):
         rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
         turn = cast._replace(pairs=rows.assign(take=take))
-        turn, done = spoken_by(turn, text, repeat=take, progress=stage_of(progress, stage), **how)
+        asked = {"repeat": take, "progress": stage_of(progress, stage), **how}
+        turn, done = spoken_by(turn, text, needed=not sounds, **asked)
         cast = cast.without({name: why for name, why in turn.gone.items() if name not in cast.gone})
         sounds += done
         pairs.append(turn.pairs)

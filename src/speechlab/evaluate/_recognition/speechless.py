@@ -10,11 +10,13 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
-from speechlab.evaluate._speech.rows import recognised
+from speechlab.evaluate._speech.rows import recognised, unheard
+from speechlab.evaluate._systems import asked_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from speechlab.client import Client
     from speechlab.evaluate._recognition.systems import System
     from speechlab.store import Store
 
@@ -42,9 +44,16 @@ def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Stor
 
 def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
     """Return what each system recognises: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``."""
+    by_name = {one.name: one for one in systems}
+
+    def hear(name: str, lab: Client) -> pd.DataFrame:
+        one = by_name[name]
+        return recognised(lab, rows, "language", identify=one.identify, **how, **one.options)
+
+    found, gone = asked_of_each({one.name: one.lab for one in systems}, hear, needed=False)
     parts = []
     for one in systems:
-        heard = recognised(one.lab, rows, "language", identify=one.identify, **how, **one.options)
+        heard = found[one.name] if one.name in found else unheard(rows, gone[one.name])
         texts = heard["asr_hypothesis"]
         known = heard["asr_status"].isin(["ok", "cached"])
         parts.append(
@@ -74,6 +83,9 @@ def told_of_nothing(found: pd.DataFrame) -> list[str]:
         which = f"{name}: " if name else ""
         by = part[part["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
         where = f" ({', '.join(f'{count} of {sound}' for sound, count in by.items())})" if len(by) else ""
+        if not len(known):
+            said.append(f"{which}none of {len(part)} recordings in which nobody speaks could be recognised.")
+            continue
         failed = f"; {len(part) - len(known)} failed" if len(known) < len(part) else ""
         said.append(
             f"{which}a text was recognised in {int(known.sum())} of {len(known)} recordings in which nobody speaks"

@@ -26,7 +26,7 @@ from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported
+from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, unheard
 from speechlab.evaluate._speech.speed import no_speed, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
@@ -157,7 +157,11 @@ def recognition(
     scored = reported(
         title,
         _below(
-            [found.get(one.name, _unheard(one, rows[known_language], gone)) for one in systems], len(rows)
+            [
+                found.get(one.name, unheard(rows[known_language], gone.get(one.name)).assign(system=one.name))
+                for one in systems
+            ],
+            len(rows),
         ),
         _below(skipped, len(rows)),
         [*given, *made],
@@ -225,13 +229,10 @@ def _timed(
         timed = timed_recognisers(asked, clean, text, language, count)
     except SpeechLabError as error:
         return no_speed(), [f"Speed was not measured: {error}"]
+    if len(timed) and timed["error"].notna().all():
+        why = timed["error"].iloc[0]
+        return no_speed(), [f"Speed was not measured, all calls failed; the first: {why}"]
     return timed if clean is rows else timed.assign(condition=AS_RECORDED), []
-
-
-def _unheard(system: System, rows: pd.DataFrame, gone: Mapping[str, str]) -> pd.DataFrame:
-    """The rows of a system that could not be asked."""
-    texts = dict.fromkeys(("asr_hypothesis", "asr_hypothesis_language", "asr_confidence"), None)
-    return rows.assign(**texts, asr_status="error", asr_error=gone.get(system.name), system=system.name)
 
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:

@@ -6,10 +6,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._speech.loops import loops
 from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
 from speechlab.evaluate._speech.report import SpeechReport
+from speechlab.evaluate._systems import UNUSABLE
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
@@ -60,6 +62,73 @@ def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool
             **how,
         )
     return heard.assign(**{language: rows[language]})
+
+
+def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
+    """Rows that no recogniser could be asked for, as :func:`recognised` gives those that failed."""
+    texts = dict.fromkeys(_NAMES, None)
+    table = rows.assign(**texts, asr_key=None, asr_status="error", asr_error=why)
+    table.attrs.clear()  # of the batch that spoke them
+    return table
+
+
+def heard_by_one(
+    ears: Mapping[str, Client],
+    rows: pd.DataFrame,
+    language: str,
+    *,
+    usual: str = "",
+    identify: bool,
+    store: Store | str | None,
+    **how: Any,
+) -> tuple[pd.DataFrame, list[str]]:
+    """What one recogniser heard: the first that can be asked, and is there until the end.
+
+    What was spoken is not lost where there is none: then the rows say why, or one heard a part of them.
+
+    Args:
+        ears: The clients to ask, in this order, by name; one without a name.
+        rows: What was spoken.
+        language: Column of its language.
+        usual: Who hears unless it cannot be asked.
+        identify: As of :func:`recognised`.
+        store: Where results are kept.
+        **how: As of :func:`recognised`.
+
+    Returns:
+        The rows, and what is to be said of the recognisers.
+    """
+    parts: list[tuple[int, pd.DataFrame]] = []
+    notes: list[str] = []
+    for name, client in ears.items():
+        heard, why = _heard(client, rows, language, store, identify=identify, **how)
+        known = int(heard["asr_status"].isin(["ok", "cached"]).sum())
+        if why is None:
+            return heard, [
+                *notes,
+                *([f"{name} heard all voices in place of {usual}."] if name != usual else []),
+            ]
+        whose = f"The recogniser of {name}" if name else "The recogniser"
+        notes.append(f"{whose} could not be asked{' any more' if known else ''}: {why.rstrip('.')}.")
+        parts.append((known, heard))
+    if rows["audio"].notna().any():
+        notes.append("What was spoken is in the store, and the same call goes on from there.")
+    return max(parts, key=lambda part: part[0])[1], notes
+
+
+def _heard(
+    lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
+) -> tuple[pd.DataFrame, str | None]:
+    """What a recogniser heard; and why it could not be asked, from the start or in the end, if that is so."""
+    try:
+        heard = recognised(lab, rows, language, store=store, **how)
+    except UNUSABLE as error:
+        return unheard(rows, f"not recognised: {error}"), str(error)
+    try:
+        run = batch.load(heard, store)
+    except (StoreError, InvalidRequestError):  # nobody could write it down
+        return heard, None
+    return heard, str(run.manifest.get("reason")) if run.status == "stopped" else None
 
 
 def reported(

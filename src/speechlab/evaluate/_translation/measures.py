@@ -147,7 +147,8 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
     )
     table = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
     numbers = [name for name in table.columns if name not in {*keys, "signature"}]
-    return table.astype({name: "float64" for name in numbers if table[name].dtype == object})
+    kinds = {name: "float64" for name in numbers if table[name].dtype == object}
+    return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians of no call are pandas.NA
 
 
 def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:

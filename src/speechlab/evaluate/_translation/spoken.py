@@ -8,14 +8,14 @@ import pandas as pd
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.effects import compared_difference
 from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
-from speechlab.evaluate._voices import by_service
+from speechlab.evaluate._voices import by_service, one_voice
 from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
@@ -117,12 +117,13 @@ def speech_to_speech(
     ways = []
     for name, client in services.items():
         way = _Way(frame.reset_index(drop=True), name)
+        speaker = way.voice(client, voices[name], store, give_up_after_s)
         first = {**running, "language": batch.Column(language)}
         last = {**running, "language": batch.Value(target_lang)}
         way.go("recognise", batch.transcribe, client, audio, "hypothesis", audio=audio, **first)
         way.go("translate what was said", batch.translate, client, text, "ideal", text=text, **into)
         way.go("translate", batch.translate, client, "hypothesis", "translation", text="hypothesis", **into)
-        spoken = {**running, "voice": voices[name]}
+        spoken = {**running, "voice": speaker}
         way.go("speak", batch.synthesize, client, "translation", "spoken", text="translation", **spoken)
         way.go("recognise again", batch.transcribe, client, "spoken", "again", audio="spoken", **last)
         ways.append(way)
@@ -161,6 +162,7 @@ class _Way:
     """
 
     _GIVE: ClassVar = {"transcribe": "hypothesis", "translate": "translation", "synthesize": "audio"}
+    _STEPS: ClassVar = ("hypothesis", "ideal", "translation", "spoken", "again")
 
     def __init__(self, frame: pd.DataFrame, name: str) -> None:
         self.name = name
@@ -186,14 +188,36 @@ class _Way:
             with batch.failures_told_elsewhere():
                 done = operation(there, lab, prefix="step_", **how)
         except UNUSABLE as error:
-            self.gone = error
-            whose = f"{self.name} could not be asked: " if self.name else ""
-            self._failed(pd.Series(f"{whose}{error}", index=there.index, dtype=object), step)
+            self._lost(error, there.index, step)
             return
         self.batches.append(done)
         name = "step_" + self._GIVE[operation.__name__]
         self.rows[gives] = done[name].astype(object).where(done[name].notna(), None).reindex(self.rows.index)
         self._failed(done["step_error"], step)
+
+    def voice(
+        self, lab: Client, voice: Voice | str, store: Store | str | None, give_up_after_s: float | None
+    ) -> Voice | str:
+        """The voice that is to speak, looked up before the work; if the service is not there, all rows fail.
+
+        Raises:
+            InvalidRequestError: The service has no such voice.
+        """
+        try:
+            return one_voice(lab, voice, self.name, store, give_up_after_s)
+        except APIConnectionError as error:
+            for gives in self._STEPS:
+                self.rows[gives] = None
+            self._lost(error, self.rows.index, "recognise")
+        except UNUSABLE:
+            pass  # the step that speaks will say it, and those before it may do their work
+        return voice
+
+    def _lost(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
+        """Ask the service no more."""
+        self.gone = error
+        whose = f"{self.name} could not be asked: " if self.name else ""
+        self._failed(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
 
     def _failed(self, errors: pd.Series[Any], step: str) -> None:
         """Keep why rows failed, unless they had failed before."""

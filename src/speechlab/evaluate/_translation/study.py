@@ -9,7 +9,7 @@ from speechlab._brief import briefly
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._systems import asked_of_each, services_with_settings, told_gone
+from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     RESULTS,
@@ -116,7 +116,7 @@ def translation(
         "give_up_after_s": give_up_after_s,
         "progress": progress,
     }
-    parts, batches = [], []
+    parts, batches, lost = [], [], []
     asked, gone = asked_of_each(
         {name: client for name, (client, _) in systems.items()},
         lambda name, client: _translated(client, frame, columns, {**running, **systems[name][1]}),
@@ -126,8 +126,12 @@ def translation(
         batches.append(done)
         rows = measured(done.reset_index(drop=True), columns, terms)
         if back:
-            returned = _back(
-                client, rows, columns, {**running, **{key: given[key] for key in ("model",) if key in given}}
+            how = {**running, **{key: given[key] for key in ("model",) if key in given}}
+            returned, why = _back(client, rows, columns, how)
+            lost += (
+                [f"Translations{f' of {name}' if name else ''} were not translated back: {why}"]
+                if why
+                else []
             )
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
@@ -136,11 +140,8 @@ def translation(
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
     notes = told_gone(gone)
     notes += [] if reference else _without_references(systems, back=back)
-    try:
-        timed = timed_translations({name: systems[name] for name in asked}, frame, columns, turns)
-    except SpeechLabError as error:
-        timed = no_times()
-        notes.append(f"Speed was not measured: {error}")
+    timed, untimed = _timed({name: systems[name] for name in asked}, frame, columns, turns)
+    notes += [*lost, *untimed]
     report = TranslationReport(
         title,
         table,
@@ -167,6 +168,20 @@ def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *,
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
 
 
+def _timed(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]], frame: pd.DataFrame, columns: Columns, count: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """How soon translations begin, or no calls and why: what was translated is not lost where nothing is timed."""
+    try:
+        timed = timed_translations(systems, frame, columns, count)
+    except SpeechLabError as error:
+        return no_times(), [f"Speed was not measured: {error}"]
+    if len(timed) and timed["error"].notna().all():
+        first = timed["error"].iloc[0]
+        return no_times(), [f"Speed was not measured, all calls failed; the first: {first}"]
+    return timed, []
+
+
 def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
     """Rows of a system that could not be asked."""
     rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
@@ -181,14 +196,19 @@ def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[
         )
 
 
-def _back(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame | None:
-    """What came back of the rows that were translated; None if none was."""
+def _back(
+    lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]
+) -> tuple[pd.DataFrame | None, str | None]:
+    """What came back of the rows that were translated, None if none was; and why, if nobody could be asked."""
     came = rows[rows["translation"].notna()]
     if not len(came):
-        return None
+        return None, None
     _, _, source, target = columns
     way = Columns("translation", "", target, source)
-    return _translated(lab, came, way, {**how, "prefix": "back_"})
+    try:
+        return _translated(lab, came, way, {**how, "prefix": "back_"}), None
+    except UNUSABLE as error:
+        return None, str(error)
 
 
 def _places(rows: pd.DataFrame, returned: pd.DataFrame | None) -> pd.DataFrame:

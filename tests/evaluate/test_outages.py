@@ -1,0 +1,221 @@
+"""Services that end in the middle of a study, or were never there: what was done is kept and shown."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.client import Client
+from speechlab.engines import EngineVoice
+from speechlab.errors import APIConnectionError, InvalidRequestError
+from speechlab.service import Provider, ServedEngine, ServiceConfig, running
+from speechlab.store import Store
+from support.clients import KEY
+from support.staged import NO_ENGINES, StagedRecogniser, StagedTranslator, StagedVoice
+
+TEXTS = pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"})
+HOW = {"progress": False, "give_up_after_s": 0.2}
+
+
+class Tones(StagedVoice):
+    """Speaks half a second of a tone."""
+
+    def _pieces(self, voice: str) -> Any:
+        times = np.arange(12_000) / 24_000
+        height = 220 if voice == "low" else 330
+        yield (0.3 * np.sin(2 * np.pi * height * times)).astype(np.float32)
+
+
+class Staged:
+    """A service with all three kinds of engines, and how it ends."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
+        self.voice = Tones(voices=voices)
+        self.ears = StagedRecogniser(hears=lambda duration_s: "good morning")
+        self.translator = StagedTranslator()
+
+    def ending(self, stage: str, at: str = "begin") -> Any:
+        """A function of progress that ends the service as a batch of this name begins, or when its calls are made."""
+
+        def told(*given: Any) -> None:
+            name, done, total = ("", *given) if len(given) == 2 else given
+            if name.startswith(stage) and (done == 0 if at == "begin" else done >= total > 0):
+                self.end()
+
+        return told
+
+
+@contextmanager
+def serving(names=("low", "high")):
+    staged = Staged(names)
+    config = ServiceConfig(
+        port=0,
+        api_keys=(KEY,),
+        operator_keys=(KEY,),
+        engines=NO_ENGINES,
+        recogniser="ears",
+        translator="echo",
+        extra_engines=(
+            ServedEngine("tone", "synthesiser", lambda: staged.voice, Provider("tone", heavy=False)),
+            ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
+            ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
+        ),
+    )
+    with ExitStack() as stack:
+        service = stack.enter_context(running(config))
+        staged.end = stack.close
+        with Client(base_url=service.base_url, api_key=KEY) as staged.lab:
+            yield staged
+
+
+@pytest.fixture(scope="module")
+def there():
+    with serving() as staged:
+        yield staged
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def nobody():
+    with Client("http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def recordings(there, tmp_path):
+    paths = [
+        str(there.lab.synthesize(text, voice="low").save(tmp_path / f"{number}.wav"))
+        for number, text in enumerate(TEXTS["text"])
+    ]
+    return TEXTS.assign(audio=paths)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
+    there, nobody, store, tmp_path
+):
+    how = {"store": store, "recogniser": nobody, **HOW}
+    report = evaluate.voices(there.lab, TEXTS, ["low", "high"], speed=1, dnsmos=0, **how)
+    assert report.table["status"].tolist() == ["error"] * 4
+    assert report.table["error"].str.startswith("not recognised: GET http://127.0.0.1:9").all()
+    assert report.table["audio"].notna().all()
+    assert report.summary["loudness_lufs"].notna().all()
+    assert report.summary["timed_calls"].tolist() == [1, 1]
+    assert report.summary["ranking_rate"].isna().all()
+    said, advice = report.notes
+    assert said.startswith("The recogniser could not be asked: GET http://127.0.0.1:9")
+    assert advice == "What was spoken is in the store, and the same call goes on from there."
+    assert "No voice is advised." in report.advice
+    assert [run["operation"] for run in report.record["runs"]] == ["synthesize"]
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert again.notes == report.notes
+    assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
+    with pytest.warns(UserWarning, match="What was spoken is in the store"):
+        heard = evaluate.round_trip(there.lab, TEXTS, "low", **how)
+    assert heard.table["audio"].notna().all()
+    asked = len(there.voice.calls)
+    resumed = evaluate.round_trip(there.lab, TEXTS, "low", store=store, progress=False)
+    assert resumed.table["status"].tolist() == ["ok", "ok"]
+    assert len(there.voice.calls) == asked
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
+    with serving() as staged:
+        how = {**HOW, "store": store, "progress": staged.ending("synthesize, take 1", "end")}
+        report = evaluate.voices(staged.lab, TEXTS, "low", takes=2, speed=1, dnsmos=0, **how)
+    first = report.table[report.table["take"] == 0]
+    assert first["audio"].notna().all()
+    assert report.table["status"].eq("error").all()
+    assert report.notes[0].startswith("The recogniser could not be asked: the service was given up")
+    assert any(note.startswith("Speed was not measured, all calls failed") for note in report.notes)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_another_service_hears_all_voices_where_the_first_one_ends(there, store):
+    with serving() as staged:
+        services = {"ours": staged.lab, "theirs": there.lab}
+        how = {**HOW, "store": store, "progress": staged.ending("synthesize", "end")}
+        report = evaluate.voices(services, TEXTS, "low", speed=0, dnsmos=0, **how)
+    done = report.table.groupby("system")["hypothesis"].count()
+    assert done.to_dict() == {"ours": 2, "theirs": 2}
+    assert report.notes[0].startswith("The recogniser of ours could not be asked: ")
+    assert report.notes[1] == "theirs heard all voices in place of ours."
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("several", [False, True])
+def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, recordings, store, several):
+    with serving() as staged:
+        lab = {"ours": staged.lab, "theirs": there.lab} if several else staged.lab
+        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        report = evaluate.recognition(lab, recordings, speechless=1, speed=1, **how)
+    assert report.table["hypothesis"].eq("good morning").all()
+    name = "ours: " if several else ""
+    told = f"{name}none of 4 recordings in which nobody speaks could be recognised."
+    assert told in report.words.splitlines()
+    assert ("Speed was not measured, all calls failed" in report.words) is not several
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("several", [False, True])
+def test_translations_are_kept_where_the_service_ends(there, store, several):
+    texts = TEXTS.assign(source_lang="en", target_lang="ja").drop(columns="language")
+    with serving() as staged:
+        lab = {"ours": staged.lab, "theirs": there.lab} if several else staged.lab
+        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        report = evaluate.translation(lab, texts, back=True, speed=1, **how)
+    assert report.table["translation"].notna().all()
+    assert report.table["back_translation"].isna().sum() == 2
+    assert report.table["back_error"].notna().sum() == 2
+    assert any(note.startswith("Speed was not measured") for note in report.notes) is not several
+    assert report.to_html()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_was_recognised_is_kept_where_the_way_to_speech_ends(there, recordings, store):
+    with serving() as staged:
+        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        report = evaluate.speech_to_speech(staged.lab, recordings, "en", "low", **how)
+    assert report.table["hypothesis"].eq("good morning").all()
+    assert set(report.table["failed_at"]) == {"translate what was said"}
+    assert report.to_html()
+
+
+def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(there, recordings, store):
+    with serving(("low", "deep")) as other:
+        services = {"ours": there.lab, "theirs": other.lab}
+        for study in (evaluate.round_trip, evaluate.voices):
+            with pytest.raises(InvalidRequestError, match="theirs: voice 'high' fits no voice"):
+                study(services, TEXTS, {"ours": "high", "theirs": "high"}, store=store, **HOW)
+        with pytest.raises(InvalidRequestError, match="theirs: voice 'high' fits no voice"):
+            evaluate.speech_to_speech(services, recordings, "en", "high", store=store, **HOW)
+        assert not other.ears.calls
+        mute = "the voices of ours speak: en; the voices of theirs speak: en"
+        with pytest.raises(InvalidRequestError, match=mute):
+            evaluate.voices(services, TEXTS.assign(language="ja"), store=store, **HOW)
+
+
+def test_the_catalogue_is_waited_for_as_long_as_was_said(store):
+    with Client("http://127.0.0.1:9", api_key="nobody-is-there-1") as away:
+        studies = {
+            evaluate.voices: (TEXTS, "low"),
+            evaluate.round_trip: (TEXTS, "low"),
+            evaluate.speech_to_speech: (TEXTS.assign(audio="a.wav"), "en", "low"),
+        }
+        for study, given in studies.items():
+            with pytest.raises(APIConnectionError) as raised:
+                study(away, *given, store=store, progress=False, give_up_after_s=0.1)
+            assert raised.value.timing.attempts <= 2
+            assert raised.value.service_lost
