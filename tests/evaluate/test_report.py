@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
 
@@ -202,6 +203,31 @@ def test_tables_for_papers_hold_text_as_text(report, tmp_path):
     assert r"50\% \& \textless{}b\textgreater{}\$x\_1\$" in latex
     assert r"\textbackslash{}input\{secret\}" in latex
     assert latex.count(r"\\") == 1 + len(report.summary)
+
+
+def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
+    names = {
+        "[1] pt": "{[}1{]} pt &",  # behind the end of a row it would be a length
+        "* one": "{*} one &",
+        "a--b ''c'' ?`": r"a-\hbox{}-b '\hbox{}'c'\hbox{}' ?\textasciigrave{} &",
+        "x|y \x07": r"x\textbar{}y ? &",
+    }
+    for name, written in names.items():
+        lines = made(tmp_path, rows=2, voice_name=name).to_latex().splitlines()
+        assert any(line.startswith(written) for line in lines), (name, lines)
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b", "1. x", "- x", "**x**", "[x](http://y)", "<b>&amp;", "\\|", "# 日本 😀"]
+)
+def test_markdown_shows_names_as_they_are(tmp_path, name):
+    markdown_it = pytest.importorskip("markdown_it")
+    report = dataclasses.replace(made(tmp_path, rows=2, voice_name=name), title=name)
+    page = markdown_it.MarkdownIt("commonmark").enable("table").render(report.to_markdown())
+    shown = html.escape(name, quote=False)
+    assert f"<p><strong>{shown}</strong></p>" in page
+    assert f"<td>{shown}</td>" in page
+    assert page.count("<tr>") == 1 + len(report.summary)
 
 
 def test_names_are_no_figures_and_hold_nothing_unseen(tmp_path):

@@ -24,8 +24,17 @@ _LATEX = str.maketrans(
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        # behind the end of a row or \item these begin an argument
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+        "\N{REPLACEMENT CHARACTER}": "?",  # which LuaTeX takes for broken UTF-8
     }
 )
+_LIGATURE = re.compile(r"(?<=([-',?!]))(?=\1)")
+"""Between signs that LaTeX would draw as one: a dash, a quotation mark."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -67,7 +76,7 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
 
 def latex_text(value: object) -> str:
     """Return a text, or what stands in a cell, so that LaTeX shows it as it is, on one line."""
-    return _written(value).translate(_LATEX)
+    return _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
 
 
 def markdown_text(value: object) -> str:
