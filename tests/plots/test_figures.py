@@ -15,8 +15,9 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
+from matplotlib.text import Text
 
-from speechlab import metrics, plots
+from speechlab import metrics, plots, segments
 from speechlab.errors import InvalidRequestError
 from speechlab.plots import _measures, _rates
 
@@ -190,6 +191,60 @@ def test_series_differ_in_grey_or_in_shape(drawn):
         assert len(seen) == 2
 
 
+def series(count, of):
+    """Markers and dashes of so many series."""
+    if of == "lines":
+        bins = pd.DataFrame({"duration_s_from": [0, 2], "duration_s_to": [2, 4], "duration_s_mean": [1, 3]})
+        rated = bins.assign(
+            unit="word", error_rate=0.1, error_rate_low=0.05, error_rate_high=0.2, utterances_scored=9
+        )
+        tables = [rated.assign(voice=f"v{number}") for number in range(count)]
+        lines = plots.error_by_measure(pd.concat(tables), by="voice").axes[0].lines
+    elif of == "rates":
+        names = [f"rate {number}" for number in range(count)]
+        table = pd.DataFrame(
+            {"voice": ["a"], "unit": "word", "utterances_scored": 3, **dict.fromkeys(names, 0.1)}
+        )
+        lines = plots.error_rates(table, rates=names).legends[0].legend_handles
+    else:
+        figure = plots.listeners(many_listeners(5, [f"s{number:02d}" for number in range(count)]))
+        lines = figure.legends[0].legend_handles
+    return [(line.get_marker(), line.get_linestyle()) for line in lines]
+
+
+@pytest.mark.parametrize("count", [7, 12])
+@pytest.mark.parametrize("of", ["lines", "rates", "systems"])
+def test_series_are_told_apart_by_those_who_see_no_colour(of, count):
+    assert len(set(series(count, of))) == len({marker for marker, _ in series(count, of)}) == count
+
+
+def test_many_rates_have_room_and_a_legend_that_fits():
+    names = [f"rate number {number} of many" for number in range(8)]
+    table = pd.DataFrame({"voice": ["a", "b"], "unit": "word", "utterances_scored": 3})
+    figure = plots.error_rates(table.assign(**dict.fromkeys(names, 0.1)), rates=names)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert figure.bbox.containsx(box.x0)
+    assert figure.bbox.containsx(box.x1)
+    places = sorted(float(line.get_ydata()[0] + row) for line in figure.axes[0].lines[:8] for row in (0, 1))
+    assert min(np.diff(places)) > 0.05  # no row lies on the next
+
+
+def test_scales_make_nothing_large_that_is_not():
+    pair = pd.DataFrame(
+        {"a": ["one"], "b": ["two"], "difference": [-0.0001], "significant": [False], "p": [1.0]}
+    )
+    for difference, note in ((-0.0001, "0.0, p = 1.000"), (np.nan, "–, p = 1.000")):
+        ends = dict.fromkeys(("difference", "difference_low", "difference_high"), difference)
+        (axes,) = plots.differences(pair.assign(**ends)).axes
+        assert np.ptp(axes.get_xlim()) >= 2
+        assert list(rows_of(axes).values()) == [note]
+    scored = pd.DataFrame({"language": ["ja"], "chrf": [40.5]})
+    assert np.ptp(plots.translation_scores(scored).axes[0].get_xlim()) >= 10
+    assert plots.translation_scores(scored.assign(chrf=np.nan)).axes[0].get_xlim() == (0, 100)
+    assert np.ptp(plots.distributions(pd.DataFrame({"latency_s": [5.0]})).axes[0].get_xlim()) >= 1
+
+
 LONG = "とても長い名前の声その一・東京のスタジオで録音された落ち着いた声", "one  two\nthree " * 6, "x" * 200
 
 
@@ -214,10 +269,42 @@ def test_names_of_lines_stay_in_the_figure(count, rows):
     lines = pd.concat([bins.assign(voice=f"{LONG[1]} {number}") for number in range(count)])
     figure = plots.error_by_measure(lines, by="voice")
     figure.draw_without_rendering()
-    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
+    names = (Text.get_window_extent(text) for text in figure.axes[0].texts)  # without what leads to them
+    boxes = sorted(names, key=lambda box: box.y0)
     assert len(boxes) == count
     assert all(figure.bbox.containsy(box.y0) and figure.bbox.containsy(box.y1) for box in boxes)
     assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+
+
+def test_hostile_names_stand_in_the_figure_as_they_are(recwarn):
+    names = ["$\\frac{1}{0}$ _x_\t\n<b>", LONG[2], LONG[0]]
+    errors = pd.DataFrame({"unit": "word", "operation": "substitution", "reference": names, "count": 3})
+    rated = many_listeners(3).assign(listener=np.repeat(names, 2), system=[names[0], names[2]] * 3)
+    tiers = {name: segments.frame([(0.0, 1.0, name)], file="a.wav") for name in names}
+    for figure in (
+        plots.confusions(errors.assign(hypothesis=names[::-1])),
+        plots.listeners(rated),
+        plots.segments(tiers),
+    ):
+        figure.draw_without_rendering()
+        axes = figure.axes[-1]
+        assert axes.get_position().width > 0.25
+        boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+        assert all(figure.bbox.containsx(box.x0) for box in boxes)
+        assert any(label.get_text().startswith("$\\frac{1}{0}$") for label in axes.get_yticklabels())
+    assert [
+        str(one.message) for one in recwarn if "layout" in str(one.message) or "Glyph 9" in str(one.message)
+    ] == []
+
+
+def test_the_two_sides_of_a_difference_have_a_line_each_where_they_are_long():
+    pair = pd.DataFrame(
+        {"a": [LONG[0]], "b": [LONG[1]], "difference": [0.1], "significant": [True], "p": [0.01]}
+    )
+    (axes,) = plots.differences(pair.assign(difference_low=0.0, difference_high=0.2)).axes
+    one, other = axes.get_yticklabels()[0].get_text().splitlines()
+    assert one.startswith("one two three")
+    assert other.startswith("− とても長い名前")
 
 
 def test_nothing_of_pyplot_is_loaded():

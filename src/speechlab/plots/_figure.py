@@ -56,6 +56,15 @@ STYLES = (
     Style("#56B4E9", "X", "-."),
 )
 """Source: M. Okabe, K. Ito, Color Universal Design (2008)."""
+_MARKERS = (*(style.marker for style in STYLES), "*", "<", ">", "p", "h", "d")
+"""Shapes for series without a colour of their own; none comes twice among thirteen."""
+
+
+def style_of(number: int) -> Style:
+    """Return the style of a series; where there are more than colours, each comes again with another marker."""
+    return STYLES[number % len(STYLES)]._replace(marker=_MARKERS[number % len(_MARKERS)])
+
+
 UNITS = {
     "word": "word error rate",
     "char": "character error rate",
@@ -182,7 +191,7 @@ def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
     """Return a name for each row: its cells in some columns."""
     cells = table[list(columns)].astype(object)
     rows = cells.where(cells.notna(), "–").itertuples(index=False)
-    return [", ".join(str(cell) for cell in row if str(cell)) for row in rows]
+    return [", ".join(str(cell) for cell in row if str(cell)) or "–" for row in rows]
 
 
 def draw_scale(axes: Axes, label: str) -> None:
@@ -192,6 +201,25 @@ def draw_scale(axes: Axes, label: str) -> None:
     axes.grid(axis="x", color=SHADE, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def widen(axes: Axes, least: float) -> None:
+    """Let a scale of numbers span so much at least, so that nothing looks large that is not."""
+    low, high = axes.get_xlim()
+    if high - low < least:
+        middle = (low + high) / 2
+        axes.set_xlim(middle - least / 2, middle + least / 2)
+
+
+def shortened(text: str, columns: int) -> str:
+    """Return a text on one line; what does not fit becomes an ellipsis.
+
+    Args:
+        text: The text.
+        columns: Its room, in letters; wide ones count twice.
+    """
+    line = " ".join(text.split())
+    return line if _fitting(line, columns) == len(line) else line[: _fitting(line, columns - 1)] + "…"
 
 
 def folded(name: str, lines: int = 2) -> str:
@@ -216,11 +244,16 @@ def folded(name: str, lines: int = 2) -> str:
     return "\n".join(found)
 
 
+def columns_of(text: str) -> int:
+    """Return the room that a text takes in a line, in letters; wide ones count twice."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
 def _fitting(text: str, columns: int = _NAME_COLUMNS) -> int:
     """How many letters fit into a line."""
     used = 0
     for place, letter in enumerate(text):
-        used += 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        used += columns_of(letter)
         if used > columns:
             return place
     return len(text)

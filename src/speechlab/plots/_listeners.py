@@ -12,13 +12,14 @@ from speechlab.plots._figure import (
     INK,
     SHADE,
     SMALL_PT,
-    STYLES,
     check_width,
     draw_names,
     draw_scale,
     fonts,
     new_figure,
     numbers,
+    shortened,
+    style_of,
     tidy,
 )
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from speechlab.plots._figure import PaperFigure, Style
+    from speechlab.plots._figure import PaperFigure
 
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
@@ -96,7 +97,7 @@ def listeners(
     figure = new_figure(width, 1.1 + _ROW_INCHES * max(rows, 2))
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
-        style = _style(number)
+        style = style_of(number)
         beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
         for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
@@ -112,10 +113,10 @@ def listeners(
         axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(number))
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
-    names = [*(["all listeners"] if top else []), *(_short(str(name), _MAX_NAME) for name in order)]
+    names = [*(["all listeners"] if top else []), *(shortened(str(name), _MAX_NAME) for name in order)]
     told = {
         **(notes or {}),
-        **{name: _short(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
+        **{name: shortened(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
     }
     right = [*([""] if top else []), *(str(told.get(name, "")) for name in order)]
     if crowd:
@@ -137,7 +138,7 @@ def listeners(
 
 
 def _draw_legend(figure: PaperFigure, systems: Sequence[Any], families: list[str]) -> None:
-    labels = [_short(str(system), _MAX_SYSTEM) for system in systems]
+    labels = [shortened(str(system), _MAX_SYSTEM) for system in systems]
     columns = min(len(labels), 4, 100 // max(map(len, labels)))
     legend = figure.legend(
         loc="outside upper center", ncols=max(columns, 1), frameon=False,
@@ -159,16 +160,6 @@ def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[
     order = sorted(shown, key=lambda name: (name in excluded, -means.loc[name].mean()))
     chosen = set(order)
     return order, [name for name in far.index if name not in chosen]
-
-
-def _style(number: int) -> Style:
-    """Of more systems than there are styles, each colour comes again with another marker."""
-    count = len(STYLES)
-    return STYLES[number % count]._replace(marker=STYLES[(number + number // count) % count].marker)
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -207,7 +198,7 @@ def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
 def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
     if not len(row):
         return
-    style = _style(number)
+    style = style_of(number)
     place = (number - (count - 1) / 2) * min(0.18, 0.7 / max(count, 1))
     mean, low, high = (float(numbers(row, name)[0]) for name in ("mean", "low", "high"))
     if np.isfinite(low) and np.isfinite(high):

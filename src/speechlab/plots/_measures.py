@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.patheffects import withStroke
@@ -16,9 +16,9 @@ from speechlab.plots._figure import (
     LINE,
     SHADE,
     SMALL_PT,
-    STYLES,
     UNITS,
     check_width,
+    columns_of,
     draw_names,
     draw_scale,
     folded,
@@ -26,7 +26,10 @@ from speechlab.plots._figure import (
     names_of,
     new_figure,
     numbers,
+    shortened,
+    style_of,
     tidy,
+    widen,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ _ROWS = (
 )
 _ROW_INCHES = 0.5
 _NAME = "speechlab: name of the line"
+_TOKEN, _FLAT, _LETTER_INCHES = 20, 4, 0.09
+"""Room of a token, and of one that lies flat above its column, in letters; and what a letter takes, about."""
 _ABOVE = 1.08
 """Height of an axis over its highest value, so that no mark is cut."""
 _NAME_STEP_PT = 1.3 * SMALL_PT
@@ -190,6 +195,8 @@ def distributions(
         axes.axvline(line, color=LINE, linewidth=1, linestyle="--")
     notes = [f"median {float(np.median(found)):.3g}, n = {len(found)}" for found in groups.values()]
     draw_names(axes, list(groups), notes, fonts("".join(groups), language))
+    if not log:
+        widen(axes, 0.2 * float(np.abs(values[kept]).max()))
     draw_scale(axes, _MEASURES.get(column, str(column)))
     return figure
 
@@ -245,9 +252,14 @@ def confusions(
     for one, other, count in zip(said, heard, counts, strict=True):
         if one in rows and other in columns:
             matrix[rows.index(one), columns.index(other)] += count
-    inches = 1.4 + 0.42 * len(columns) if width is None else check_width(width)
-    figure = new_figure(max(2.6, inches), 1.0 + 0.32 * len(rows))
-    _draw_matrix(figure.subplots(), matrix, rows, columns, fonts("".join([*rows, *columns]), language))
+    left, above = ([shortened(str(one), _TOKEN) or "∅" for one in tokens] for tokens in (rows, columns))
+    widest, highest = (max(map(columns_of, tokens)) for tokens in (left, above))
+    upright = highest > _FLAT
+    inches = 1.0 + _LETTER_INCHES * widest + 0.42 * len(columns) if width is None else check_width(width)
+    top = _LETTER_INCHES * highest if upright else 0.2
+    figure = new_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
+    families = fonts("".join([*rows, *columns]), language)
+    _draw_matrix(figure.subplots(), matrix, left, above, families, upright=upright)
     return figure
 
 
@@ -272,7 +284,7 @@ def _draw_bins(
     *,
     alone: bool,
 ) -> None:
-    style = STYLES[number % len(STYLES)]
+    style = style_of(number)
     left, right, middle = (numbers(part, end) for end in ends)
     rate, low, high = (numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
     if alone:
@@ -312,12 +324,18 @@ def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | Non
     for number in reversed(range(len(places))):  # none stands above the panel
         places[number] = min(places[number], above)
         above = places[number] - _NAME_STEP_PT
+    series = list(dict.fromkeys(part[_NAME].tolist()))
     for row, place, written in zip(lasts, own, places, strict=True):
         name = folded(str(row[_NAME]), lines=1)
+        lead = {
+            "arrowstyle": "-", "color": style_of(series.index(row[_NAME])).color, "linewidth": 0.8,
+            "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5),
+        }  # fmt: skip
         axes.annotate(
-            name, (float(row[middle]), float(row["error_rate"])), xytext=(7, written - place),
+            name, (float(row[middle]), float(row["error_rate"])), xytext=(16, written - place),
             textcoords="offset points", va="center", fontsize=SMALL_PT, fontfamily=fonts(name, language),
             annotation_clip=False, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            arrowprops=lead,
         )  # fmt: skip
 
 
@@ -331,7 +349,13 @@ def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
 
 
 def _draw_matrix(
-    axes: Axes, matrix: NDArray[np.float64], rows: list[Any], columns: list[Any], families: list[str]
+    axes: Axes,
+    matrix: NDArray[np.float64],
+    rows: list[str],
+    columns: list[str],
+    families: list[str],
+    *,
+    upright: bool,
 ) -> None:
     top = matrix.max()
     axes.imshow(matrix, cmap="gray_r", vmin=0, vmax=1.3 * top, aspect="auto")
@@ -347,11 +371,8 @@ def _draw_matrix(
             fontsize=SMALL_PT,
             color="white" if dark else INK,
         )
-    shown = [[str(token) or "∅" for token in tokens] for tokens in (columns, rows)]
-    axes.set_xticks(
-        range(len(columns)), shown[0], fontfamily=families, rotation=90 if max(map(len, shown[0])) > 4 else 0
-    )
-    axes.set_yticks(range(len(rows)), shown[1], fontfamily=families)
+    axes.set_xticks(range(len(columns)), columns, fontfamily=families, rotation=90 if upright else 0)
+    axes.set_yticks(range(len(rows)), rows, fontfamily=families)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, labelsize=SMALL_PT + 1)

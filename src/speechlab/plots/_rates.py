@@ -12,16 +12,18 @@ from speechlab.errors import InvalidRequestError
 from speechlab.plots._figure import (
     INK,
     SMALL_PT,
-    STYLES,
     UNITS,
     check_width,
     draw_names,
     draw_scale,
+    folded,
     fonts,
     names_of,
     new_figure,
     numbers,
+    style_of,
     tidy,
+    widen,
 )
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ _SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of
 _COMPARED = "Pass what speechlab.metrics.compare_all returned, or compare(...).frame()"
 _SCORED = "Pass what speechlab.metrics.score_translations returned"
 _ROW_INCHES = 0.3
-_STEP = 0.22
-"""Between the points of one row, in rows."""
+_STEP_INCHES = 0.066
+"""Between the points of one row."""
+_LEAST_POINTS, _LEAST_SCORES = 2.0, 10.0
+"""What scales of differences and of scores span at least."""
 _LABELS = {
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
@@ -104,13 +108,15 @@ def error_rates(
     counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
     units = list(dict.fromkeys(counted_in))
     parts = [summary[counted_in == unit] for unit in units]
-    figure, panels = _panels(width, [len(part) for part in parts], legend=len(named) > 1)
+    inches = max(_ROW_INCHES, (len(named) + 1) * _STEP_INCHES)
+    labels = [_label(rate, "") for rate in named] if len(named) > 1 else []
+    figure, panels = _panels(width, [len(part) for part in parts], inches, labels)
     for axes, unit, part in zip(panels, units, parts, strict=True):
         names = names_of(part, keys) if keys else [unit] * len(part)
         ends = [_interval(part, rate) for rate in named]
         values = [numbers(part, rate) for rate in named]
-        for place, style in zip(_offsets(len(named)), range(len(named)), strict=True):
-            _draw_points(axes, values[style], *ends[style], STYLES[style % len(STYLES)], place)
+        for number, place in enumerate(_offsets(len(named), inches)):
+            _draw_points(axes, values[number], *ends[number], style_of(number), place)
         counts = numbers(part, "utterances_scored")
         notes = [
             _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(ends[0][0][at])))
@@ -125,8 +131,8 @@ def error_rates(
             else _LABELS.get(named[0], str(named[0]))
         )
         draw_scale(axes, shown if len(named) == 1 else "rate")
-    if len(named) > 1:
-        _draw_legend(figure, panels[0], [_label(rate, "") for rate in named])
+    if labels:
+        _draw_legend(figure, panels[0], labels)
     return figure
 
 
@@ -161,7 +167,7 @@ def translation_scores(
     figure, (axes,) = _panels(width, [len(table)])
     values = numbers(table, score)
     low, high = _interval(table, score)
-    _draw_points(axes, values, low, high, STYLES[0], 0.0)
+    _draw_points(axes, values, low, high, style_of(0), 0.0)
     counted = next((name for name in ("utterances_scored", "utterances") if name in table.columns), None)
     counts = np.full(len(table), np.nan) if counted is None else numbers(table, counted)
     notes = [
@@ -170,6 +176,10 @@ def translation_scores(
     ]
     names = names_of(table, keys)
     draw_names(axes, names, notes, fonts("".join(names), language))
+    if np.isfinite(values).any():
+        widen(axes, _LEAST_SCORES)
+    else:
+        axes.set_xlim(0, 100)
     draw_scale(axes, _SCORES.get(score, score))
     return figure
 
@@ -214,13 +224,14 @@ def differences(
     figure, (axes,) = _panels(width, [len(compared)])
     values, low, high = ((1 if score else 100) * numbers(compared, name) for name in needed[2:5])
     sure = compared["significant"].fillna(value=False).to_numpy(dtype=bool)
-    _draw_points(axes, values, low, high, STYLES[0], 0.0, full=sure)
+    _draw_points(axes, values, low, high, style_of(0), 0.0, full=sure)
     axes.axvline(0, color=INK, linewidth=1)
+    widen(axes, _LEAST_POINTS)
     notes = [
-        f"{value:+.1f}, " + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+        f"{_points(value)}, " + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
         for value, p in zip(values, numbers(compared, p_column), strict=True)
     ]
-    names = [f"{b} − {a}" for a, b in zip(compared["a"], compared["b"], strict=True)]
+    names = [_pair(str(b), str(a)) for a, b in zip(compared["a"], compared["b"], strict=True)]
     draw_names(axes, names, notes, fonts("".join(names), language))
     draw_scale(
         axes,
@@ -237,11 +248,33 @@ def _label(rate: str, unit: str) -> str:
     return _LABELS.get(rate, str(rate))
 
 
-def _panels(width: float, rows: list[int], *, legend: bool = False) -> tuple[PaperFigure, list[Axes]]:
-    heights = [max(1, count) * _ROW_INCHES + 0.1 for count in rows]
-    figure = new_figure(width, sum(heights) + 0.5 * len(rows) + (0.3 if legend else 0))
+def _pair(one: str, other: str) -> str:
+    """The name of a difference; long names have a line each."""
+    whole = f"{one} − {other}"
+    return whole if folded(whole) == folded(whole, lines=1) else f"{folded(one, lines=1)}\n− {other}"
+
+
+def _points(value: float) -> str:
+    """A difference with its sign, which nothing has not."""
+    if value != value:
+        return "–"
+    rounded = round(value, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
+
+
+def _panels(
+    width: float, rows: list[int], inches: float = _ROW_INCHES, labels: Sequence[str] = ()
+) -> tuple[PaperFigure, list[Axes]]:
+    heights = [max(1, count) * inches + 0.1 for count in rows]
+    legend = 0.1 + 0.2 * -(-len(labels) // _legend_columns(width, labels)) if labels else 0
+    figure = new_figure(width, sum(heights) + 0.5 * len(rows) + legend)
     panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     return figure, list(panels)
+
+
+def _legend_columns(width: float, labels: Sequence[str]) -> int:
+    """How many labels stand beside each other, each with room for the longest."""
+    return max(1, min(len(labels), int(width / (0.45 + 0.075 * max(map(len, labels))))))
 
 
 def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -252,8 +285,8 @@ def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArr
     return numbers(part, names[0]), numbers(part, names[1])
 
 
-def _offsets(count: int) -> list[float]:
-    return [(at - (count - 1) / 2) * _STEP for at in range(count)]
+def _offsets(count: int, inches: float) -> list[float]:
+    return [(at - (count - 1) / 2) * _STEP_INCHES / inches for at in range(count)]
 
 
 def _draw_points(
@@ -288,8 +321,7 @@ def _note(values: list[float], count: float, *, sure: bool) -> str:
 def _draw_legend(figure: PaperFigure, axes: Axes, labels: list[str]) -> None:
     handles = [
         axes.plot([], [], style.marker, color=style.color, linestyle="none", label=label)[0]
-        for label, style in zip(labels, STYLES * (len(labels) // len(STYLES) + 1), strict=False)
+        for label, style in zip(labels, map(style_of, range(len(labels))), strict=True)
     ]
-    figure.legend(
-        handles=handles, loc="outside upper left", ncols=len(labels), fontsize=SMALL_PT, frameon=False
-    )
+    columns = _legend_columns(figure.get_figwidth(), labels)
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, fontsize=SMALL_PT, frameon=False)
