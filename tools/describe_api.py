@@ -24,6 +24,7 @@ _CHANNEL = "#/channels/realtime"
 _REF = "#/components/schemas/{model}"
 _ATTRIBUTES = re.compile(r"\n\s*Attributes:\n(.*)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^\s{4,}(\w+): (.*?)(?=^\s{4,}\w+: |\Z)", re.DOTALL | re.MULTILINE)
+_EXAMPLE = re.compile(r"\n\s*Example:\n.*", re.DOTALL)
 _LIMITS = c.LIMITS
 _STRING = {"type": "string"}
 _CAUSES: tuple[tuple[int, tuple[str, ...], str], ...] = (
@@ -213,10 +214,12 @@ def _schemas(
 
 
 def _move_attributes(schema: dict[str, Any]) -> None:
-    """Move what a docstring says about each field to that field."""
-    text = schema.get("description", "")
+    """Move what a docstring says about each field to that field; its example is for Python alone."""
+    text = _EXAMPLE.sub("", schema.get("description", ""))
     found = _ATTRIBUTES.search(text)
     if found is None:
+        if text:
+            schema["description"] = text
         return
     schema["description"] = " ".join(text[: found.start()].split())
     for name, said in _ATTRIBUTE.findall(found[1]):

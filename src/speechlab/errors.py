@@ -87,6 +87,10 @@ class SpeechLabError(Exception):
             for as long as the call's patience lasts.
         possibly_metered: True if a request of the call had been sent in full and was not answered, so that the
             service may have done, and counted, the work; also where a later attempt was refused.
+
+    Example:
+        >>> issubclass(sl.RateLimitError, sl.APIError), issubclass(sl.InvalidRequestError, ValueError)
+        (True, True)
     """
 
     timing: Any = None
@@ -127,6 +131,13 @@ class InvalidRequestError(SpeechLabError, ValueError):
         parameter: Name of the offending parameter, as the contract writes it.
         rule: Section of the contract that states the rule, for example ``"2.2"``.
         code: Error code of section 7.2 that the realtime endpoint gives for the same fault, if there is one.
+
+    Example:
+        >>> try:
+        ...     sl.contract.check_text("")
+        ... except sl.InvalidRequestError as error:
+        ...     print(error.parameter, error.rule, error.code)
+        text 2.2 empty_text
     """
 
     def __init__(
@@ -201,6 +212,12 @@ class APIError(SpeechLabError):
         attempts: How often the call was made, this one included.
         retry_after_s: Seconds to wait, if the service said so.
         body: The body as text, at most 2,000 characters, for those errors that are not in the agreed form.
+
+    Example:
+        >>> from speechlab.errors import APIError
+        >>> error = APIError("text is empty", status=400, name="ErrInvalidRequest")
+        >>> error.status, error.retryable, str(error)
+        (400, False, 'HTTP 400 ErrInvalidRequest: text is empty')
     """
 
     default_retryable = False
@@ -254,7 +271,12 @@ class NotFoundError(APIError):
 
 
 class RateLimitError(APIError):
-    """429: too much at once, or a quota is used up."""
+    """429: too much at once, or a quota is used up.
+
+    Example:
+        >>> sl.RateLimitError("too many requests", status=429, retry_after_s=2.0).retryable
+        True
+    """
 
     default_retryable = True
 
@@ -309,6 +331,10 @@ class StreamTruncatedError(SpeechLabError):
     Attributes:
         partial: What had come: bytes of audio, or the text so far.
         close_code: Code with which a realtime connection was closed (1006: without a word); None for HTTP.
+
+    Example:
+        >>> sl.StreamTruncatedError("the stream ended early", partial=b"RIFF").partial
+        b'RIFF'
     """
 
     def __init__(

@@ -1,21 +1,13 @@
 """What a segment frame is, and what is refused."""
 
-import doctest
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import speechlab.segments
 from speechlab import segments
 from speechlab.errors import SegmentError
-
-
-def test_docstrings():
-    result = doctest.testmod(speechlab.segments, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted > 15
-    assert result.failed == 0
 
 
 def test_columns_are_typed_and_ordered():

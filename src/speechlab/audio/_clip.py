@@ -54,6 +54,13 @@ class AudioClip:
 
     Raises:
         AudioError: Samples or rate are not usable; the text says why.
+
+    Example:
+        >>> clip = AudioClip([0.0, 0.5, -0.5, 0.0], sample_rate=8_000)
+        >>> clip.duration_s, clip.peak
+        (0.0005, 0.5)
+        >>> AudioClip.from_bytes(clip.encode("wav")) == clip
+        True
     """
 
     samples: NDArray[np.float32]
@@ -270,6 +277,11 @@ def decode(
         UnsupportedAudioError: Another kind of file.
         AudioDecodeError: Damaged, or cut short.
         AudioLimitError: Beyond the limits.
+
+    Example:
+        >>> clip = decode(AudioClip([0.0, 0.5], 8_000).encode("flac"))
+        >>> str(clip.source_format), clip.frames
+        ('flac', 2)
     """
     decoded = decode_samples(bytes(data), limits or DecodeLimits())
     return AudioClip(decoded.samples, decoded.sample_rate, title, decoded.source_format)
@@ -303,6 +315,12 @@ def encode(
     Raises:
         UnsupportedAudioError: No such format, or it lacks this rate or number of channels, or it cannot be empty.
         AudioError: The samples or the rate are not usable.
+
+    Example:
+        >>> len(encode([0.0, 0.5], "pcm", sample_rate=8_000))
+        4
+        >>> encode([0.0, 0.5], "wav", sample_rate=8_000)[:4]
+        b'RIFF'
     """
     chosen = as_format(format)
     if isinstance(audio, AudioClip):
@@ -322,6 +340,11 @@ def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
 
     Raises:
         AudioError: No clips, or they differ in rate or channels.
+
+    Example:
+        >>> one = AudioClip(np.zeros(800), 8_000)
+        >>> concatenate([one, one], gap_s=0.5).duration_s
+        0.7
     """
     parts = list(clips)
     if not parts:

@@ -48,6 +48,10 @@ def clip_figure(
         title: What to call it.
         text: What is said in it.
         lang: BCP 47 tag of the text.
+
+    Example:
+        >>> "<audio" in clip_figure(AudioClip(np.zeros(800), 8_000), title="Silence")
+        True
     """
     samples, sample_rate = clip.samples, clip.sample_rate
     duration_s = len(samples) / sample_rate
@@ -78,6 +82,11 @@ class SoundPreview(NamedTuple):
     Attributes:
         data: The bytes.
         seconds: How much of the beginning they hold.
+
+    Example:
+        >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000), max_bytes=10_000)
+        >>> preview.url[:22]
+        'data:audio/ogg;base64,'
     """
 
     data: bytes
@@ -95,6 +104,11 @@ def sound_preview(clip: _Sound, *, max_bytes: int = _INLINE_BYTES) -> SoundPrevi
     Args:
         clip: A clip that is not empty.
         max_bytes: Most bytes.
+
+    Example:
+        >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000))
+        >>> preview.seconds, preview.data[:4]
+        (2.0, b'OggS')
     """
     samples = clip.samples if channels_of(clip.samples) <= 2 else mix_to_mono(clip.samples)
     seconds = min(len(samples) / clip.sample_rate, _MAX_PREVIEW_S)
@@ -130,6 +144,10 @@ def waveform_png(
 
     Raises:
         AudioError: The samples or the size are not usable.
+
+    Example:
+        >>> waveform_png(np.sin(np.arange(8_000)))[1:4]
+        b'PNG'
     """
     columns, rows = width * scale, height * scale
     if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):

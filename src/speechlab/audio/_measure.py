@@ -29,6 +29,11 @@ def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
 
     Raises:
         AudioError: The samples are not usable, or n is below 1.
+
+    Example:
+        >>> peaks([0.0, 0.5, -0.5, 0.25], n=2)
+        array([[ 0.  ,  0.5 ],
+               [-0.5 ,  0.25]], dtype=float32)
     """
     if n < 1:
         raise AudioError(f"n is {n!r}; a waveform needs at least 1 stretch")
@@ -45,7 +50,12 @@ def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
 
 
 def rms_dbfs(samples: ArrayLike) -> float:
-    """Root mean square in dB below full scale (a full-scale square wave is 0); minus infinity for silence."""
+    """Root mean square in dB below full scale (a full-scale square wave is 0); minus infinity for silence.
+
+    Example:
+        >>> round(rms_dbfs([0.5, -0.5]), 2), rms_dbfs([0.0])
+        (-6.02, -inf)
+    """
     checked = as_samples(samples)
     power = float(np.mean(np.square(checked, dtype=np.float64))) if checked.size else 0.0
     return 10.0 * math.log10(power) if power > 0 else -math.inf
@@ -69,6 +79,11 @@ def trim_silence(
 
     Raises:
         AudioError: Samples, rate, threshold or margin are not usable.
+
+    Example:
+        >>> sound = np.concatenate([np.zeros(8_000), np.ones(8_000) * 0.5, np.zeros(8_000)])
+        >>> len(trim_silence(sound, 8_000, keep_s=0.0))
+        8000
     """
     rate, checked = as_rate(sample_rate), as_samples(samples)
     if not (threshold_db > 0 and keep_s >= 0):

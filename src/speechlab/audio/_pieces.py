@@ -41,6 +41,11 @@ class SoundPiece(NamedTuple):
     Attributes:
         start_s: Where it begins in the recording, in seconds.
         flac: Its sound as a FLAC file: mono, 16 bits, at most 16 kHz.
+
+    Example:
+        >>> (piece,) = cut_at_silences(AudioClip(np.zeros(800), 8_000), piece_s=1)
+        >>> piece.start_s, piece.flac[:4]
+        (0.0, b'fLaC')
     """
 
     start_s: float
@@ -57,6 +62,10 @@ def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> fl
 
     Raises:
         AudioDecodeError: It cannot be read, or is cut short where its container tells.
+
+    Example:
+        >>> recording_length_s(AudioClip(np.zeros(4_000), 8_000).encode("wav"))
+        0.5
     """
     if isinstance(source, AudioClip):
         return source.duration_s
@@ -80,6 +89,12 @@ def cut_at_silences(
 
     Raises:
         AudioDecodeError: It cannot be read, or is cut short; of FLAC, that may come after the pieces that are there.
+
+    Example:
+        >>> speech = np.concatenate([np.ones(8_000), np.zeros(2_000), np.ones(8_000)]) * 0.5
+        >>> pieces = cut_at_silences(AudioClip(speech, 8_000), piece_s=1.5)
+        >>> [(round(piece.start_s, 1), round(decode(piece.flac).duration_s, 1)) for piece in pieces]
+        [(0.0, 1.1), (1.1, 1.1)]
     """
     import soundfile
 

@@ -52,6 +52,12 @@ class SoundReader:
     Raises:
         AudioDecodeError: It cannot be read, or is cut short where its container tells.
         FileNotFoundError: There is no such file.
+
+    Example:
+        >>> tone = AudioClip(np.sin(np.arange(16_000)), 8_000)
+        >>> reader = SoundReader(tone.encode("flac"))
+        >>> reader.duration_s, reader.sample_rate, reader.channels
+        (2.0, 8000, 1)
     """
 
     def __init__(self, source: AudioClip | bytes | str | os.PathLike[str]) -> None:

@@ -28,6 +28,10 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
     Raises:
         AudioError: Samples or rates are not usable.
+
+    Example:
+        >>> resample(np.zeros(800), 8_000, 16_000).shape
+        (1600,)
     """
     source, target = as_rate(from_hz, "from_hz"), as_rate(to_hz, "to_hz")
     checked = as_samples(samples)
@@ -50,6 +54,12 @@ class StreamResampler:
 
     Raises:
         AudioError: A rate is not usable.
+
+    Example:
+        >>> down = StreamResampler(16_000, 8_000)
+        >>> pieces = [down.write(np.zeros(1_600)), down.write(np.zeros(1_600)), down.flush()]
+        >>> sum(len(piece) for piece in pieces)
+        1600
     """
 
     def __init__(self, from_hz: int, to_hz: int, channels: int = 1) -> None:

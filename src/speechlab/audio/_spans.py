@@ -31,6 +31,11 @@ def widen_spans(
 
     Returns:
         The new starts and ends.
+
+    Example:
+        >>> starts, ends = np.array([100, 250]), np.array([200, 300])
+        >>> widen_spans(starts, ends, before=50, after=50, latest=1_000)
+        (array([ 50, 225]), array([225, 350]))
     """
     wide_starts, wide_ends = np.maximum(0, starts - before), np.minimum(latest, ends + after)
     silences = starts[1:] - ends[:-1]
@@ -50,6 +55,10 @@ def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
         wanted: How much before the speech it is to begin.
         onsets: Where the speech begins.
         starts: Where the stretch begins, not after it.
+
+    Example:
+        >>> int(pre_roll(1_500, onsets=3_000, starts=2_900))
+        1400
     """
     return np.maximum(0, wanted - (onsets - starts))
 
@@ -69,6 +78,11 @@ def merge_short_spans(
 
     Returns:
         Positions of the first and the last stretch that each merged one is made of.
+
+    Example:
+        >>> first, last = merge_short_spans(np.array([0, 12, 50]), np.array([10, 13, 60]), minimum=5)
+        >>> first, last
+        (array([0, 2]), array([1, 2]))
     """
     count = len(starts)
     if not count or not (ends - starts < minimum).any():

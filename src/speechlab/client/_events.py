@@ -27,6 +27,11 @@ class Timing:
         processing_s: What the service says that its engine took (``Server-Timing: engine;dur=…``), or None.
         service_queued_s: How long the call waited in the service's queue, as it says (``queue;dur=…``), or None; part
             of ``first_byte_s``.
+
+    Example:
+        >>> timing = Timing(attempts=2, latency_s=1.5, queued_s=0.5)
+        >>> timing.attempts, timing.latency_s - timing.queued_s
+        (2, 1.0)
     """
 
     attempts: int = 1
@@ -73,6 +78,11 @@ class CallEvent:
         elapsed_s: Seconds since the call began.
         error: Name of the error's class.
         call_id: The same for all events of a call, and random: tells calls apart that run at once.
+
+    Example:
+        >>> event = CallEvent("retry", "synthesize", attempt=1, status=429, delay_s=2.0)
+        >>> f"{event.operation}: again in {event.delay_s} s"
+        'synthesize: again in 2.0 s'
     """
 
     kind: Literal["request", "response", "retry", "error", "done"]
@@ -129,6 +139,10 @@ class CallTotals:
         completion_tokens: Tokens of translations, where the service tells.
         possibly_metered: Calls of which an attempt failed after it had been sent in full, and may have been billed:
             beside the calls that succeeded, or among those that did not.
+
+    Example:
+        >>> CallTotals(calls=2, synthesized_chars=40).as_dict()["synthesized_chars"]
+        40
     """
 
     calls: int = 0

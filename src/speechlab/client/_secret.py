@@ -42,7 +42,13 @@ _LOGGERS = (
 
 
 class Secret:
-    """An API key: ``reveal()`` gives it, and nothing else does."""
+    """An API key: ``reveal()`` gives it, and nothing else does.
+
+    Example:
+        >>> key = Secret("sl:a-key-of-mine")
+        >>> key, key.reveal()
+        (Secret(***), 'sl:a-key-of-mine')
+    """
 
     __slots__ = ("__weakref__", "_reveal")
 

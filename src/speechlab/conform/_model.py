@@ -39,7 +39,12 @@ class Statement:
 
 @cache
 def statements() -> dict[int, Statement]:
-    """Return all statements that are a service's duty, by number."""
+    """Return all statements that are a service's duty, by number.
+
+    Example:
+        >>> statements()[29].section, statements()[29].text[:40]
+        ('2.2, 8', 'Limit counts cp: 5,000 x U+20BB7 passes,')
+    """
     lines = files("speechlab.conform").joinpath("_statements.txt").read_text("utf-8").splitlines()
     found = (line.split("|", 2) for line in lines)
     return {int(number): Statement(int(number), section, text) for number, section, text in found}
@@ -59,6 +64,10 @@ class Check:
         quick: Whether it is part of a quick run.
         needs: What it needs beyond a service and a key; empty for nothing.
         run: Tries it.
+
+    Example:
+        >>> [check.id for check in chosen("3") if not check.binding]
+        ['3-challenge']
     """
 
     id: str
@@ -138,6 +147,11 @@ class ConformReport:
         ws_base_url: Where handshakes went.
         started: When it began, in ISO 8601, UTC.
         outcomes: One for each check that was chosen.
+
+    Example:
+        >>> report = ConformReport("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", ())
+        >>> report.passed(), report.metered
+        (True, 0)
     """
 
     base_url: str

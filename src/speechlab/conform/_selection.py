@@ -51,7 +51,13 @@ OUT_OF_REACH: dict[int, str] = {
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """Return every check, in the order of the first statement of each."""
+    """Return every check, in the order of the first statement of each.
+
+    Example:
+        >>> check = checks()[0]
+        >>> check.id, check.statements, check.binding
+        ('1-key-needed', (1,), True)
+    """
     found = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
     twice = {each.id for each in found if sum(other.id == each.id for other in found) > 1}
     if twice:
@@ -68,6 +74,12 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
 
     Raises:
         ValueError: Something is neither a number, nor a range, nor an id.
+
+    Example:
+        >>> sorted({check.area for check in chosen("103-107")})
+        ['sse']
+        >>> len(chosen(quick=True)) < len(chosen())
+        True
     """
     found = [each for each in checks() if each.quick or not quick]
     if only is None:

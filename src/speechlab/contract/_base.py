@@ -18,6 +18,10 @@ def read_json_object(data: bytes) -> dict[str, Any]:
 
     Raises:
         InvalidRequestError: The bytes are not a JSON object.
+
+    Example:
+        >>> read_json_object(b'{"text": "one", "text": "two"}')
+        {'text': 'two'}
     """
     try:
         value = orjson.loads(data)

@@ -9,7 +9,12 @@ DEFAULT_SAMPLE_RATE = 24_000
 
 
 class AudioFormat(StrEnum):
-    """The five output formats (section 2.1)."""
+    """The five output formats (section 2.1).
+
+    Example:
+        >>> [str(format) for format in AudioFormat]
+        ['mp3', 'wav', 'ogg', 'pcm', 'flac']
+    """
 
     MP3 = "mp3"
     WAV = "wav"
@@ -35,7 +40,12 @@ INPUT_FORMATS: frozenset[AudioFormat] = frozenset(
 
 
 class Gender(StrEnum):
-    """``gender`` of a voice (section 2.1)."""
+    """``gender`` of a voice (section 2.1).
+
+    Example:
+        >>> [str(gender) for gender in Gender]
+        ['Male', 'Female', 'Neutral']
+    """
 
     MALE = "Male"
     FEMALE = "Female"
@@ -43,7 +53,12 @@ class Gender(StrEnum):
 
 
 class Language(StrEnum):
-    """Languages that identification covers (section 2.4)."""
+    """Languages that identification covers (section 2.4).
+
+    Example:
+        >>> [str(language) for language in Language]
+        ['ja', 'en', 'zh']
+    """
 
     JAPANESE = "ja"
     ENGLISH = "en"
@@ -51,7 +66,12 @@ class Language(StrEnum):
 
 
 class VadMode(StrEnum):
-    """Voice activity detection (section 2.3): none, speech only, or timestamped chunks."""
+    """Voice activity detection (section 2.3): none, speech only, or timestamped chunks.
+
+    Example:
+        >>> [str(mode) for mode in VadMode]
+        ['off', 'on', 'segments']
+    """
 
     OFF = "off"
     ON = "on"
@@ -59,7 +79,12 @@ class VadMode(StrEnum):
 
 
 class AudioTransport(StrEnum):
-    """Forms in which audio travels over the realtime endpoint (section 4.3)."""
+    """Forms in which audio travels over the realtime endpoint (section 4.3).
+
+    Example:
+        >>> [str(transport) for transport in AudioTransport]
+        ['binary', 'base64_json']
+    """
 
     BINARY = "binary"
     BASE64_JSON = "base64_json"

@@ -15,7 +15,12 @@ OperationName = Literal["synthesize", "transcribe", "translate"]
 
 
 def audio_digest(data: bytes) -> str:
-    """Return the SHA-256 of a recording's bytes, in hexadecimal; stands for them in a key."""
+    """Return the SHA-256 of a recording's bytes, in hexadecimal; stands for them in a key.
+
+    Example:
+        >>> audio_digest(b"RIFF")[:16]
+        'a40ff3d5900fb769'
+    """
     return hashlib.sha256(data).hexdigest()
 
 
@@ -30,6 +35,13 @@ def request_key(
             :func:`audio_digest`, texts exactly as sent.
         service: Identity of the service. Never a credential.
         repeat: Number of a deliberate repetition.
+
+    Example:
+        >>> key = request_key("translate", {"text": "Hello."}, service="a")
+        >>> key == request_key("translate", {"text": "Hello."}, service="a")
+        True
+        >>> key == request_key("translate", {"text": "Hello."}, service="b")
+        False
     """
     canonical = orjson.dumps(
         {

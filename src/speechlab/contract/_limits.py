@@ -25,6 +25,10 @@ class Limits:
 
     Rate limits, quotas, the number of connections and the size of recordings are not fixed by the contract;
     they belong to the configuration of each service.
+
+    Example:
+        >>> LIMITS.tts_text_chars, LIMITS.top_p.high
+        (5000, 1.0)
     """
 
     tts_text_chars: int = 5_000

@@ -15,12 +15,22 @@ TRANSLATION_PATH = "/translate/"
 
 
 def join_url(base_url: str, path: str) -> str:
-    """Join a base URL, which may have a path and trailing slashes of its own, and a path of section 4."""
+    """Join a base URL, which may have a path and trailing slashes of its own, and a path of section 4.
+
+    Example:
+        >>> join_url("https://speech.example/api/", "/tts")
+        'https://speech.example/api/tts'
+    """
     return base_url.rstrip("/") + path
 
 
 def realtime_base(base_url: str) -> str:
-    """Return the WebSocket base URL that belongs to an HTTP base URL when no other is configured."""
+    """Return the WebSocket base URL that belongs to an HTTP base URL when no other is configured.
+
+    Example:
+        >>> realtime_base("https://speech.example/api")
+        'wss://speech.example/api'
+    """
     scheme, separator, rest = base_url.partition("://")
     if not separator:
         return f"ws://{base_url}"

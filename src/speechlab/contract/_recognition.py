@@ -59,6 +59,11 @@ class RecognitionRequest(RequestModel):
         speech_pad_ms: Milliseconds added to found speech.
         min_segment_duration: Seconds; shorter segments are merged.
         session_id: Optional label, at most 128 characters.
+
+    Example:
+        >>> request = RecognitionRequest.parse({"audio": "AAAA", "language": "ja-JP", "vad": 1})
+        >>> request.body()
+        {'audio': 'AAAA', 'language': 'ja', 'vad': 'on'}
     """
 
     audio: str
@@ -167,6 +172,15 @@ def decode_audio_field(audio: str) -> bytes:
 
     Raises:
         InvalidRequestError: It is not base64, or it is empty; the texts are those of section 7.1.
+
+    Example:
+        >>> decode_audio_field("UklGRg==")
+        b'RIFF'
+        >>> try:
+        ...     decode_audio_field("data:audio/wav;base64,UklGRg==")
+        ... except sl.InvalidRequestError as error:
+        ...     print(error)
+        Invalid base64 audio data
     """
     try:
         data = pybase64.b64decode(audio, validate=True)
@@ -178,7 +192,12 @@ def decode_audio_field(audio: str) -> bytes:
 
 
 def encode_audio_field(data: bytes) -> str:
-    """Encode the bytes of a recording as section 2.3 wants them."""
+    """Encode the bytes of a recording as section 2.3 wants them.
+
+    Example:
+        >>> encode_audio_field(b"RIFF")
+        'UklGRg=='
+    """
     return pybase64.b64encode_as_string(data)
 
 
@@ -198,6 +217,15 @@ class RecognitionReply(ReplyModel):
         language: Code.
         confidence: 0 to 1, or None where the service leaves it out.
         segments: Timed pieces, or None in the default form.
+
+    Example:
+        >>> RecognitionReply.parse({"text": "hello"}).segments is None
+        True
+        >>> timed = RecognitionReply.parse(
+        ...     {"language": "en", "segments": [{"start": 0, "end": 1, "text": "hello"}]}
+        ... )
+        >>> timed.segments[0].end
+        1.0
     """
 
     text: str | None = None

@@ -21,7 +21,12 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def canonical_uuid(value: str) -> str | None:
-    """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form."""
+    """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form.
+
+    Example:
+        >>> canonical_uuid("53D1ACF3-1EF1-5583-BCF8-DDA6184FE486"), canonical_uuid("heart")
+        ('53d1acf3-1ef1-5583-bcf8-dda6184fe486', None)
+    """
     return value.lower() if _UUID.fullmatch(value) else None
 
 
@@ -34,6 +39,13 @@ def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
 
     Raises:
         InvalidRequestError: The text is empty, only white space, or too long.
+
+    Example:
+        >>> try:
+        ...     check_text("　")
+        ... except sl.InvalidRequestError as error:
+        ...     print(error.code)
+        empty_text
     """
     if not text.strip():
         message = "text is empty; it must hold something to say"
@@ -53,6 +65,11 @@ class SpeechRequest(RequestModel):
         stream: Whether the audio comes as a chunked stream.
         sample_rate: Hz; 0 means the default of 24,000.
         temperature: Variation, at least 0, for voices of provider Q (0.5 there by default); None leaves it out.
+
+    Example:
+        >>> fields = {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "text": "Hello.", "format": "wav"}
+        >>> SpeechRequest.parse(fields | {"temperature": 0.0}).body()["temperature"]
+        0.0
     """
 
     voice_id: str
@@ -106,6 +123,18 @@ class VoiceRules:
         streamable: Formats that stream, or None if unknown (then none is refused).
         ogg_rate_override: False for provider Q, which takes no rate together with ogg.
         single_rate_override: True to accept the rate of a voice that advertises just one.
+
+    Example:
+        >>> rules = VoiceRules(
+        ...     frozenset({"wav", "ogg"}), sample_rates=(16_000, 24_000), ogg_rate_override=False
+        ... )
+        >>> rules.check(format="wav"), rules.check(format="wav", sample_rate=16_000)
+        (24000, 16000)
+        >>> try:
+        ...     rules.check(format="ogg", sample_rate=16_000)
+        ... except sl.InvalidRequestError as error:
+        ...     print(error.code)
+        unsupported_sample_rate
     """
 
     formats: frozenset[str]

@@ -36,6 +36,13 @@ class TranslationRequest(RequestModel):
         keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
         context: Helps to understand and is not translated; at most 2,000 code points.
         model: Model id, or None for the service's default.
+
+    Example:
+        >>> request = TranslationRequest(
+        ...     text="Hello.", source_lang="en", target_lang="ja", keywords=("Ada", "Bob")
+        ... )
+        >>> request.form()[-2:]
+        [('keywords', 'Ada'), ('keywords', 'Bob')]
     """
 
     text: str
@@ -123,6 +130,11 @@ def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, s
 
     Returns:
         The body, and its content type.
+
+    Example:
+        >>> body, content_type = form_body([("text", "Hello."), ("source_lang", "en")], boundary="-")
+        >>> content_type, body.count(b"form-data")
+        ('multipart/form-data; boundary=-', 2)
     """
     parts = [
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -172,7 +184,13 @@ class TranslationChoice(ReplyModel):
 
 
 class TranslationReply(ReplyModel):
-    """Reply of translation without a stream (section 2.6)."""
+    """Reply of translation without a stream (section 2.6).
+
+    Example:
+        >>> reply = TranslationReply.parse({"choices": [{"message": {"content": "Good morning."}}]})
+        >>> reply.choices[0].message.content, reply.usage
+        ('Good morning.', None)
+    """
 
     id: str = ""
     object: str = COMPLETION_OBJECT
@@ -201,7 +219,13 @@ class ChunkChoice(ReplyModel):
 
 
 class TranslationChunkReply(ReplyModel):
-    """One event of a translation stream (section 2.7)."""
+    """One event of a translation stream (section 2.7).
+
+    Example:
+        >>> chunk = TranslationChunkReply.parse({"choices": [{"delta": {"content": "Good "}}]})
+        >>> chunk.content, chunk.finished
+        ('Good ', False)
+    """
 
     id: str = ""
     object: str = CHUNK_OBJECT

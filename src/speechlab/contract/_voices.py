@@ -20,6 +20,10 @@ class Voice(ReplyModel):
         formats: Supported output formats.
         sample_rates: Supported output rates in Hz, or None where the catalogue does not tell (unknown, not none).
         streaming: True if at least one of the formats can stream; False is a sure no.
+
+    Example:
+        >>> Voice(id="53d1acf3-1ef1-5583-bcf8-dda6184fe486", description="Calm: reads books").short_name
+        'Calm'
     """
 
     id: str
@@ -39,7 +43,12 @@ class Voice(ReplyModel):
 
 
 class VoiceList(ReplyModel):
-    """Reply of ``GET /tts/voices`` (section 4.2)."""
+    """Reply of ``GET /tts/voices`` (section 4.2).
+
+    Example:
+        >>> len(VoiceList.parse({"voices": []}).voices), len(VoiceList.parse([]).voices)
+        (0, 0)
+    """
 
     voices: tuple[Voice, ...] = Field()
 

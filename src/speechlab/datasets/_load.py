@@ -98,6 +98,12 @@ def available() -> pd.DataFrame:
     Returns:
         One row for each data set. Columns: ``name``, ``rows``, ``languages`` (codes, joined by commas), ``licence``,
         ``version`` and ``sha256`` (of the list of the files' pinned hashes, as ``sha256sum`` prints it).
+
+    Example:
+        >>> available()[["name", "rows"]]
+                name  rows
+        0    prompts   201
+        1  zh-speech     8
     """
     import pandas as pd
 
@@ -120,6 +126,10 @@ def datasheet(name: str) -> str:
     Raises:
         InvalidRequestError: There is no such data set.
         ConfigurationError: The file is missing or is not the one that was published.
+
+    Example:
+        >>> datasheet("prompts").splitlines()[0]
+        '# Datasheet: speechlab prompts 1.0.0'
     """
     _check("name", name, DATASETS, needed=True)
     return verified(DATASETS[name], "DATASHEET.md").read_text(encoding="utf-8")

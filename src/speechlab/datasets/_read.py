@@ -48,6 +48,16 @@ def read(
 
     Raises:
         InvalidRequestError: There is no such file or folder, it has another layout, or a column or split is missing.
+
+    Example:
+        >>> sl.AudioClip([0.0] * 800, 8_000).save("a.wav")
+        PosixPath('a.wav')
+        >>> pd.DataFrame({"audio": ["a.wav"], "text": ["hello"], "language": ["en"]}).to_csv(
+        ...     "list.csv", index=False
+        ... )
+        >>> read("list.csv")[["text", "language"]]
+            text language
+        0  hello       en
     """
     import pandas as pd
 

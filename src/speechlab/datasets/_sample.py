@@ -38,6 +38,11 @@ def sample(
 
     Raises:
         InvalidRequestError: There are fewer rows, no such column, or the seed is none.
+
+    Example:
+        >>> table = pd.DataFrame({"text": list("abcdef"), "speaker": ["anna"] * 4 + ["ben"] * 2})
+        >>> sample(table, 3, by="speaker", seed=1)["speaker"].tolist()
+        ['anna', 'anna', 'ben']
     """
     if not is_whole_number(n) or n < 0:
         raise refused("n", n, "a whole number of rows")

@@ -22,6 +22,10 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
 
     Returns:
         The whole file, to be written as UTF-8.
+
+    Example:
+        >>> document("Report", "A paragraph.")[:15]
+        '<!DOCTYPE html>'
     """
     head = element(
         "head",

@@ -49,6 +49,10 @@ class Html(str):
 
     Only what this room builds, and constants, should become one. Adding plain text to it escapes the text; other
     string methods give plain strings, which are then text again.
+
+    Example:
+        >>> Html("<b>ready</b>") + "<i>"
+        '<b>ready</b>&lt;i&gt;'
     """
 
     __slots__ = ()
@@ -72,6 +76,10 @@ def escape(value: object) -> Html:
     Args:
         value: Text, a number, None (nothing) or :class:`Html`. Half surrogate pairs, which no file could hold,
             become question marks.
+
+    Example:
+        >>> escape("<script>")
+        '&lt;script&gt;'
     """
     if isinstance(value, Html):
         return value
@@ -82,7 +90,12 @@ def escape(value: object) -> Html:
 
 
 def join(separator: object, parts: Iterable[object]) -> Html:
-    """Join parts, each of them, and the separator, escaped where it is text."""
+    """Join parts, each of them, and the separator, escaped where it is text.
+
+    Example:
+        >>> join(", ", ["a", "<b>"])
+        'a, &lt;b&gt;'
+    """
     return Html(str.join(escape(separator), [escape(part) for part in parts]))
 
 
@@ -98,6 +111,10 @@ def element(name: str, /, *children: object, **attributes: str | float | bool | 
     Raises:
         ValueError: An unknown element, an event handler, or an address that is neither a web page nor
             audio or a picture held in the address itself.
+
+    Example:
+        >>> element("p", "1 < 2", class_="note")
+        '<p class="note">1 &lt; 2</p>'
     """
     if name not in _KNOWN:
         raise ValueError(f"<{name}> is not one of the elements that displays are made of")
@@ -130,6 +147,10 @@ def data_url(data: bytes, content_type: str) -> str:
 
     Raises:
         ValueError: Another type, such as SVG, which can hold scripts.
+
+    Example:
+        >>> data_url(b"RIFF", "audio/wav")
+        'data:audio/wav;base64,UklGRg=='
     """
     url = f"data:{content_type};base64,"
     if not _URL.fullmatch(url):

@@ -51,6 +51,10 @@ def notebook_output(*children: object, class_: str | None = None) -> Html:
     Args:
         *children: Parts of this room; text is escaped.
         class_: A further class.
+
+    Example:
+        >>> "&lt;b&gt;" in notebook_output("<b>")
+        True
     """
     return element("div", *children, class_=f"{_NO_MATHEMATICS} {class_}" if class_ else _NO_MATHEMATICS)
 
@@ -75,6 +79,10 @@ def audio_figure(
         image_alt: What the picture shows, in words.
         text: Transcript, shown below the player.
         lang: BCP 47 tag of the text, such as ``"ja"``; browsers choose its glyphs by it.
+
+    Example:
+        >>> "<audio" in audio_figure("data:audio/wav;base64,UklGRg==", title="Greeting")
+        True
     """
     separator = Html(" · ")
     head = element("strong", title, dir="auto") if title else None
@@ -112,6 +120,10 @@ def table(
 
     Raises:
         ValueError: A row has more or fewer cells than there are headings.
+
+    Example:
+        >>> "<th" in table(["voice", "rate"], [["anna", 0.05], ["ben", None]])
+        True
     """
     tags = list(langs) if langs is not None else [None] * len(columns)
     lines = [list(row) for row in rows]
@@ -163,6 +175,10 @@ def details(summary: object, *body: object, opened: bool = False) -> Html:
         summary: The line that is always seen.
         *body: What unfolds.
         opened: Whether it starts unfolded.
+
+    Example:
+        >>> details("More", "1 < 2")[:8]
+        '<details'
     """
     head = element("summary", summary, style="cursor:pointer")
     return element("details", head, *body, open=opened, class_=_NO_MATHEMATICS, style="margin:6px 0")
@@ -180,6 +196,10 @@ def diff(
         operations: Kind, reference text and hypothesis text, in order; the side that a kind lacks is ignored.
         lang: BCP 47 tag of the text.
         separator: Between operations; empty for scripts without spaces.
+
+    Example:
+        >>> "<del" in diff([("equal", "good", "good"), ("substitute", "morning", "mourning")])
+        True
     """
     parts: list[Html] = []
     for kind, reference, hypothesis in operations:
@@ -194,7 +214,12 @@ def diff(
 
 
 def percent(rate: object) -> str:
-    """A fraction as a percentage with one decimal, and a missing one as a dash."""
+    """A fraction as a percentage with one decimal, and a missing one as a dash.
+
+    Example:
+        >>> percent(0.0512), percent(None)
+        ('5.1%', '–')
+    """
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"
 
 

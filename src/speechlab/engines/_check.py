@@ -36,6 +36,10 @@ class EngineCheck:
         audio_s: Seconds of sound made or heard; None for a translator.
         detail: What came out, in one line.
         error: Why it does not work; None if it does.
+
+    Example:
+        >>> EngineCheck("hibari", ok=True, total_s=0.5, audio_s=2.0).rtf
+        0.25
     """
 
     name: str

@@ -17,7 +17,13 @@ _here = threading.local()
 
 
 def checkpoint() -> None:
-    """Say that this is a good moment to stop; called by engines. Raises what the caller's function raises."""
+    """Say that this is a good moment to stop; called by engines. Raises what the caller's function raises.
+
+    Example:
+        >>> with checkpoints(lambda: print("reached")):
+        ...     checkpoint()
+        reached
+    """
     reached: Callable[[], None] | None = getattr(_here, "reached", None)
     if reached is not None:
         reached()
@@ -29,6 +35,14 @@ def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
 
     Args:
         reached: What to call. It may take its time, in which others use the engine; what it raises ends the work.
+
+    Example:
+        >>> reached = []
+        >>> with checkpoints(lambda: reached.append(1)):
+        ...     for _ in range(3):
+        ...         checkpoint()
+        >>> len(reached)
+        3
     """
     before = getattr(_here, "reached", None)
     _here.reached = reached

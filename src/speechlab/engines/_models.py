@@ -35,7 +35,12 @@ class ModelAdded:
 
 
 def addable() -> tuple[str, ...]:
-    """Names that :func:`add` takes."""
+    """Names that :func:`add` takes.
+
+    Example:
+        >>> "whisper-base" in addable()
+        True
+    """
     return (*SPECS, KOKORO_VOICES)
 
 

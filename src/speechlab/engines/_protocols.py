@@ -97,6 +97,10 @@ class RecognitionOptions:
         initial_segment_padding_ms: Milliseconds of pre-roll before the first segment.
         speech_pad_ms: Milliseconds added to found speech.
         min_segment_duration: Seconds; shorter segments are merged.
+
+    Example:
+        >>> RecognitionOptions(language="ja", vad="segments").min_silence_gap
+        400
     """
 
     language: str | None = None

@@ -60,6 +60,11 @@ class EngineEntry:
         extra: Extra of speechlab that installs all of these.
         wants: An option without which there is nothing to run, such as ``"model"``.
         reads: Whether the factory takes a ``reader``, which reads the texts (:class:`Reader`).
+
+    Example:
+        >>> entry = catalogue()["hibari"]
+        >>> entry.kind, entry.languages
+        ('synthesiser', ('en',))
     """
 
     name: str
@@ -215,6 +220,10 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
 
     Raises:
         ConfigurationError: The file is missing or says something impossible.
+
+    Example:
+        >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recogniser")
+        ['whisper']
     """
     table = {entry.name: entry for entry in _BUILT_IN}
     path = _config_path(config)
@@ -270,6 +279,10 @@ def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
 
     Raises:
         ConfigurationError: There is no such engine.
+
+    Example:
+        >>> status("openjtalk").entry.name
+        'openjtalk'
     """
     entry = find(name)
     store = store or ModelStore()

@@ -39,6 +39,11 @@ def create_app(config: ServiceConfig) -> Starlette:
 
     Raises:
         ConfigurationError: There is no key, or an engine does not exist.
+
+    Example:
+        >>> app = create_app(ServiceConfig(api_keys=("sl:a-key-of-mine",)))
+        >>> type(app).__name__
+        'Starlette'
     """
     if not config.api_keys:
         raise ConfigurationError("the service needs an API key: set api_keys, for example to (make_key(),)")

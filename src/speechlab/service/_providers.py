@@ -27,6 +27,10 @@ class Provider:
         ogg_rate_override: False where a rate may not be set together with ogg.
         temperature: Default of ``temperature``, or None where the provider has none.
         heavy: Whether its engine takes all cores for long, so that it shares the heavy engines' slots.
+
+    Example:
+        >>> Provider("mine", sample_rates=(24_000,)).rules().sample_rates
+        (24000,)
     """
 
     name: str

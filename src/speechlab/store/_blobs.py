@@ -29,6 +29,12 @@ class BlobFolder:
 
     Args:
         root: The folder; made on the first write.
+
+    Example:
+        >>> folder = BlobFolder(Path("files"))
+        >>> blob = folder.add(b"RIFF", ".wav")
+        >>> folder.path(blob.sha256, blob.suffix).read_bytes()
+        b'RIFF'
     """
 
     def __init__(self, root: Path) -> None:

@@ -104,6 +104,11 @@ class Claims:
 
     Args:
         path: The file; made on the first claim.
+
+    Example:
+        >>> mine, other = Claims(Path("claims")), Claims(Path("claims"))
+        >>> mine.take("key"), other.take("key")
+        (True, False)
     """
 
     def __init__(self, path: Path) -> None:

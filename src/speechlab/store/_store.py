@@ -93,6 +93,14 @@ class Store(RunTable, ReplyTable):
 
     Raises:
         StoreError: The folder cannot be written, or holds something that is not a store.
+
+    Example:
+        >>> with sl.Store("results") as store:
+        ...     stored = store.put(
+        ...         "key", operation="translate", request={"text": "Hi."}, response={"text": "やあ。"}
+        ...     )
+        ...     store.get("key").response
+        {'text': 'やあ。'}
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -42,6 +42,10 @@ def language_code(language: str) -> str:
 
     Raises:
         InvalidRequestError: It is not a language code.
+
+    Example:
+        >>> language_code("zh-Hant"), language_code("Japanese")
+        ('zh', 'ja')
     """
     code = primary_language(language)
     if code not in _ISO_639_1:
@@ -54,6 +58,10 @@ def primary_language(language: str) -> str:
 
     Raises:
         InvalidRequestError: It is not a str.
+
+    Example:
+        >>> primary_language("en_GB"), primary_language("klingon")
+        ('en', 'klingon')
     """
     if not isinstance(language, str):
         raise _not_a_language(language)
@@ -75,7 +83,12 @@ def languages_in(text: str) -> set[str]:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language that this package has rules for; of any other the code itself."""
+    """The English name of a language that this package has rules for; of any other the code itself.
+
+    Example:
+        >>> language_name("ja")
+        'Japanese'
+    """
     return _NAMES.get(primary_language(code), (code,))[0]
 
 
@@ -84,6 +97,10 @@ def writes_without_spaces(language: str) -> bool:
 
     Args:
         language: A tag or a name; what is no language is taken for one with spaces.
+
+    Example:
+        >>> writes_without_spaces("ja"), writes_without_spaces("en")
+        (True, False)
     """
     return primary_language(language) in _UNSPACED
 

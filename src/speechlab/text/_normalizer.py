@@ -29,6 +29,10 @@ class Step:
         apply: The function, from text to text. It must give the same text for the same text, always.
         content: Whatever decides the outcome (patterns, tables, package data) as text, for the hash; or a function
             that returns it, where it is costly to gather.
+
+    Example:
+        >>> Step("shout", str.upper).apply("hello")
+        'HELLO'
     """
 
     name: str
@@ -47,6 +51,10 @@ class Spans(NamedTuple):
         text: The normalised text.
         spans: For each character of ``text`` the half-open range ``(start, end)`` of characters in the original.
             Ranges never decrease. A character that was added from nothing has an empty range.
+
+    Example:
+        >>> normalizer("en").spans("It's  3!")
+        Spans(text='it is 3', spans=[(0, 1), (1, 2), (2, 3), (2, 3), (3, 4), (4, 5), (6, 7)])
     """
 
     text: str

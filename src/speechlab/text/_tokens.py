@@ -21,6 +21,10 @@ def characters(text: str) -> list[str]:
 
     White space inside counts, as in jiwer; the normalisers for Japanese and Chinese have removed it by then.
     Characters are code points: a flag or a family emoji is several of them.
+
+    Example:
+        >>> characters(" 三時 に ")
+        ['三', '時', ' ', 'に']
     """
     check_text(text)
     return list(text.strip())

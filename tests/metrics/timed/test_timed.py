@@ -1,6 +1,5 @@
 """Error rates of timed texts: against meeteval, brute force and by hand."""
 
-import doctest
 import itertools
 import logging
 import math
@@ -198,16 +197,6 @@ def test_what_is_refused():
         timed_error_rate(table, table, by_speaker=True)
     with pytest.raises(InvalidRequestError, match="does not put spaces between words"):
         timed_error_rate(table, table, language="ja")
-
-
-def test_the_docstring():
-    import speechlab.metrics
-
-    finder = doctest.DocTestFinder(recurse=False)
-    runner = doctest.DocTestRunner()
-    for test in finder.find(speechlab.metrics.timed_error_rate, "timed_error_rate", globs={}):
-        assert runner.run(test).failed == 0
-    assert runner.tries > 3
 
 
 @settings(max_examples=100, deadline=None)

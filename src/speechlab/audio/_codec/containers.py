@@ -35,6 +35,11 @@ def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
 
     Yields:
         Of each chunk whose head is there: its name, where its content starts, and the size that it declares.
+
+    Example:
+        >>> wav = AudioClip([0.0, 0.5], 8_000).encode("wav")
+        >>> list(wav_chunks(wav))
+        [(b'fmt ', 20, 16), (b'data', 44, 4)]
     """
     position = 12
     for _ in range(_MAX_CHUNKS):

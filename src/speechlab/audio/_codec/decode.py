@@ -39,6 +39,14 @@ class DecodeLimits:
         max_channels: Most channels.
         min_sample_rate: Lowest sample rate, in Hz.
         max_sample_rate: Highest sample rate, in Hz.
+
+    Example:
+        >>> wav = AudioClip(np.zeros(16_000), 8_000).encode("wav")
+        >>> try:
+        ...     decode(wav, DecodeLimits(max_seconds=1))
+        ... except sl.AudioLimitError as error:
+        ...     print(error)
+        the recording is too long; the limit is 1 s (DecodeLimits.max_seconds)
     """
 
     max_seconds: float = 4 * 3600.0

@@ -39,6 +39,10 @@ def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
 
     Raises:
         UnsupportedAudioError: Something else; the text names it where it is known, and the four formats.
+
+    Example:
+        >>> str(sniff(AudioClip([0.0], 8_000).encode("flac")))
+        'flac'
     """
     head = bytes(memoryview(data)[:12])
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":

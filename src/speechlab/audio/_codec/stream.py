@@ -48,6 +48,10 @@ def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -
 
     Raises:
         UnsupportedAudioError: It is not a format at all.
+
+    Example:
+        >>> streams("wav"), streams("mp3"), streams("flac")
+        (True, True, False)
     """
     chosen = as_format(format)
     match chosen:
@@ -83,6 +87,12 @@ def stream_encoder(
     Raises:
         UnsupportedAudioError: FLAC, or a rate that the format does not have; see :func:`streams`.
         AudioError: The rate or the number of channels is not one.
+
+    Example:
+        >>> with stream_encoder("wav", sample_rate=8_000) as encoder:
+        ...     data = encoder.write([0.0, 0.5]) + encoder.write([-0.5]) + encoder.close()
+        >>> decode(data).samples
+        array([ 0. ,  0.5, -0.5], dtype=float32)
     """
     chosen, rate = as_format(format), as_rate(sample_rate)
     if isinstance(channels, bool) or channels not in {1, 2}:
@@ -122,6 +132,11 @@ class StreamEncoder(ABC):
         format: Format of the bytes.
         sample_rate: Rate in Hz.
         channels: 1 or 2.
+
+    Example:
+        >>> with stream_encoder("pcm", sample_rate=8_000) as encoder:
+        ...     str(encoder.format), encoder.channels, len(encoder.write([0.0, 0.5])), len(encoder.close())
+        ('pcm', 1, 4, 0)
     """
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002

@@ -33,6 +33,14 @@ def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.Da
     Raises:
         InvalidRequestError: The table neither has statuses nor says which run made it.
         StoreError: There is no such run.
+
+    Example:
+        >>> rows = pd.DataFrame({"text": ["", "Hi.", " "], "status": ["error", "ok", "error"]})
+        >>> rows["error_type"] = ["InvalidRequestError", None, "InvalidRequestError"]
+        >>> rows["http_status"], rows["error"] = None, ["text is empty", None, "text is empty"]
+        >>> failures(rows)[["rows", "error", "first"]]
+           rows          error  first
+        0     2  text is empty      0
     """
     frame = as_frame(result)
     if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:

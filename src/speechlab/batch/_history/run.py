@@ -257,6 +257,11 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
 
     Raises:
         StoreError: There is no such store.
+
+    Example:
+        >>> with sl.Store("results") as store:
+        ...     runs(store).columns[:4].tolist()
+        ['run', 'operation', 'status', 'started']
     """
     import pandas as pd
 

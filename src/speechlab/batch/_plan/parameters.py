@@ -46,6 +46,10 @@ class Column:
 
     Attributes:
         name: Of the column: a text, or a number or tuple in a table whose columns are named so.
+
+    Example:
+        >>> Column("ja"), Value("ja")
+        (Column(name='ja'), Value(value='ja'))
     """
 
     name: Any

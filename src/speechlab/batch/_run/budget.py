@@ -48,6 +48,10 @@ class Budget:
         prices: The price of one of each, as your contract with the service has it: ``calls``, ``characters``,
             ``audio_s`` and ``tokens``, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``. With them,
             the run's ``manifest["usage"]`` has its ``cost``.
+
+    Example:
+        >>> Budget(calls=1_000, cost=5.0, prices={"characters": 0.00002})
+        Budget(calls=1000, characters=None, audio_s=None, tokens=None, cost=5.0, prices={'characters': 2e-05})
     """
 
     calls: int | None = None

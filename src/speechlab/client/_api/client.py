@@ -28,6 +28,16 @@ class Client(Face[AsyncClient]):
 
     One client is enough for a program, and may be used from all of its threads: it keeps connections, and adapts
     how many calls run at once to what the service bears. Interrupting a call cancels it.
+
+    Example:
+        >>> with Client("https://speech.example", api_key="sl:a-key-of-mine") as lab:
+        ...     print(lab)
+        ...     try:
+        ...         lab.translate("", source_lang="ja", target_lang="en")  # refused here: nothing is sent
+        ...     except sl.InvalidRequestError as error:
+        ...         print(error)
+        Client(base_url='https://speech.example', api_key='***')
+        text is empty; it must hold something to translate
     """
 
     def __init__(

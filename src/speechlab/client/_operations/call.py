@@ -141,6 +141,11 @@ class RawResponse:
         headers: Headers, names in lower case.
         content: The body.
         timing: How long it took, and how many attempts.
+
+    Example:
+        >>> reply = RawResponse(200, {"content-type": "application/json"}, b'{"voices": []}')
+        >>> reply.content_type, reply.json()
+        ('application/json', {'voices': []})
     """
 
     status: int

@@ -48,6 +48,11 @@ class Transcript:
         pieces: The segments as the service sent them, or None if it sent none.
         timing: How long it took, and how many attempts.
         reply: The whole reply, with fields that the contract does not know.
+
+    Example:
+        >>> transcript = Transcript("hello", language="en", confidence=0.9)
+        >>> str(transcript), transcript.segments.empty
+        ('hello', True)
     """
 
     text: str
@@ -109,6 +114,11 @@ class Transcribe(Operation[Transcript]):
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
         timeout: Seconds for this call with its retries; None is the client's own.
+
+    Example:
+        >>> call = Transcribe(([0.0] * 8_000, 8_000), language="ja-JP", vad="segments")
+        >>> call.recording.duration_s, str(call.options.language), call.options.min_silence_gap
+        (1.0, 'ja', 400)
     """
 
     name = "transcribe"

@@ -175,6 +175,16 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     Args:
         text: What to say, at most 5,000 characters.
         timeout: Seconds for this call with its retries; None is the client's own.
+
+    Example:
+        >>> voice = "53d1acf3-1ef1-5583-bcf8-dda6184fe486"
+        >>> Synthesize("Hello.", voice=voice, format="mp3").parameters["sample_rate"]
+        24000
+        >>> try:
+        ...     Synthesize("", voice=voice).parameters
+        ... except sl.InvalidRequestError as error:
+        ...     print(error.parameter, error.rule)
+        text 2.2
     """
 
     name = "synthesize"

@@ -48,6 +48,11 @@ class Translation:
         created: Seconds since 1970 when the reply was made, or None.
         timing: How long it took, and how many attempts.
         reply: The whole reply, with fields that the contract does not know; None for streams.
+
+    Example:
+        >>> translation = Translation("Good morning.", source_lang="ja", target_lang="en")
+        >>> str(translation), translation.usage
+        ('Good morning.', None)
     """
 
     text: str
@@ -136,6 +141,12 @@ class Translate(Operation[Translation]):
         context: Text that helps to understand and is not translated; at most 2,000 characters.
         model: Model id; None is the service's default.
         timeout: Seconds for this call with its retries; None is the client's own.
+
+    Example:
+        >>> first = Translate("Hello.", source_lang="en", target_lang="ja", keywords=["Ada"])
+        >>> again = Translate("Hello.", source_lang="en", target_lang="ja", keywords=("Ada",))
+        >>> first.key("service") == again.key("service")
+        True
     """
 
     name = "translate"

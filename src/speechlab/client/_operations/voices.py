@@ -36,6 +36,14 @@ class VoiceCatalogue(Sequence[Voice]):
         voices["0f8fad5b-d9cb-469f-a165-70867728950e"]
         voices["calm"]
         voices.find(language="ja", gender="Female")
+
+    Example:
+        >>> calm = sl.Voice(
+        ...     id="53d1acf3-1ef1-5583-bcf8-dda6184fe486", description="Calm: reads books", language="ja"
+        ... )
+        >>> voices = VoiceCatalogue([calm])
+        >>> voices["calm"] is voices[0], len(voices.find(language="en"))
+        (True, 0)
     """
 
     def __init__(self, voices: Iterable[Voice], service: str | None = None) -> None:

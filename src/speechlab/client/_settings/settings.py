@@ -171,7 +171,12 @@ class Settings:
 
 
 def plain_url(url: str) -> str:
-    """The same address for the same place: host in lower case, no slashes at the end, no port that goes unsaid."""
+    """The same address for the same place: host in lower case, no slashes at the end, no port that goes unsaid.
+
+    Example:
+        >>> plain_url("HTTPS://Speech.Example:443/api/")
+        'https://speech.example/api'
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     unsaid = {"http": 80, "https": 443}.get(parts.scheme)

@@ -21,6 +21,10 @@ class ProbeOptions:
         legacy_key: A key of a form that is not accepted any more.
         text_limit: Most code points of a text to speak, if that is not the contract's default.
         timeout_s: Patience with a reply.
+
+    Example:
+        >>> ProbeOptions("http://127.0.0.1:8100", "sl:a-key-of-mine").text_limit
+        5000
     """
 
     base_url: str

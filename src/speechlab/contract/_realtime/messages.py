@@ -14,7 +14,12 @@ from speechlab.errors import ContractError
 
 
 class SessionState(StrEnum):
-    """State of a session (section 3)."""
+    """State of a session (section 3).
+
+    Example:
+        >>> [str(state) for state in SessionState]
+        ['connected', 'configured', 'synthesizing', 'closed']
+    """
 
     CONNECTED = "connected"
     """The upgrade is done, nothing is configured."""
@@ -27,7 +32,12 @@ class SessionState(StrEnum):
 
 
 class UsageStatus(StrEnum):
-    """``usage.status`` (section 4.3)."""
+    """``usage.status`` (section 4.3).
+
+    Example:
+        >>> [str(status) for status in UsageStatus]
+        ['completed', 'backend_error', 'partial_backend_error']
+    """
 
     COMPLETED = "completed"
     BACKEND_ERROR = "backend_error"
@@ -94,6 +104,13 @@ class SessionSettings(RequestModel):
         sample_rate: Hz, or 0 for 24,000.
         temperature: For voices of provider Q; 0.0 is sent as a real value.
         audio_transport: ``binary`` or ``base64_json``.
+
+    Example:
+        >>> settings = SessionSettings.parse(
+        ...     {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "format": "pcm"}
+        ... )
+        >>> settings.sample_rate, str(settings.audio_transport)
+        (0, 'binary')
     """
 
     voice_id: str
@@ -104,7 +121,15 @@ class SessionSettings(RequestModel):
 
 
 class SessionUpdate(RequestModel):
-    """Client message that configures the session, once."""
+    """Client message that configures the session, once.
+
+    Example:
+        >>> settings = SessionSettings.parse(
+        ...     {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "format": "pcm"}
+        ... )
+        >>> SessionUpdate(id="1", session=settings).message()["type"]
+        'session.update'
+    """
 
     type: Literal["session.update"] = "session.update"
     id: str | None = None
@@ -120,7 +145,12 @@ class SessionUpdate(RequestModel):
 
 
 class Speak(RequestModel):
-    """Client message with one complete text."""
+    """Client message with one complete text.
+
+    Example:
+        >>> Speak(id="1", text="Hello.").message()
+        {'type': 'tts.speak', 'id': '1', 'text': 'Hello.'}
+    """
 
     type: Literal["tts.speak"] = "tts.speak"
     id: str | None = None
@@ -248,6 +278,12 @@ def parse_service_message(value: object) -> ServiceMessage:
 
     Raises:
         ContractError: It is not an object with a ``type``, or lacks what its type cannot do without.
+
+    Example:
+        >>> parse_service_message(
+        ...     {"type": "tts.error", "code": "empty_text", "message": "text is empty"}
+        ... ).code
+        'empty_text'
     """
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         message = "the service sent a message without a type"

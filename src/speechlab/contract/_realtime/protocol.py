@@ -75,6 +75,12 @@ class RealtimeProtocol:
         service: Name under which it is accounted, ``<vendor>/tts``.
         text_limit: Most code points of a text.
         new_id: Makes the identity of an attempt.
+
+    Example:
+        >>> session = RealtimeProtocol("s-1", "speechlab/tts")
+        >>> (sent,) = session.message('{"type": "tts.speak", "text": "Hello."}')
+        >>> sent.message["code"], str(session.state)
+        ('session_not_configured', 'connected')
     """
 
     def __init__(

@@ -35,6 +35,10 @@ class Edit(NamedTuple):
         hypothesis: Token of the hypothesis; None for a deletion.
         reference_index: Index of the token in the reference; for an insertion, of the token that follows.
         hypothesis_index: Index of the token in the hypothesis; for a deletion, of the token that follows.
+
+    Example:
+        >>> [edit.operation for edit in Alignment(("good", "morning"), ("good",))]
+        ['equal', 'delete']
     """
 
     operation: Operation
@@ -54,6 +58,11 @@ class Alignment:
             tokens are those of the cheapest alternatives, and ``""`` stands against an optional word that was left
             out.
         places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
+
+    Example:
+        >>> alignment = Alignment(("good", "morning"), ("good", "mourning"))
+        >>> alignment.text
+        'good [-morning-]{+mourning+}'
     """
 
     __slots__ = ("_found", "_heard", "_said", "_uncut", "counts", "language", "places", "separator")
@@ -237,6 +246,10 @@ def alignment_html(
         unit: As for :func:`speechlab.metrics.error_rate`.
         language: Language of both, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
+
+    Example:
+        >>> "<del" in alignment_html("good morning", "good mourning")
+        True
     """
     return _align_texts(reference, hypothesis, unit, language, normalize).html
 

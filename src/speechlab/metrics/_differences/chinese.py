@@ -42,6 +42,11 @@ class ChineseDifference(NamedTuple):
         reference: The characters of the reference, normalised; may be empty.
         hypothesis: The characters of the hypothesis, normalised; may be empty.
         start: Where they begin in the normalised reference, in characters.
+
+    Example:
+        >>> (difference,) = compare_chinese("买", "卖").differences
+        >>> difference.kind, difference.reference, difference.hypothesis
+        ('tone', '买', '卖')
     """
 
     kind: ChineseDifferenceClass
@@ -58,6 +63,10 @@ class ChineseComparison:
         reference: The normalised reference.
         hypothesis: The normalised hypothesis.
         differences: What differs, in order. Neighbours of one kind are one difference.
+
+    Example:
+        >>> compare_chinese("他想买书", "她想买书").count("homophone")
+        1
     """
 
     reference: str

@@ -67,6 +67,11 @@ class Difference(NamedTuple):
         reference: The words of the reference, normalised; may be empty.
         hypothesis: The words of the hypothesis, normalised; may be empty.
         start: Where the words begin in the normalised reference, in characters.
+
+    Example:
+        >>> (difference,) = compare_japanese("精度", "制度").differences
+        >>> difference.kind, difference.start
+        ('homophone', 0)
     """
 
     kind: DifferenceClass
@@ -84,6 +89,11 @@ class JapaneseComparison:
         hypothesis: The normalised hypothesis.
         tolerant: The hypothesis, with the spelling of the reference wherever only the spelling differs.
         differences: What differs, in order.
+
+    Example:
+        >>> comparison = compare_japanese("明日の精度", "あすの制度")
+        >>> comparison.count("notation"), comparison.count("homophone"), comparison.tolerant
+        (1, 1, '明日の制度')
     """
 
     reference: str

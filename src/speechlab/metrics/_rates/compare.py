@@ -71,6 +71,13 @@ def compare(
     Raises:
         InvalidRequestError: A column is missing, an utterance occurs twice, none is common, the references differ,
             or the rows are not all of one unit, or were not scored alike.
+
+    Example:
+        >>> said = ["good morning", "see you there"] * 10
+        >>> one, other = said, ["good mourning", "see you there"] * 10
+        >>> result = compare(score(said, one, language="en"), score(said, other, language="en"))
+        >>> round(result.difference, 2), result.significant
+        (0.2, True)
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
     named = _names(names)
@@ -103,6 +110,14 @@ def compare_all(
     Returns:
         One row for each pair: the columns of :meth:`Comparison.frame`, and ``p_holm``, the p-value corrected by
         Holm's method, by which ``significant`` goes. Sorted by ``p_holm``.
+
+    Example:
+        >>> said = ["good morning", "see you there"] * 10
+        >>> heard = {"one": said, "two": ["good mourning", "see you there"] * 10}
+        >>> scored = {name: score(said, texts, language="en") for name, texts in heard.items()}
+        >>> compare_all(scored)[["a", "b", "significant"]]
+             a    b  significant
+        0  one  two         True
     """
     import pandas as pd
 

@@ -42,6 +42,13 @@ class Comparison:
         level: Confidence level.
         blocks: How many blocks the interval was drawn from: utterances, or those given as ``groups=``.
         empty_references: How many of the references have no token; insertions there count like all others.
+
+    Example:
+        >>> one = score(["good day", "good night"], ["good day", "good night"], language="en")
+        >>> other = score(["good day", "good night"], ["good day", "good light"], language="en")
+        >>> result = compare(one, other)
+        >>> result.difference, result.significant
+        (0.25, False)
     """
 
     names: tuple[str, str]

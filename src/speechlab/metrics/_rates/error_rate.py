@@ -54,6 +54,11 @@ class ErrorRate:
         language: ISO 639-1 code, or None.
         counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
         rows: The table that was given, the index of the Series, or None.
+
+    Example:
+        >>> result = error_rate(["good morning", "good night"], ["good mourning", "night"])
+        >>> result.rate, result.substitutions, result.deletions, result.sentence_error_rate
+        (0.5, 1, 1, 1.0)
     """
 
     def __init__(

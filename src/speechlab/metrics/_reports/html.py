@@ -48,6 +48,10 @@ def alignments_html(
 
     Raises:
         InvalidRequestError: The table was not scored, or the limit is no number.
+
+    Example:
+        >>> "mourning" in alignments_html(["good morning"], ["good mourning"], language="en")
+        True
     """
     if not is_whole_number(limit) or limit < 1:
         message = f"limit={limit!r:.60} is no number of utterances; give a whole number from 1 on"

@@ -197,6 +197,13 @@ def read_sclite(path: str | os.PathLike[str]) -> pd.DataFrame:
 
     Raises:
         InvalidRequestError: There is no alignment in the file, or it is not in UTF-8.
+
+    Example:
+        >>> talk = pd.DataFrame({"text": ["good morning"], "hypothesis": ["good mourning"]}, index=["s1-001"])
+        >>> _ = Path("talk.pra").write_text(sclite_report(talk, language="en"), "utf-8")
+        >>> read_sclite("talk.pra")[["utterance", "error_rate"]]
+          utterance  error_rate
+        0    s1-001         0.5
     """
     import pandas as pd
 

@@ -45,6 +45,12 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
 
     Raises:
         InvalidRequestError: A line has no name in parentheses at its end, or a name occurs twice.
+
+    Example:
+        >>> write_trn(pd.DataFrame({"text": ["good morning"]}, index=["s1-001"]), "ref.trn")
+        >>> read_trn("ref.trn")
+          utterance speaker          text
+        0    s1-001      s1  good morning
     """
     import pandas as pd
 
@@ -88,6 +94,11 @@ def write_trn(
 
     Raises:
         InvalidRequestError: A column is missing, or a name is empty, has white space or parentheses, or occurs twice.
+
+    Example:
+        >>> write_trn(pd.DataFrame({"text": ["good morning"]}, index=["s1-001"]), "ref.trn")
+        >>> Path("ref.trn").read_text("utf-8").strip()
+        'good morning (s1-001)'
     """
     require_columns(frame, text, *(() if utterance is None else (utterance,)))
     if utterance is None and has_column(frame, "utterance", "utterance"):

@@ -115,6 +115,11 @@ def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
     Raises:
         AudioError: The clip cannot be read.
         InvalidRequestError: It is no clip.
+
+    Example:
+        >>> tone = sl.AudioClip(0.5 * np.sin(2 * np.pi * 997 * np.arange(48_000) / 48_000), 48_000)
+        >>> round(loudness(tone), 1)
+        -9.0
     """
     sound = read_clip(clip)
     return integrated_loudness(sound.samples, sound.sample_rate)
@@ -171,6 +176,12 @@ def speech_measures(
     Raises:
         InvalidRequestError: A column is missing or there twice, or lists differ in length, or the language of all
             rows or a range does not exist, or samples come without their rate.
+
+    Example:
+        >>> clip = sl.AudioClip(np.concatenate([np.zeros(8_000), 0.5 * np.sin(np.arange(8_000))]), 8_000)
+        >>> speech_measures([clip])[["duration_s", "leading_silence_s"]]
+           duration_s  leading_silence_s
+        0         2.0                1.0
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)

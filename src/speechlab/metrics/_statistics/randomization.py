@@ -65,6 +65,10 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         InvalidRequestError: They are none.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        array([0.03, 0.06, 0.06])
     """
     try:
         given = np.asarray(p, np.float64)

@@ -94,6 +94,15 @@ class Attribution:
             (``sd_voice``, ``sd_utterance``, ``sd_both``, ``sd_take``: missing without repetitions, when ``sd_both``
             contains it), and their parts of the variance (``share_...``, fractions).
         signature: How the rows were scored.
+
+    Example:
+        >>> rows = pd.DataFrame(
+        ...     {"voice": ["a", "b"], "text": ["hi there"] * 2, "hypothesis": ["hi there", "hi"]}
+        ... )
+        >>> attribute(rows, language="en").voices[["voice", "own_errors"]]
+          voice  own_errors
+        0     a           0
+        1     b           1
     """
 
     errors: pd.DataFrame

@@ -64,6 +64,13 @@ class Ranking:
         level: Confidence level that the groups hold for, all pairs together.
         excluded: Utterances left out because not all systems have a score. Takes that not all have are left out too.
         signature: How the rows were scored.
+
+    Example:
+        >>> rows = pd.DataFrame(
+        ...     {"voice": ["a", "b"], "text": ["hi there"] * 2, "hypothesis": ["hi there", "hi"]}
+        ... )
+        >>> rank(rows, language="en").tied
+        ['a', 'b']
     """
 
     systems: pd.DataFrame
@@ -191,6 +198,17 @@ def rank_each(
 
     Raises:
         InvalidRequestError: As of :func:`rank`, under one of the conditions.
+
+    Example:
+        >>> rows = pd.DataFrame(
+        ...     {"voice": ["a", "b"] * 2, "text": ["hi there"] * 4, "hypothesis": ["hi there", "hi"] * 2}
+        ... )
+        >>> rows["noise"] = ["no", "no", "yes", "yes"]
+        >>> {
+        ...     noise: order.systems["system"][0]
+        ...     for noise, order in rank_each(rows, "noise", language="en").items()
+        ... }
+        {'no': 'a', 'yes': 'a'}
     """
     bootstrap = _bootstrap(level, power, draws, seed)
     done = _done(as_scored(scored, None, how), system, utterance, by)

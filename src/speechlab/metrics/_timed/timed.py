@@ -41,6 +41,11 @@ class TimedErrorRate:
         segments: With ``by_segment=True`` the reference, row for row, with the counts of each segment,
             ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for that segment of
             its stream that is nearest in time; in a stream that only the hypothesis has, for none.
+
+    Example:
+        >>> said = sl.segments.frame([(0.0, 2.0, "good morning")], file="a.wav")
+        >>> timed_error_rate(said, said).rate
+        0.0
     """
 
     unit: Unit

@@ -42,6 +42,11 @@ class TranslationScore:
         empty_references: How many of them have no reference with anything but white space in it; sacrebleu gives such
             a translation no score, and they count in the corpus like all others.
         glossary: One row for each term, if a glossary was given; as :func:`glossary_terms` returns it.
+
+    Example:
+        >>> result = translation_score(["明日は雨です。"], ["明日は雨です。"], language="ja", tokenize="char")
+        >>> result.chrf, result.utterances
+        (100.0, 1)
     """
 
     scores: Mapping[str, float]
@@ -348,6 +353,12 @@ def score_translations(
 
     Raises:
         InvalidRequestError: A column is missing, or a language, tokeniser, metric or option does not exist.
+
+    Example:
+        >>> table = pd.DataFrame({"reference": ["明日は雨です。"], "translation": ["明日は雨です。"]})
+        >>> score_translations(table, language="ja", tokenize="char")[["language", "chrf"]]
+          language   chrf
+        0       ja  100.0
     """
     import pandas as pd
 

@@ -35,6 +35,11 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
         SegmentError: The table is no segment frame, a recording is not given, or a segment ends after it.
         AudioError: A recording cannot be decoded.
         OSError: A file cannot be read.
+
+    Example:
+        >>> recording = sl.AudioClip(np.zeros(16_000), 8_000)
+        >>> [clip.duration_s for clip in clips(frame([(0.5, 1.0), (1.0, 2.0)]), recording)]
+        [0.5, 1.0]
     """
     checked = frame(table)
     files = checked["file"].unique().tolist()

@@ -79,6 +79,10 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
     Raises:
         SegmentError: The table is no segment frame, a recording has no shift, or a segment would start before 0 (crop
             first).
+
+    Example:
+        >>> shift(frame([(0.0, 2.0)]), by=1.5)["start"].tolist()
+        [1.5]
     """
     import pandas as pd
 

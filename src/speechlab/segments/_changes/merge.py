@@ -99,6 +99,12 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         SegmentError: One of the tables is no segment frame.
+
+    Example:
+        >>> subtract(frame([(0.0, 3.0)]), frame([(1.0, 2.0)]))[["start", "end"]]
+           start  end
+        0    0.0  1.0
+        1    2.0  3.0
     """
     checked, taken = frame(table), frame(other)
     (spans, cut), files = numbered([checked, taken])
@@ -138,6 +144,12 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         SegmentError: One of the tables is no segment frame, or a recording is not in the reference.
+
+    Example:
+        >>> words = frame([(0.0, 0.4, "good"), (0.5, 0.9, "morning"), (2.0, 2.5, "anna")], file="a.wav")
+        >>> lines = frame([(0.0, 1.0), (2.0, 3.0)], file="a.wav")
+        >>> resegment(words, lines)["text"].tolist()
+        ['good morning', 'anna']
     """
     import pandas as pd
 

@@ -58,6 +58,13 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
 
     Raises:
         SegmentError: As :func:`gaps`.
+
+    Example:
+        >>> coverage(frame([(0.0, 2.0), (1.0, 3.0)], file="a.wav"), 4.0)[
+        ...     ["covered_s", "overlapped_s", "share"]
+        ... ]
+           covered_s  overlapped_s  share
+        0        3.0           1.0   0.75
     """
     import pandas as pd
 

@@ -52,6 +52,12 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
 
     Raises:
         SegmentError: It is no such index, or a recording's length is needed and not given.
+
+    Example:
+        >>> table = to_audformat(frame([(0.0, 2.0, "hello")], file="a.wav"))
+        >>> from_audformat(table)[["file", "text"]]
+            file   text
+        0  a.wav  hello
     """
     import pandas as pd
 

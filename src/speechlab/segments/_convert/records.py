@@ -57,6 +57,10 @@ def to_seglst(table: pd.DataFrame) -> list[dict[str, Any]]:
 
     Raises:
         SegmentError: The table is no segment frame.
+
+    Example:
+        >>> to_seglst(frame([(0.0, 2.0, "hello")], file="a"))[0]["words"]
+        'hello'
     """
     return [{name: record.get(ours, "") for name, ours in _SEGLST.items()} for record in to_records(table)]
 
@@ -69,6 +73,18 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
     Raises:
         SegmentError: A key is missing, or a value cannot be right.
+
+    Example:
+        >>> said = {
+        ...     "session_id": "a",
+        ...     "start_time": 0.0,
+        ...     "end_time": 2.0,
+        ...     "words": "hello",
+        ...     "speaker": "anna",
+        ... }
+        >>> from_seglst([said])[["file", "text", "speaker"]]
+          file   text speaker
+        0    a  hello    anna
     """
     rows: list[dict[str, Any]] = []
     for number, item in enumerate(data):

@@ -128,6 +128,10 @@ class Written:
         precision_s: What times were rounded to, in seconds; 0 where they are exact.
         dropped: Columns with something in them that the format does not hold.
         notes: What else had to be changed, in words.
+
+    Example:
+        >>> write(frame([(0.0, 2.0, "hello")], file="a").assign(mood="calm"), "talk.srt").dropped
+        ('file', 'mood')
     """
 
     path: Path
@@ -143,6 +147,10 @@ def formats() -> pd.DataFrame:
 
     A row for each: ``format``, ``suffixes``, ``about``, ``precision_s``, ``columns`` (those that it keeps),
     ``recordings`` (``one`` or ``many`` in a file) and ``extra`` (of speechlab, where a library of it is needed).
+
+    Example:
+        >>> formats().query("format == 'rttm'")["recordings"].tolist()
+        ['many']
     """
     import pandas as pd
 
@@ -183,6 +191,12 @@ def read(
         SegmentFileError: The format is not known, or the file is malformed: the error has the line.
         MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be read.
+
+    Example:
+        >>> written = write(frame([(0.5, 2.0, "hello")], file="talk"), "talk.srt")
+        >>> read("talk.srt")[["file", "start", "end", "text"]]
+           file  start  end   text
+        0  talk    0.5  2.0  hello
     """
     place = user_path(path)
     data = place.read_bytes()
@@ -203,6 +217,10 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  
 
     Raises:
         SegmentFileError: The format is not known, or the path does not tell it.
+
+    Example:
+        >>> format_of("talk.srt"), format_of("talk.TextGrid")
+        ('srt', 'textgrid')
     """
     return _format(format, _unpacked(Path(path)), "write").name
 
@@ -229,6 +247,11 @@ def write(
         SegmentError: The table is no segment frame.
         MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be written.
+
+    Example:
+        >>> written = write(frame([(0.0, 2.0004, "hello")], file="talk"), "talk.srt")
+        >>> written.rows, written.precision_s
+        (1, 0.001)
     """
     import pandas as pd
 

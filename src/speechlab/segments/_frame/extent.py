@@ -60,6 +60,13 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
 
     Raises:
         SegmentError: A segment ends after its recording does. The text names the first, the error has the rows.
+
+    Example:
+        >>> try:
+        ...     check_extent(frame([(0.0, 2.0)], file="a.wav"), 1.5)
+        ... except sl.SegmentError as error:
+        ...     print(error)
+        row 0 ends at 2 s, but 'a.wav' is only 1.5 s long; crop the table first, or mend the extent
     """
     table = frame(table)
     ends = extent_frame(extent, table["file"]).groupby("file")["end"].max()

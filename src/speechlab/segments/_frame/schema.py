@@ -180,6 +180,10 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         SegmentError: The table is no segment frame.
+
+    Example:
+        >>> in_order(frame([(2.0, 3.0), (0.0, 1.0)]))["start"].tolist()
+        [0.0, 2.0]
     """
     import pandas as pd
 
@@ -214,6 +218,11 @@ def equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
 
     Raises:
         SegmentError: One of them is no segment frame.
+
+    Example:
+        >>> said = frame([(0.0, 2.0)])
+        >>> equal(said, frame([(0.0, 2.0000001)])), equal(said, frame([(0.0, 2.1)]))
+        (True, False)
     """
     one, other = frame(first), frame(second)
     if set(one.columns) != set(other.columns) or not keys(one).equals(keys(other)):

@@ -24,6 +24,10 @@ class MatchScore:
         matched: How many of the reference have a partner within the collar, each with one of its own.
         reference: How many there are.
         hypothesis: How many were found.
+
+    Example:
+        >>> MatchScore(matched=8, reference=10, hypothesis=16).precision
+        0.5
     """
 
     matched: int
@@ -120,6 +124,10 @@ class Segmentation:
         hypothesis: How many were found.
         splits: Parts too many that the reference's segments were cut into.
         joins: Segments of the reference too many that found ones hold.
+
+    Example:
+        >>> Segmentation(reference=4, hypothesis=5, splits=1, joins=0).over_segmentation
+        0.25
     """
 
     reference: int

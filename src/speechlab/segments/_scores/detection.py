@@ -27,6 +27,12 @@ class DetectionScore:
         miss_s: Speech that was not found.
         false_alarm_s: What was found and is no speech.
         scored_s: Time that counts at all: the extent without the collars; NaN if no extent was given.
+
+    Example:
+        >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
+        >>> detection = score(said, heard).detection
+        >>> detection.miss_s, detection.false_alarm_s, detection.f1
+        (0.5, 0.5, 0.75)
     """
 
     collar_s: float

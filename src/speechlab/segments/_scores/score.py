@@ -47,6 +47,11 @@ class SegmentScore:
             with anyone else: their positions ``reference`` and ``hypothesis`` in the given tables, and
             ``start_deviation_s`` and ``end_deviation_s``, positive where the found edge is later.
         files: A row for each recording, with the seconds of both detections (``…_lenient_s``).
+
+    Example:
+        >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
+        >>> score(said, heard, collar=0.2).starts.matched
+        0
     """
 
     detection: DetectionScore

@@ -82,6 +82,12 @@ class Database:
 
     Raises:
         StoreError: The folder or the file cannot be used.
+
+    Example:
+        >>> database = Database(Path("data"))
+        >>> Path("data/service.sqlite").exists()
+        True
+        >>> database.close()
     """
 
     def __init__(self, folder: Path) -> None:

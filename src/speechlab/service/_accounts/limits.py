@@ -42,6 +42,11 @@ class KeyLimits:
         characters_per_month: The same in a month.
         seconds_per_day: Seconds of audio made or heard.
         seconds_per_month: The same in a month.
+
+    Example:
+        >>> limits = KeyLimits(requests_per_minute=60).over(KeyLimits(requests_per_minute=10, concurrent=2))
+        >>> limits.requests_per_minute, limits.concurrent
+        (60, 2)
     """
 
     requests_per_minute: int | None = None

@@ -40,6 +40,12 @@ class Quotas:
     Args:
         database: The folder's database.
         clock: Returns the Unix time in seconds.
+
+    Example:
+        >>> database = Database(Path("data"))
+        >>> Quotas(database).change("all", {"requests_per_minute": 60}).requests_per_minute
+        60
+        >>> database.close()
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:

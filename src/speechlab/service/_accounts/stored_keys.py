@@ -49,6 +49,10 @@ class StoredKey:
         providers: Providers whose voices it may use, or None for all.
         recognition: Whether it may use recognition.
         voices: Ids of the voices that it may use, or None for all of its providers.
+
+    Example:
+        >>> StoredKey("k-1", "sl:ab", "Anna", created=0.0, expires=10.0).is_open(now=20.0)
+        False
     """
 
     key_id: str
@@ -76,6 +80,14 @@ class Access:
 
     Raises:
         StoreError: The folder's secret cannot be read or made.
+
+    Example:
+        >>> database = Database(Path("data"))
+        >>> access = Access(database)
+        >>> stored, key = access.create("Anna")
+        >>> stored.name, access.find(key) is not None, access.find("sl:no-such-key")
+        ('Anna', True, None)
+        >>> database.close()
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:

@@ -41,6 +41,12 @@ def load_config(
 
     Raises:
         ConfigurationError: The file cannot be read, or a setting has a value that it cannot have.
+
+    Example:
+        >>> environment = {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "8", "SPEECHLAB_SERVICE_COLOUR": "red"}
+        >>> config, warnings = load_config(None, {"port": 0}, environment=environment)
+        >>> config.queue_limit, len(warnings)
+        (8, 1)
     """
     warnings: list[str] = []
     settings: dict[str, Any] = {}
@@ -137,6 +143,10 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
 
     Raises:
         ConfigurationError: One of them has another form, or names no setting.
+
+    Example:
+        >>> given_settings(["queue_limit=8"], engines=["whisper.model=/models/ct2"])
+        {'queue_limit': '8', 'engines': {'whisper': {'model': '/models/ct2'}}}
     """
     found: dict[str, Any] = {}
     for option in options:

@@ -107,6 +107,10 @@ class ServiceConfig(BaseModel):
         send_timeout_s: A stream ends when its reader takes nothing for so long.
         drain_s: How long a stopping service lets running requests finish.
         extra_engines: Engines given as objects, for tests and for code that embeds the service.
+
+    Example:
+        >>> ServiceConfig(port=0, tts_text_limit=100).tts_text_limit
+        100
     """
 
     model_config = ConfigDict(

@@ -23,7 +23,12 @@ _REFRESH_S = 1.0
 
 
 def voice_uuid(provider: str, voice: str) -> str:
-    """Return the id of a voice: the same on every machine and in every version."""
+    """Return the id of a voice: the same on every machine and in every version.
+
+    Example:
+        >>> voice_uuid("kokoro", "af_heart")
+        'affeb987-99ef-5328-be70-ac46e243d4d6'
+    """
     return str(uuid.uuid5(_NAMESPACE, f"{provider}/{voice}"))
 
 

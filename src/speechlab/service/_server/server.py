@@ -55,6 +55,10 @@ class Ready:
         ws_base_url: For WebSockets.
         api_key: A key that it takes.
         key_was_made: Whether the service made the key up itself.
+
+    Example:
+        >>> Ready("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "sl:a-key").line()
+        'ready {"base_url": "http://127.0.0.1:8100", "ws_base_url": "ws://127.0.0.1:8100"}'
     """
 
     base_url: str

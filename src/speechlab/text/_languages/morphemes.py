@@ -32,6 +32,10 @@ class Morpheme(NamedTuple):
         start: Where it begins in the text, in characters.
         end: Where it ends.
         groups: Numbers of the dictionary's groups of synonyms that it belongs to; spellings of one word share one.
+
+    Example:
+        >>> [(word.surface, word.normal) for word in morphemes("打合せ")]
+        [('打合せ', '打ち合わせ')]
     """
 
     surface: str

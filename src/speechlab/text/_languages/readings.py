@@ -67,6 +67,10 @@ class SpokenWord(NamedTuple):
         start: Where it begins in the text, in characters.
         end: Where it ends.
         kana: Its reading in katakana, in its context.
+
+    Example:
+        >>> [(word.start, word.kana) for word in spoken_words("三時")]
+        [(0, 'サン'), (1, 'ジ')]
     """
 
     start: int
@@ -99,12 +103,21 @@ def reading_key(text: str) -> str:
 
     エイ and オウ are written エー and オー, and doubled vowels with ー, because readings that come from kana and
     readings that come from a dictionary differ in exactly that.
+
+    Example:
+        >>> reading_key("先生") == reading_key("せんせー")
+        True
     """
     return kana_key(reading(text))
 
 
 def kana_key(kana: str) -> str:
-    """The form of a reading under which :func:`reading_key` compares it."""
+    """The form of a reading under which :func:`reading_key` compares it.
+
+    Example:
+        >>> kana_key("センセイ") == kana_key("センセエ")
+        True
+    """
     check_text(kana, "kana")
     return re.sub("ー{2,}", "ー", _LONG_VOWEL.sub("ー", kana))
 
@@ -200,6 +213,10 @@ def mora_count(text: str) -> int:
     """How many morae a Japanese text has: kana of its reading, without the small ones that join another.
 
     ッ, ン and ー count as one each; letters that have no reading count not at all.
+
+    Example:
+        >>> mora_count("東京"), mora_count("きゃっと")
+        (4, 3)
     """
     return sum(1 for kana in _KANA_LETTER.findall(reading(text)) if kana not in _SMALL)
 

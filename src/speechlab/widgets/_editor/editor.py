@@ -74,6 +74,12 @@ class SegmentEditor(RefreshedWidget, Player):
         FileNotFoundError: There is no such file.
         InvalidRequestError: Several recordings, or an argument of another kind.
         SegmentError: The segments are no segment frame.
+
+    Example:
+        >>> clip = sl.AudioClip(np.zeros(8_000), 8_000)
+        >>> editor = SegmentEditor(clip, sl.segments.frame([(0.2, 0.8, "hello")]))
+        >>> editor.segments[0]["text"]
+        'hello'
     """
 
     _esm = module_source(_BROWSER / "editor.js")

@@ -53,6 +53,12 @@ class ErrorBrowser(AudioTable):
     Raises:
         InvalidRequestError: What is given does not fit, such as two tables that have other rows, or were scored in
             different ways.
+
+    Example:
+        >>> scored = sl.metrics.score(["good morning"], ["good mourning"], language="en")
+        >>> browser = ErrorBrowser(scored)
+        >>> browser.marked
+        []
     """
 
     _silent = True

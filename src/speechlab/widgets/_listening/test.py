@@ -94,6 +94,13 @@ class ListeningTest(LiveWidget):
 
     Raises:
         InvalidRequestError: What is given does not fit, or a recording cannot be read.
+
+    Example:
+        >>> clip = sl.AudioClip(np.zeros(800), 8_000)
+        >>> frame = pd.DataFrame({"audio": [clip, clip], "system": ["one", "two"], "item": ["a", "a"]})
+        >>> test = ListeningTest(frame, "mos", training=0)
+        >>> len(test.answers)
+        0
     """
 
     _esm = module_source(_BROWSER / "listening-test.js")

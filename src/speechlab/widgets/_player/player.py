@@ -91,6 +91,12 @@ class Player(LiveWidget):
         AudioError: No usable sound, segments without times, or a format that players do not take.
         FileNotFoundError: There is no such file.
         InvalidRequestError: ``title`` or ``lang`` is no text.
+
+    Example:
+        >>> clip = sl.AudioClip(np.zeros(8_000), 8_000)
+        >>> player = Player(clip, sl.segments.frame([(0.2, 0.8, "hello")]))
+        >>> player.segments
+        [{'start': 0.2, 'end': 0.8, 'text': 'hello'}]
     """
 
     _esm = module_source(_BROWSER / "player.js")

@@ -75,6 +75,12 @@ class AudioTable(LiveWidget):
 
     Raises:
         InvalidRequestError: What is given does not fit, such as a table without sound.
+
+    Example:
+        >>> clip = sl.AudioClip(np.zeros(800), 8_000)
+        >>> table = AudioTable(pd.DataFrame({"text": ["silence"], "audio": [clip]}))
+        >>> table.marked
+        []
     """
 
     _silent = False
@@ -374,5 +380,10 @@ def show(frame: pd.DataFrame, **options: Any) -> AudioTable:
     Args:
         frame: The table.
         **options: As for :class:`AudioTable`.
+
+    Example:
+        >>> clip = sl.AudioClip(np.zeros(800), 8_000)
+        >>> type(show(pd.DataFrame({"audio": [clip]}))).__name__
+        'AudioTable'
     """
     return AudioTable(frame, **options)
