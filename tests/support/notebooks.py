@@ -19,14 +19,17 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 VARIES = "varies"
 """Tag of a cell whose outputs are times that were measured: each execution has its own."""
+ASKED = "asked"
+"""Tag of a cell that shows what the service was asked for: in a replay, nothing."""
 _BEFORE = """
 get_ipython().reset()
-import os, sys
+import os, sys, warnings
+warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address")  # of Dask, where there is no network
 os.chdir({folder!r})
 os.environ.update({environment!r})
 if os.environ.get("SPEECHLAB_MODE") == "replay":
     def _refuse(event, arguments):
-        if event in ("socket.connect", "socket.getaddrinfo"):
+        if event == "socket.connect" or (event == "socket.getaddrinfo" and arguments[0] is not None):
             raise OSError(f"no network in a replay: {{event}} {{arguments}}")
     sys.addaudithook(_refuse)
     del _refuse
@@ -42,6 +45,7 @@ _OF_ONE_RUN = (
     (re.compile(r"\btrans_[0-9a-f]{32}"), "trans_..."),
     (re.compile(r"\bcreated=\d+"), "created=..."),
 )
+_VERSION = re.compile(r"\b(speechlab|rapidfuzz|pyopenjtalk-plus|Sudachi) \d[\w.]*\w")
 _WARNED_AT = re.compile(r"^\S*/ipykernel_\d+/\d+\.py:\d+: ", re.MULTILINE)
 _PLACE = re.compile(r"speechlab-place-[0-9a-f]{32}")
 _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
@@ -136,7 +140,7 @@ def _plain(output, number, places):
 
 
 def told(notebook):
-    """What a scrubbed notebook tells, cell by cell: texts and tables, without markup, sounds and pictures.
+    """What a scrubbed notebook tells, cell by cell: texts and tables, without markup, sounds, pictures and versions.
 
     Of cells whose outputs are measured times, the kinds of the outputs alone.
     """
@@ -154,7 +158,8 @@ def told(notebook):
 def _told(output):
     shown = output.get("data", {"text/plain": output.get("text")})
     html = " ".join(_MARKUP.sub(" ", shown.get("text/html", "")).split())
-    return sorted(shown), shown.get("text/plain"), html
+    text = shown.get("text/plain")
+    return sorted(shown), text and _VERSION.sub(r"\1", text), html
 
 
 def main(names):

@@ -15,6 +15,7 @@ from speechlab.client._api.client import Client, RawReplies, aconnect, connect
 from speechlab.client._api.for_batches import (
     ask_service,
     asking_afresh,
+    asking_always,
     begin,
     by_attempts,
     grouped,
@@ -101,6 +102,7 @@ __all__ = [
     "aconnect",
     "ask_service",
     "asking_afresh",
+    "asking_always",
     "begin",
     "by_attempts",
     "connect",

@@ -12,11 +12,13 @@ from speechlab.evaluate._changes.report import Changes
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.report import ListeningReport
+from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
+from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.report import TranslationReport
@@ -36,10 +38,13 @@ __all__ = [
     "TranslationReport",
     "VoicesReport",
     "combined_page",
+    "latency",
     "listening",
     "listening_answers",
+    "listening_power",
     "recognition",
     "round_trip",
+    "simulated_listeners",
     "speaks",
     "speech_to_speech",
     "translation",

@@ -55,7 +55,8 @@ class AsyncClient(Performer):
             are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it is used), ``pace`` (``"at once"`` or
             ``"as recorded"``: how streams are replayed), ``transport`` (``"aiohttp"``: less CPU for each call, with
             ``speechlab[fast]``; or an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that
-            speaks OpenAI's API), ``clock`` and ``rng`` (for tests).
+            speaks OpenAI's API), ``engines`` (options by engine, such as ``{"whisper": {"beam_size": 1}}``, for
+            ``connect``: an embedded service of its own, beside the usual one), ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.

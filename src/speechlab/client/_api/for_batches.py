@@ -224,3 +224,17 @@ def asking_afresh(lab: C) -> C:
     if behind._settings.mode == "replay":  # noqa: SLF001 - of the same room
         raise nothing_is_sent("a call made for its time")
     return lab.with_options(max_retries=0, store=None)
+
+
+def asking_always(lab: C) -> C:
+    """A copy of a client that asks its service each time, and once; what it keeps, it keeps still.
+
+    Args:
+        lab: The client; of one that only replays, the copy gives streams at the moments at which they came.
+    """
+    behind: Any = getattr(lab, "_async", lab)
+    settings = behind._settings  # noqa: SLF001 - of the same room
+    if settings.mode == "replay":
+        return lab.with_options(pace="as recorded")
+    once = lab.with_options(max_retries=0)
+    return once if settings.store is None else once.with_options(mode="live")

@@ -59,7 +59,7 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=_environment(before),
+            env=_environment(state, before),
             start_new_session=True,  # an interrupt of the kernel is not meant for it
             cwd=state.path,
         )
@@ -78,8 +78,10 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
         _leave_alone(process)
 
 
-def _environment(before: EmbeddedService | None) -> dict[str, str]:
+def _environment(state: StateDir, before: EmbeddedService | None) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+    if state.engines:
+        environment["SPEECHLAB_SERVICE_ENGINES"] = state.engines
     if before is not None:
         environment[_OWN_VARIABLES[0]] = before.api_key.reveal()
     return environment

@@ -107,15 +107,18 @@ class Lease:
         )
 
 
-def take_lease() -> Lease:
+def take_lease(engines: str = "") -> Lease:
     """Find the embedded service of this user, or start it.
+
+    Args:
+        engines: Options of its engines, as JSON; nothing for those that are usual.
 
     Raises:
         ServiceStartError: It could not be started; the text says why and what to do.
     """
     from filelock import FileLock, Timeout
 
-    state = StateDir.of_user()
+    state = StateDir.of_user(engines)
     state.prepare()
     held = False
     try:

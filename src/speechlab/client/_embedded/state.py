@@ -10,6 +10,7 @@ The folder is closed to everybody else:
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -119,10 +120,16 @@ def process_runs(pid: int) -> bool:
 
 
 class StateDir:
-    """The folder through which processes of a user find their service."""
+    """The folder through which processes of a user find their service.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The folder.
+        engines: Options of the engines, as JSON; nothing for those that are usual.
+    """
+
+    def __init__(self, path: Path, engines: str = "") -> None:
         self.path = path
+        self.engines = engines
         self.service_file = path / "service.json"
         self.start_lock = path / "start.lock"
         self.log = path / "service.log"
@@ -130,15 +137,23 @@ class StateDir:
         self.data = path / "data"
 
     @classmethod
-    def of_user(cls) -> StateDir:
-        """The folder of this user: that of ``SPEECHLAB_STATE_DIR``, or one of the system."""
+    def of_user(cls, engines: str = "") -> StateDir:
+        """The folder of this user: that of ``SPEECHLAB_STATE_DIR``, or one of the system.
+
+        Args:
+            engines: Options of the engines, as JSON; a service with such options has a folder within that folder.
+        """
         configured = os.environ.get(STATE_DIR_VARIABLE)
         if configured:
-            return cls(Path(configured).expanduser().absolute())
-        import platformdirs
+            path = Path(configured).expanduser().absolute()
+        else:
+            import platformdirs
 
-        # Not the runtime folder: on many machines without a desktop there is none, and it moves between sessions.
-        return cls(platformdirs.user_state_path("speechlab"))
+            # Not the runtime folder: on many machines without a desktop there is none, and it moves between sessions.
+            path = platformdirs.user_state_path("speechlab")
+        if engines:
+            path = path / f"engines-{hashlib.sha256(engines.encode()).hexdigest()[:16]}"
+        return cls(path, engines)
 
     def prepare(self) -> None:
         """Make the folders, closed to everybody else.

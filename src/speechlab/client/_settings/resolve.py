@@ -23,6 +23,7 @@ from speechlab.client._settings.settings import (
     Settings,
     check_names,
     check_url,
+    engines_json,
     plain_url,
 )
 from speechlab.client._settings.store_mode import NOWHERE, open_store, with_mode
@@ -58,7 +59,10 @@ def configured_settings(
     for name, url in given:
         if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
             check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
-    base = base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    own = options.get("engines") is not None
+    if own:
+        _check_engines(base_url, options)
+    base = None if own else base_url or os.environ.get(BASE_URL_VARIABLE) or None
     if base is None and options.get("mode") == "replay":
         base = NOWHERE
     if base is None and options.get("adapter") is not None:
@@ -74,6 +78,15 @@ def configured_settings(
     replaying = options.get("mode") == "replay"
     key = api_key or (None if replaying else found_key(plain_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
+
+
+def _check_engines(base_url: str | None, options: Mapping[str, Any]) -> None:
+    """Refuse options of engines that are none, or that no service here could have."""
+    if base_url is not None or options.get("adapter") is not None:
+        raise ConfigurationError(
+            "engines= is for the embedded service, and a base_url or an adapter was given; leave one of them out"
+        )
+    engines_json(options["engines"])
 
 
 def settings_for(
@@ -121,7 +134,8 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
     Raises:
         ServiceStartError: It could not be started.
     """
-    lease = take_lease()
+    engines = options.get("engines")
+    lease = take_lease() if engines is None else take_lease(engines_json(engines))
     try:
         return Settings(
             base_url=lease.base_url,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
@@ -14,7 +15,7 @@ from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import shown
 from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
-from speechlab.client._settings.store_mode import PACES, with_mode
+from speechlab.client._settings.store_mode import EMBEDDED, PACES, with_mode
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ClientOptions(TypedDict, total=False):
     on_event: Callable[[CallEvent], None] | None
     transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
     adapter: OpenAIAdapter | None
+    engines: Mapping[str, Mapping[str, Any]] | None
     clock: Clock
     rng: Random
     store: Store | str | os.PathLike[str] | None
@@ -73,6 +75,7 @@ class Settings:
         on_event: Called with each :class:`CallEvent`.
         transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
         adapter: What lets the client use a service that speaks another API; None for the contract.
+        engines: Options by engine of an embedded service of its own; None for the one that all share.
         clock: Time.
         rng: Jitter.
         store: Where calls are kept, or None.
@@ -94,6 +97,7 @@ class Settings:
     on_event: Callable[[CallEvent], None] | None = None
     transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
     adapter: OpenAIAdapter | None = None
+    engines: Mapping[str, Mapping[str, Any]] | None = None
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=default_random, repr=False)
     store: Store | None = field(default=None, repr=False)
@@ -103,7 +107,12 @@ class Settings:
 
     @property
     def home(self) -> str:
-        """What a catalogue of voices is kept under: the address; behind an adapter its models and voices as well."""
+        """What a catalogue of voices is kept under: the address; behind an adapter its models and voices as well.
+
+        An embedded service with engines of its own has another address each time, and is named by their options.
+        """
+        if self.engines is not None:
+            return EMBEDDED + engines_json(self.engines)
         here = plain_url(self.base_url)
         if self.adapter is None:
             return here
@@ -168,6 +177,22 @@ class Settings:
                 f"{name} {plain_url(url)!r} would send the API key in the clear to another machine; use "
                 f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
             )
+
+
+def engines_json(engines: object) -> str:
+    """Options by engine as JSON, in one form whatever the order.
+
+    Raises:
+        ConfigurationError: They are no options of engines.
+    """
+    try:
+        plain = {str(name): dict(options) for name, options in cast("Any", engines).items()}
+        if plain:
+            return json.dumps(plain, sort_keys=True, allow_nan=False)
+    except (AttributeError, TypeError, ValueError):
+        pass
+    example = "{'whisper': {'beam_size': 1}}"
+    raise ConfigurationError(f"engines is {shown(engines)}; give options by engine, such as {example}")
 
 
 def plain_url(url: str) -> str:
@@ -244,7 +269,7 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
 _OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
 
 
-_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter")
+_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter", "engines")
 """What belongs to the connections of a client, so that another one needs a new client."""
 _FOR_TESTS = ("clock", "rng")
 

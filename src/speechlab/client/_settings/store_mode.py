@@ -20,6 +20,9 @@ PACES = ("at once", "as recorded")
 NOWHERE = "https://replay.invalid"
 """Base URL of a client that only replays and was given none."""
 
+EMBEDDED = "embedded service, engines "
+"""What the name of an embedded service with options of its own begins with; their JSON follows."""
+
 REMEDY = 'run it once with mode="auto" where the service can be reached'
 """What to do about a call that cannot be replayed."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import key_of
+from speechlab.client._settings.store_mode import EMBEDDED
 from speechlab.client._store.misses import miss
 from speechlab.errors import StoreError
 
@@ -157,6 +158,8 @@ class Memory:
     def catalogue(self, base_url: str) -> tuple[str, Any]:
         """The service to be replayed: that of this address, or else the one that was kept last.
 
+        One with engines of its own is not meant unless it is named.
+
         Returns:
             Its identity, and the body of its catalogue.
 
@@ -165,10 +168,11 @@ class Memory:
         """
         found = self.remembered(base_url)
         if found is None:
-            newest = self.store.newest("voices")
-            if not newest:
+            known = self.store.newest("voices", 100)
+            usual = [key for key, asked in known if not str(asked.get("base_url")).startswith(EMBEDDED)]
+            if not usual or base_url.startswith(EMBEDDED):
                 raise miss(self.store, "voices", {"base_url": base_url}, "")
-            found = self._told(newest[0][0])
+            found = self._told(usual[0])
         return found
 
     def remembered(self, base_url: str) -> tuple[str, Any] | None:

@@ -10,6 +10,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.screening import screened
+from speechlab.evaluate._listening.simulated import told_of_simulated
 from speechlab.evaluate._listening.summary import (
     agreement_of,
     counted,
@@ -60,7 +61,7 @@ def listening(
     Returns:
         The report. ``findings`` says who was excluded and why: failed checks, a second session, MUSHRA's hidden
         reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R BS.1534-3). Answers of
-        listeners who did not finish count.
+        listeners who did not finish count. Of simulated listeners they say so first.
 
     Raises:
         InvalidRequestError: A file is changed, of another test, or no such file; or there is no answer that counts.
@@ -78,7 +79,9 @@ def listening(
     largest = METHODS[method].largest
     if smallest is not None and (not is_number(smallest) or not 0 < smallest <= largest):
         raise refused("smallest", smallest, f"a difference above 0, and of this test {largest:g} at most")
+    simulated = told_of_simulated(table)
     table, told = screened(table, max_failed_checks)
+    told = [*simulated, *told]
     good = counted(table)
     if not len(good):
         reasons = "; ".join(told) or "nobody has answered yet"

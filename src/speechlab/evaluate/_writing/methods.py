@@ -299,6 +299,8 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
         said.append((_BANDS, ()))
     if any("abx" in _values(table, "method") for table in tables):
         said.append(("Right answers in ABX were tested by the exact binomial test instead.", ()))
+    if any(value.startswith("simulated: ") for table in tables for value in _values(table, "session")):
+        said.append(("Listeners are simulated: nobody heard what they rated.", ()))
     for table in tables:
         translated = RANDOMIZATION in _values(table, "test")
         if translated:

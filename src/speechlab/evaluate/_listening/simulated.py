@@ -1,0 +1,239 @@
+"""Listeners that do not exist: answers drawn from a stated model, to plan a test and to try its analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab._brief import briefly
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.methods import METHODS
+from speechlab.evaluate._listening.summary import pairs_of
+from speechlab.evaluate._listening.tidy import COLUMNS, read_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from speechlab.evaluate._listening.files import KeyTrial, ListeningKey
+
+SIMULATED = "simulated: "
+"""What the session of a simulated listener begins with; the model follows."""
+_MAX_LISTENERS = 1_000
+_MAX_TESTS = 2_000
+
+
+@briefly
+def simulated_listeners(
+    key: Any,
+    scores: Mapping[str, float],
+    *,
+    listeners: int = 12,
+    listener_sd: float = 0.4,
+    item_sd: float = 0.4,
+    answer_sd: float = 0.7,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw answers of listeners who do not exist, to plan a MOS test and to try its analysis.
+
+    Each answer is the true score of its system, plus what the listener thinks of the system, plus how well the system
+    says the item, plus chance, each drawn from a normal distribution, rounded to a whole rating of the scale: a
+    linear model with crossed random effects (H. Baayen, D. Davidson, D. Bates, Mixed-effects modeling with crossed
+    random effects for subjects and items, Journal of Memory and Language 59, 2008). Checks of attention are passed.
+    The report of :func:`listening` says that the answers are simulated, and how.
+
+    Args:
+        key: The test whose questions are answered, or its key.
+        scores: The true mean of each system on the scale of 1 to 5, before rounding.
+        listeners: How many, 1 to 1,000.
+        listener_sd: Standard deviation of what listeners think of a system.
+        item_sd: Standard deviation of how well a system says an item.
+        answer_sd: Standard deviation of one listener's ratings of the same sound.
+        seed: What is drawn from.
+
+    Returns:
+        A tidy frame as of :func:`listening_answers`, in which ``session`` says that it is simulated, and the model.
+
+    Raises:
+        InvalidRequestError: An option makes no sense, a system has no score, or the test is none of ``mos``.
+    """
+    read, means = _checked(key, scores)
+    _check_count("listeners", listeners, 1, _MAX_LISTENERS)
+    spread = _spread(listener_sd, item_sd, answer_sd)
+    random = np.random.default_rng(_seed(seed))
+    names = [f"simulated {one + 1:0{len(str(listeners))}}" for one in range(listeners)]
+    tested = [trial for trial in read.trials if trial.role == "test"]
+    made = _drawn(tested, means, listeners, spread, random)
+    told = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
+    sds = "listeners {:g}, items {:g}, answers {:g}".format(*spread)
+    session = f"{SIMULATED}true scores {told}; standard deviations of {sds}; seed {seed}"
+    common = {"question": read.question, "position": 1, "time_s": 0.0, "plays": 0, "method": read.method}
+    common |= {"test": read.test, "session": session, "finished": True, "other": None, "choice": None}
+    rows = []
+    for person, name in enumerate(names):
+        ratings = iter(made[person].tolist())
+        for order, trial in enumerate((one for one in read.trials if one.role != "training"), 1):
+            (system,) = trial.sounds.values()
+            check = trial.role == "check"
+            facts = {
+                "listener": name,
+                "item": trial.item,
+                "system": system,
+                "order": order,
+                "trial": trial.id,
+            }
+            facts |= {"role": trial.role, "score": 1.0 if check else next(ratings)}
+            rows.append({**common, **facts, "attention": True if check else None})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+@briefly
+def listening_power(
+    key: Any,
+    scores: Mapping[str, float],
+    *,
+    listeners: int | Iterable[int] = (8, 12, 16, 24),
+    listener_sd: float = 0.4,
+    item_sd: float = 0.4,
+    answer_sd: float = 0.7,
+    tests: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return how often a MOS test would find a difference, by the number of listeners; from simulated tests.
+
+    Tests are drawn as by :func:`simulated_listeners`, with other listeners, other items and other chance each time,
+    and their pairs are tested as by :func:`listening`, Holm's correction included.
+
+    Args:
+        key: The planned test, or its key: its items and systems count.
+        scores: The true mean of each system; the difference between two is what is to be found.
+        listeners: A number of listeners, or several.
+        listener_sd: As of :func:`simulated_listeners`, and so are the other two.
+        item_sd: As above.
+        answer_sd: As above.
+        tests: How many tests are drawn for each number of listeners, 20 to 2,000.
+        seed: What is drawn from.
+
+    Returns:
+        A row for each number of listeners and pair of systems: ``listeners``, ``items``, ``first``, ``second``,
+        ``difference`` (of the true scores), ``found`` (the share of tests that find it, 0 to 1; of a difference of 0,
+        the share of false alarms) and ``tests``. With 200 tests the share is exact to about 0.07.
+
+    Raises:
+        InvalidRequestError: As of :func:`simulated_listeners`.
+    """
+    read, means = _checked(key, scores)
+    counts = [listeners] if is_whole_number(listeners) else listeners
+    if not isinstance(counts, Iterable) or not (counts := list(counts)):
+        raise refused("listeners", listeners, "a number of listeners, or several")
+    for count in counts:
+        _check_count("listeners", count, 2, _MAX_LISTENERS)
+    _check_count("tests", tests, 20, _MAX_TESTS)
+    spread = _spread(listener_sd, item_sd, answer_sd)
+    random = np.random.default_rng(_seed(seed))
+    asked = [trial for trial in read.trials if trial.role == "test"]
+    items = len({trial.item for trial in asked})
+    rows = []
+    for count in counts:
+        found = dict.fromkeys((frozenset(pair) for pair in combinations(means, 2)), 0)
+        table = _asked(asked, int(count))
+        for _ in range(tests):
+            table["score"] = _drawn(asked, means, int(count), spread, random).ravel()
+            pairs = pairs_of(table, read.method, METHODS[read.method].smallest)
+            for first, second in pairs.loc[pairs["significant"], ["first", "second"]].itertuples(index=False):
+                found[frozenset((first, second))] += means[first] >= means[second]
+        for one, other in combinations(sorted(means, key=lambda name: -means[name]), 2):
+            share = found[frozenset((one, other))] / tests
+            rows.append((int(count), items, one, other, means[one] - means[other], share, tests))
+    return pd.DataFrame(
+        rows, columns=["listeners", "items", "first", "second", "difference", "found", "tests"]
+    )
+
+
+def told_of_simulated(table: pd.DataFrame) -> list[str]:
+    """Say which listeners do not exist, and the model that their answers were drawn from."""
+    made = table[table["session"].str.startswith(SIMULATED)]
+    if not len(made):
+        return []
+    count, of = made["listener"].nunique(), table["listener"].nunique()
+    models = "; and ".join(model.removeprefix(SIMULATED) for model in made["session"].unique())
+    return [f"{count} of {of} listeners are simulated, so that nobody heard what they rate ({models})"]
+
+
+def _asked(trials: list[KeyTrial], count: int) -> pd.DataFrame:
+    """The table of tests without their scores, in the order of :func:`_drawn`."""
+    systems = [next(iter(trial.sounds.values())) for trial in trials]
+    return pd.DataFrame(
+        {
+            "listener": np.repeat([str(one) for one in range(count)], len(trials)),
+            "item": [trial.item for trial in trials] * count,
+            "system": systems * count,
+            "role": "test",
+        }
+    )
+
+
+def _drawn(
+    trials: list[KeyTrial],
+    means: Mapping[str, float],
+    count: int,
+    spread: tuple[float, float, float],
+    random: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Ratings of a test, shape (listeners, questions)."""
+    systems = np.array([list(means).index(next(iter(trial.sounds.values()))) for trial in trials])
+    items = pd.factorize(pd.Series([trial.item for trial in trials]))[0]
+    by_listener = random.normal(0, spread[0], (count, len(means)))[:, systems]
+    by_item = random.normal(0, spread[1], (int(items.max()) + 1, len(means)))[items, systems]
+    chance = random.normal(0, spread[2], (count, len(trials)))
+    exact = np.array(list(means.values()))[systems] + by_listener + by_item + chance
+    low, high = METHODS["mos"].ratings or (1, 5)
+    rounded: NDArray[np.float64] = np.clip(np.rint(exact), low, high)
+    return rounded
+
+
+def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
+    read = read_key(key)
+    if read is None:
+        raise refused("key", key, "a ListeningTest, or its key")
+    if read.method != "mos":
+        message = (
+            f"answers are simulated for MOS tests, and this one is {read.method!r}; make it with method='mos'"
+        )
+        raise InvalidRequestError(message, parameter="key")
+    if not isinstance(scores, Mapping):
+        raise refused("scores", scores, "a mapping of systems to their true scores")
+    missing = [name for name in read.systems if name not in scores]
+    if missing or len(scores) > len(read.systems):
+        message = f"scores are of {list(scores)!r}, and the test has the systems {read.systems!r}; give one for each"
+        raise InvalidRequestError(message, parameter="scores")
+    low, high = METHODS["mos"].ratings or (1, 5)
+    for name in read.systems:
+        if not is_number(scores[name]) or not low <= scores[name] <= high:
+            raise refused("scores", scores[name], f"for {name!r} a number from {low} to {high}")
+    if not any(trial.role == "test" for trial in read.trials):
+        raise InvalidRequestError("the test has no question that counts", parameter="key")
+    return read, {name: float(scores[name]) for name in read.systems}
+
+
+def _spread(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float, float, float]:
+    given = {"listener_sd": listener_sd, "item_sd": item_sd, "answer_sd": answer_sd}
+    for name, value in given.items():
+        if not is_number(value) or not 0 <= value <= 4:
+            raise refused(name, value, "a number from 0 to 4")
+    return float(listener_sd), float(item_sd), float(answer_sd)
+
+
+def _check_count(name: str, value: object, least: int, most: int) -> None:
+    if not is_whole_number(value) or not least <= value <= most:
+        raise refused(name, value, f"a whole number from {least} to {most:,}")
+
+
+def _seed(seed: object) -> int:
+    if not is_whole_number(seed) or seed < 0:
+        raise refused("seed", seed, "a whole number from 0 on")
+    return int(seed)

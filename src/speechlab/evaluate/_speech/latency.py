@@ -1,0 +1,110 @@
+"""How soon a text is heard: asked for as a whole, as a stream, and in a realtime session."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import refused
+from speechlab._brief import briefly
+from speechlab.client import AudioDelta, asking_always
+from speechlab.errors import SpeechLabError
+from speechlab.evaluate._speech.speed import in_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from speechlab.client import Client, RealtimeSession
+    from speechlab.contract import Voice
+
+_WAYS = ("whole", "stream", "realtime")
+_TYPES = {
+    "way": "string",
+    "text": "string",
+    "turn": "Int64",
+    **dict.fromkeys(("first_sound_s", "total_s", "duration_s", "rtf"), "Float64"),
+    "error": "string",
+}
+
+
+@briefly
+def latency(
+    lab: Client, texts: str | Iterable[str], voice: Voice | str, *, ways: Iterable[str] = _WAYS
+) -> pd.DataFrame:
+    """Measure how soon a text is heard, by the way in which it is asked for.
+
+    One call is under way at a time: of each way one that does not count, then the first text in all ways, then the
+    second; each turn begins with another way. The realtime texts go through one session, whose connection is made by
+    the call that does not count. Every call is made, also where a store knows it, and is kept where there is a store.
+    A client that only replays makes none: what was kept comes at the moments at which it came.
+
+    ::
+
+        times = sl.evaluate.latency(lab, ["A sentence.", "Another one."], "heart")
+        times.groupby("way", sort=False)[["first_sound_s", "total_s", "rtf"]].median()
+
+    Args:
+        lab: The client.
+        texts: A text, or several.
+        voice: The voice; for streams and sessions one that streams ``pcm``.
+        ways: Which of ``whole`` (``synthesize``), ``stream`` (``stream_speech``) and ``realtime``.
+
+    Returns:
+        A row for each call: ``way``, ``text``, ``turn`` (from 0), ``first_sound_s`` (from the call to the first
+        sound; the whole text where it comes whole), ``total_s`` (to the last sound), ``duration_s`` (of the sound),
+        ``rtf`` (total over duration) and ``error``: a call that fails stops no other.
+
+    Raises:
+        InvalidRequestError: There is no text, no such way, or no such voice.
+        APIConnectionError: The service cannot be asked for its voices.
+    """
+    import pandas as pd
+
+    asked = [texts] if isinstance(texts, str) else list(texts)
+    if not asked or not all(isinstance(one, str) for one in asked):
+        raise refused("texts", texts, "a text, or a list of texts")
+    chosen = list(dict.fromkeys([ways] if isinstance(ways, str) else ways))
+    if not chosen or set(chosen) - set(_WAYS):
+        raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
+    once = asking_always(lab)
+    known = once.voices().one(voice) if isinstance(voice, str) else voice
+    with once.realtime(voice=known, format="pcm") if "realtime" in chosen else nullcontext() as session:
+        found = in_turns(
+            dict.fromkeys(chosen, asked),
+            lambda way, text: {"way": way, "text": text, **_timed(once, way, text, known, session)},
+        )
+    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _timed(lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None) -> dict[str, Any]:
+    """What is told of one call."""
+    try:
+        first_s, total_s, length_s = _heard(lab, way, text, voice, session)
+    except SpeechLabError as error:
+        return {"error": str(error)}
+    rtf = total_s / length_s if length_s else None
+    return {"first_sound_s": first_s, "total_s": total_s, "duration_s": length_s, "rtf": rtf}
+
+
+def _heard(
+    lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None
+) -> tuple[float | None, float, float]:
+    """When the first and the last sound of a text came, and its length; in seconds."""
+    if way == "whole":
+        clip = lab.synthesize(text, voice=voice, format="pcm")
+        return clip.timing.latency_s, clip.timing.latency_s, clip.duration_s
+    begun = time.perf_counter()
+    first_s = None
+    if session is not None and way == "realtime":
+        spoken = session.speak(text)
+        for event in spoken:
+            if first_s is None and isinstance(event, AudioDelta) and event.audio:
+                first_s = time.perf_counter() - begun
+        return first_s, time.perf_counter() - begun, spoken.collect().duration_s
+    with lab.stream_speech(text, voice=voice, format="pcm") as stream:
+        for data in stream:
+            first_s = first_s or (time.perf_counter() - begun if data else None)
+        return first_s, time.perf_counter() - begun, stream.collect().duration_s

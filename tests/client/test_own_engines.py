@@ -1,0 +1,66 @@
+"""An embedded service with engines of its own, beside the usual one; a replay finds each by what it is."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import ExitStack
+
+import pytest
+
+from speechlab.client import Client, connect
+from speechlab.errors import ConfigurationError, ReplayMiss, ServiceStartError
+
+QUICK = {"hibari": {"enabled": False}}
+
+
+@pytest.mark.engines
+def test_two_services_stand_beside_each_other_live_and_in_replay(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_IDLE_EXIT_S", "1")
+    kept = {"store": tmp_path / "store", "mode": "auto"}
+    with ExitStack() as stack:
+        usual = stack.enter_context(connect(**kept))
+        monkeypatch.setenv("SPEECHLAB_BASE_URL", "https://speech.example.org")  # is of the usual one
+        own = stack.enter_context(connect(engines=QUICK, **kept))
+        same = stack.enter_context(connect(engines={"hibari": {"enabled": False}}, **kept))
+        assert own.base_url == same.base_url != usual.base_url
+        assert usual.voices().one("mei").id == own.voices().one("mei").id
+        names = [{voice.short_name for voice in one.voices()} for one in (usual, own)]
+        assert names[0] - names[1] == {"hibari: heart"}
+        assert usual.identity() != own.identity()
+        assert usual.synthesize("One.", voice="heart").duration_s > 0
+        with pickle.loads(pickle.dumps(own)) as travelled:
+            assert travelled.base_url == own.base_url
+    monkeypatch.delenv("SPEECHLAB_BASE_URL")
+    for options, told in (({}, names[0]), ({"engines": QUICK}, names[1])):
+        with connect(store=tmp_path / "store", mode="replay", **options) as replaying:
+            assert {voice.short_name for voice in replaying.voices()} == told
+    with (
+        connect(store=tmp_path / "store", mode="replay", engines={"kokoro": {"enabled": False}}) as unknown,
+        pytest.raises(ReplayMiss, match="engines"),
+    ):
+        unknown.voices()
+
+
+@pytest.mark.parametrize(
+    "engines", [3, {}, {"whisper": 5}, {"whisper": {"model": object()}}, [("whisper", 1)]]
+)
+def test_what_are_no_options_of_engines_is_refused(engines):
+    with pytest.raises(ConfigurationError, match="give options by engine"):
+        connect(engines=engines)
+
+
+def test_engines_are_for_the_embedded_service_alone(monkeypatch):
+    monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        connect("http://127.0.0.1:9", engines=QUICK)
+    with (
+        Client("http://127.0.0.1:9", api_key="sl:nobody-is-there") as lab,
+        pytest.raises(ConfigurationError, match="make a new client"),
+    ):
+        lab.with_options(engines=QUICK)
+
+
+@pytest.mark.engines
+def test_an_option_that_an_engine_does_not_have_is_told():
+    with pytest.raises(ServiceStartError, match="'whisper' cannot be made with"):
+        connect(engines={"whisper": {"beams": 1}})
