@@ -2,76 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
-from typing import Any
-
-import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab import evaluate
 from speechlab.client import Client
-from speechlab.engines import EngineVoice
 from speechlab.errors import APIConnectionError, InvalidRequestError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running
 from speechlab.store import Store
-from support.clients import KEY
-from support.staged import NO_ENGINES, StagedRecogniser, StagedTranslator, StagedVoice
+from support.studies import serving
 
 TEXTS = pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"})
 HOW = {"progress": False, "give_up_after_s": 0.2}
-
-
-class Tones(StagedVoice):
-    """Speaks half a second of a tone."""
-
-    def _pieces(self, voice: str) -> Any:
-        times = np.arange(12_000) / 24_000
-        height = 220 if voice == "low" else 330
-        yield (0.3 * np.sin(2 * np.pi * height * times)).astype(np.float32)
-
-
-class Staged:
-    """A service with all three kinds of engines, and how it ends."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
-        self.voice = Tones(voices=voices)
-        self.ears = StagedRecogniser(hears=lambda duration_s: "good morning")
-        self.translator = StagedTranslator()
-
-    def ending(self, stage: str, at: str = "begin") -> Any:
-        """A function of progress that ends the service as a batch of this name begins, or when its calls are made."""
-
-        def told(*given: Any) -> None:
-            name, done, total = ("", *given) if len(given) == 2 else given
-            if name.startswith(stage) and (done == 0 if at == "begin" else done >= total > 0):
-                self.end()
-
-        return told
-
-
-@contextmanager
-def serving(names=("low", "high")):
-    staged = Staged(names)
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        operator_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="ears",
-        translator="echo",
-        extra_engines=(
-            ServedEngine("tone", "synthesiser", lambda: staged.voice, Provider("tone", heavy=False)),
-            ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
-            ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
-        ),
-    )
-    with ExitStack() as stack:
-        service = stack.enter_context(running(config))
-        staged.end = stack.close
-        with Client(base_url=service.base_url, api_key=KEY) as staged.lab:
-            yield staged
 
 
 @pytest.fixture(scope="module")

@@ -241,7 +241,7 @@ def test_engines_of_no_voice_are_refused_before_anything_is_spoken(served, store
         )
     with pytest.raises(InvalidRequestError, match="engines is 'x'; it must be the engine of each voice"):
         study(lab, store, engines="x")
-    with pytest.raises(InvalidRequestError, match="'system', which are results"):
+    with pytest.raises(InvalidRequestError, match="'system', which is a result"):
         study(lab, store, FRAME.assign(system="x"))
     with pytest.raises(InvalidRequestError, match="voices is by service, and lab is one client"):
         evaluate.voices(lab, FRAME, {"ours": "clear"}, store=store, progress=False)

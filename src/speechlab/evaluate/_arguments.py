@@ -30,16 +30,20 @@ def need_columns(frame: object, *columns: object) -> None:
 
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    """Refuse a table with columns that the study makes.
+    """Refuse a table with columns that the study makes, or can make.
+
+    Args:
+        frame: The table.
+        names: Of the columns, as of :mod:`speechlab.evaluate._made`.
 
     Raises:
         InvalidRequestError: Names those that are taken.
     """
-    taken = [str(name) for name in frame.columns if name in names]
+    taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if taken:
-        message = (
-            f"the table has the columns {', '.join(map(repr, taken))}, which are results; drop or rename them"
-        )
+        them = f"the column {taken[0]!r}, which is a result" if len(taken) == 1 else ""
+        them = them or f"the columns {', '.join(map(repr, taken))}, which are results"
+        message = f"the table has {them} of the study; drop or rename {'it' if len(taken) == 1 else 'them'}"
         raise InvalidRequestError(message, parameter=taken[0])
 
 

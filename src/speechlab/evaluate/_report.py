@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab._arguments import is_frame, is_whole_number, refused
 from speechlab._brief import briefly
@@ -48,6 +48,8 @@ class Report(ABC):
     table: pd.DataFrame
     summary: pd.DataFrame
     record: Mapping[str, Any] = MappingProxyType({})
+    _made: ClassVar[frozenset[str] | None] = None
+    """Columns of the table that the study makes; None for all of them."""
 
     @abstractmethod
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
@@ -88,7 +90,7 @@ class Report(ABC):
 
     def methods(self) -> Methods:
         """Say how the figures came about, for a paper: sentences, and the source of each measure that was used."""
-        return methods_of(self.title, *self._frames())
+        return methods_of(self.title, *self._measured())
 
     @briefly
     def compare(
@@ -238,6 +240,16 @@ class Report(ABC):
     def _frames(self) -> list[pd.DataFrame]:
         """All tables of the report."""
         return [value for value in vars(self).values() if is_frame(value)]
+
+    def _measured(self) -> list[pd.DataFrame]:
+        """All tables of the report, without columns that the study did not make."""
+        own = self._made
+        return [
+            table
+            if own is None or table is not self.table
+            else table[[name for name in table if name in own]]
+            for table in self._frames()
+        ]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"

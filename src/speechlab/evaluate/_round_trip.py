@@ -11,7 +11,8 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, heard_by_one, reported, spoken
+from speechlab.evaluate._made import SPEECH
+from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
 from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
@@ -93,7 +94,7 @@ def round_trip(
     need_columns(frame, text, language)
     services = services_of(lab)
     several = "" not in services
-    keep_free(frame, RESULTS | (frozenset({"system"}) if several else frozenset()))
+    keep_free(frame, SPEECH)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     how: dict[str, Any] = {
         "store": store,

@@ -10,6 +10,7 @@ from speechlab.client import begin, grouped, replaying_from, result_of
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none
+from speechlab.evaluate._made import WHY
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
 
@@ -104,8 +105,8 @@ class Cast(NamedTuple):
 
     Attributes:
         pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, of several services,
-            ``system``. Rows that nobody speaks have the reason in ``why``, and a ``status``: ``skipped`` where no
-            voice fits, ``error`` where the service could not be asked.
+            ``system``. Rows that nobody speaks have the reason in the column ``WHY``, and a ``status``:
+            ``skipped`` where no voice fits, ``error`` where the service could not be asked.
         services: The clients that can be asked, by name.
         catalogues: Their voices, by the name of the client.
         gone: Why other services could not be asked, by name.
@@ -129,8 +130,8 @@ class Cast(NamedTuple):
 
         of = self.pairs.get("system", pd.Series("", index=self.pairs.index))
         lost = of.isin(list(gone))
-        why = self.pairs["why"].mask(lost, of.map(dict(zip(gone, told_gone(gone), strict=True))))
-        pairs = self.pairs.assign(why=why, status=self.pairs["status"].mask(lost, "error"))
+        why = self.pairs[WHY].mask(lost, of.map(dict(zip(gone, told_gone(gone), strict=True))))
+        pairs = self.pairs.assign(**{WHY: why}, status=self.pairs["status"].mask(lost, "error"))
         there = {name: client for name, client in self.services.items() if name not in gone}
         return self._replace(pairs=pairs, services=there, gone={**self.gone, **gone})
 
@@ -174,7 +175,7 @@ def cast_of(
             part = part.assign(status=part["voice"].isna().map({True: "skipped", False: None}))
         else:
             (why,) = told_gone({name: gone[name]})
-            part = frame.assign(voice=None, voice_name=None, gender=None, why=why, status="error")
+            part = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{WHY: why})
         parts.append(part.assign(system=name) if name else part)
     there = {name: client for name, client in services.items() if name in catalogues}
     pairs = pd.concat(parts, ignore_index=True)
@@ -260,5 +261,5 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
         parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
     why = [NO_LANGUAGE if code is None else "none of the voices speaks this language" for code in codes]
     mute = [not one for one in heard]
-    alone = frame.assign(voice=None, voice_name=None, gender=None, why=why)[mute]
+    alone = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[mute]
     return pd.concat([*parts, alone], ignore_index=True)

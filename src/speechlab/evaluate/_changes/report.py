@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -15,8 +15,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.speed import SLOWER, chance, speed_changes, speed_table, told_of_speed
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
+from speechlab.evaluate._made import RECOGNITION, SIDES, TRANSLATION, VOICES
 from speechlab.evaluate._report import BETTER, WORSE, Report
-from speechlab.evaluate._speech.summary import SIDES
 from speechlab.evaluate._translation.report import TranslationReport
 from speechlab.evaluate._writing.record import service_of
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+_OWN = RECOGNITION | VOICES | TRANSLATION
 _HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict")
 
 
@@ -59,6 +60,8 @@ class Changes(Report):
     record: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, str] = NAMES
     speed: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    _made: ClassVar = _OWN
 
     @classmethod
     def between(

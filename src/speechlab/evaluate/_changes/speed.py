@@ -10,8 +10,8 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.display import Html, element, table
 from speechlab.evaluate._changes.tested import paired
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import ALIKE
-from speechlab.evaluate._speech.summary import SIDES
 from speechlab.evaluate._student import paired_ratio
 from speechlab.metrics import holm
 

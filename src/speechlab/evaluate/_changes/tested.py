@@ -6,9 +6,10 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import ALIKE, BETTER, WORSE, verdicts_of
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, SIDES
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER
 from speechlab.evaluate._translation.effects import BACK, CHRF
 from speechlab.metrics import compare, holm, score
 from speechlab.text import language_name

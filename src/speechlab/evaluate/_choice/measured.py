@@ -16,9 +16,6 @@ _MEDIANS = (
     *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "dnsmos_overall", "dnsmos_signal"),
     "dnsmos_background",
 )
-_FLAGS = ("truncated_ending", "repeated_ending")
-MEASURES = frozenset({*_MEDIANS, *_FLAGS, "clipping_ratio", "speech_s"})
-"""Columns of measures that the table of a study may not have before."""
 _RATED = 3
 """Clips of each voice and language that are rated by DNSMOS, unless told."""
 _CODES = "speechlab: language codes"

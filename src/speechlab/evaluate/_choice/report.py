@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
 from speechlab.evaluate._choice.measured import sounds, voice_keys
 from speechlab.evaluate._choice.order import full_names
+from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._speech.html import clip_rows
 from speechlab.evaluate._speech.report import SpeechReport, plain_rows
 from speechlab.evaluate._speech.summary import summarized
@@ -60,6 +61,7 @@ class VoicesReport(SpeechReport):
             ``rated`` by DNSMOS.
     """
 
+    _made: ClassVar = VOICES
     choice: pd.DataFrame = field(default_factory=pd.DataFrame)
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     attributed: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -9,12 +9,13 @@ from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
-from speechlab.evaluate._choice.measured import MEASURES, measured, rated_clips
+from speechlab.evaluate._choice.measured import measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._round_trip import StageProgress, recognisers_of, spoken_by, stage_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, heard_by_one, reported
+from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
 from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from speechlab.contract import Voice
     from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
-
-_OWN = frozenset({"system", "take", "engine", *MEASURES})
 
 
 @briefly
@@ -98,7 +97,7 @@ def voices(
     need_columns(frame, text, language)
     services = services_of(lab)
     several = "" not in services
-    keep_free(frame, RESULTS | _OWN)
+    keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:

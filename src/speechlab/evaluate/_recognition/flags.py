@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _INSERTED = {"word": 5, "char": 10}
 _LOST = {"word": 3, "char": 6}
-FLAGGED = frozenset({"hallucination", "tail_lost"})
 _NEEDED = [
     *("errors", "unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized"),
     *("hits", "substitutions", "deletions", "insertions"),

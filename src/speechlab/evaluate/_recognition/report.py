@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from speechlab.display import element
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._made import RECOGNITION
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
@@ -62,6 +63,7 @@ class RecognitionReport(SpeechReport):
         summary: As of :class:`SpeechReport`, one row for each system too where there are several.
     """
 
+    _made: ClassVar = RECOGNITION
     order: pd.DataFrame = field(default_factory=pd.DataFrame)
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -246,7 +248,7 @@ class RecognitionReport(SpeechReport):
     def methods(self) -> Methods:
         """Say how the figures came about, and how recordings were changed."""
         noise = self.record.get("settings", {}).get("noise", "speech")
-        return methods_of(self.title, *self._frames(), noise=str(noise))
+        return methods_of(self.title, *self._measured(), noise=str(noise))
 
     def _levels(self) -> dict[str, float]:
         """The levels of noise by condition; recordings as they are stand 10 dB beyond the quietest noise."""

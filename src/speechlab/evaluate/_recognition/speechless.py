@@ -10,7 +10,7 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
-from speechlab.evaluate._speech.rows import recognised, unheard
+from speechlab.evaluate._speech.rows import HEAR, recognised, unheard
 from speechlab.evaluate._systems import asked_of_each
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
     parts = []
     for one in systems:
         heard = found[one.name] if one.name in found else unheard(rows, gone[one.name])
-        texts = heard["asr_hypothesis"]
-        known = heard["asr_status"].isin(["ok", "cached"])
+        texts = heard[f"{HEAR}hypothesis"]
+        known = heard[f"{HEAR}status"].isin(["ok", "cached"])
         parts.append(
             rows.assign(
                 system=one.name,
@@ -67,8 +67,8 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
                     ],
                     dtype="boolean",
                 ),
-                status=heard["asr_status"],
-                error=heard["asr_error"],
+                status=heard[f"{HEAR}status"],
+                error=heard[f"{HEAR}error"],
             )
         )
     return pd.concat(parts, ignore_index=True)

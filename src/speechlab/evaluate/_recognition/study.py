@@ -20,13 +20,13 @@ from speechlab.evaluate._arguments import (
     recording_seconds,
 )
 from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
-from speechlab.evaluate._recognition.flags import FLAGGED
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
-from speechlab.evaluate._speech.rows import RESULTS, SEE, errors_of, recognised, reported, unheard
+from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
 from speechlab.evaluate._speech.speed import no_speed, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from speechlab.client import Client
 
 _SPEAKERS = ("voice", "speaker")
-_GIVEN = frozenset({"audio", "voice", "duration_s", "sample_rate"})
-_MADE = frozenset({"system", "recording", "condition", "snr_db"})
 
 
 @briefly
@@ -126,7 +124,7 @@ def recognition(
         known = getattr(frame, "columns", ())
         voice = None if beside else next((name for name in _SPEAKERS if name in known), None)
     need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
-    keep_free(frame, RESULTS - _GIVEN | (_MADE if beside else frozenset()) | FLAGGED)
+    keep_free(frame, RECOGNITION - GIVEN)
     given, rows = _prepared(frame, audio, voice)
     with _opened(store) as kept:
         if conditions:
@@ -143,7 +141,7 @@ def recognition(
         "progress": progress,
     }
     found, gone = _heard_by(systems, rows[known_language], language, how)
-    skipped = [rows[~known_language].assign(system=one.name, why=NO_LANGUAGE) for one in systems]
+    skipped = [rows[~known_language].assign(system=one.name, **{WHY: NO_LANGUAGE}) for one in systems]
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
     if conditions or nobody:
@@ -191,14 +189,15 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
         audio=frame[audio],
         voice=speaker,
         voice_name=files if voice is None else speaker,
-        gender="",
+        gender=frame["gender"] if "gender" in frame.columns else "",
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
         else [recording_seconds(one) for one in frame[audio]],
-        sample_rate=pd.array([pd.NA] * len(frame), dtype="Int64"),
-        tts_status="cached",  # nothing had to be spoken
-        tts_error=None,
+        sample_rate=frame["sample_rate"]
+        if "sample_rate" in frame.columns
+        else pd.array([pd.NA] * len(frame), dtype="Int64"),
         recording=range(len(frame)),
+        **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # nothing had to be spoken
     )
     return list(given.columns), rows.reset_index(drop=True)
 

@@ -8,8 +8,9 @@ from speechlab._arguments import is_number
 from speechlab.audio import AudioClip
 from speechlab.display import Html, data_url, element, join, percent, table
 from speechlab.errors import AudioError
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
-from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, SIDES, ranking_rates, ranking_units
+from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_rates, ranking_units
 from speechlab.metrics import alignment_html
 
 if TYPE_CHECKING:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab._platform import package_version
 from speechlab.display import percent
+from speechlab.evaluate._made import SIDES, SPEECH
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, SIDES, ranking_units, summarized
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units, summarized
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -65,6 +66,8 @@ class SpeechReport(Report):
     segments: pd.DataFrame = field(default_factory=lambda: frame([]))
     speed: pd.DataFrame = field(default_factory=no_speed)
     record: Mapping[str, Any] = field(default_factory=dict)
+
+    _made: ClassVar = SPEECH
 
     def errors(self, other: SpeechReport | None = None, **options: Any) -> Any:
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.

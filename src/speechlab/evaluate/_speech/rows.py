@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._made import WHY
 from speechlab.evaluate._speech.loops import loops
 from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
 from speechlab.evaluate._speech.report import SpeechReport
@@ -24,19 +25,9 @@ if TYPE_CHECKING:
 
 _CODES = "speechlab: language codes"
 _PLACES = "speechlab: places"
-_NAMES = {
-    "asr_hypothesis": "hypothesis",
-    "asr_hypothesis_language": "hypothesis_language",
-    "asr_confidence": "confidence",
-}
-RESULTS = frozenset(
-    {
-        *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
-        *("hypothesis", "hypothesis_language", "confidence", "loop"),
-        *("status", "error", "unit", "error_rate", "alignment"),
-    }
-)
-"""Columns that a study makes, and that its input may not have."""
+SPEAK, HEAR = "speechlab: spoken ", "speechlab: heard "
+"""What stands before the names of the columns of batches, which no column of a user has."""
+_NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language", "confidence")}
 SEE = "report.failed() has them"
 """Where the rows are that failed."""
 
@@ -44,30 +35,26 @@ SEE = "report.failed() has them"
 def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
     """Speak each row's text with its voice."""
     with batch.failures_told_elsewhere():
-        out = batch.synthesize(pairs, lab, text=text, prefix="tts_", **how)
-    return out.assign(**{name: out[f"tts_{name}"] for name in ("audio", "duration_s", "sample_rate")})
+        out = batch.synthesize(pairs, lab, text=text, prefix=SPEAK, **how)
+    return out.assign(**{name: out[SPEAK + name] for name in ("audio", "duration_s", "sample_rate")})
 
 
 def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool, **how: Any) -> pd.DataFrame:
     """Recognise rows; the recogniser identifies the language of rows of several."""
     codes = rows[language].map(code_or_none)
-    asked = how.pop("language", None if identify else "language")  # a code, if all rows are asked for in one
+    # a code, if all rows are asked for in one
+    asked = how.pop("language", None if identify else batch.Column(_CODES))
     with batch.failures_told_elsewhere():
         heard = batch.transcribe(
-            rows.drop(columns=[language, "language"], errors="ignore").assign(language=codes),
-            lab,
-            audio="audio",
-            language=asked,
-            prefix="asr_",
-            **how,
+            rows.assign(**{_CODES: codes}), lab, audio="audio", language=asked, prefix=HEAR, **how
         )
-    return heard.assign(**{language: rows[language]})
+    return heard.drop(columns=_CODES)
 
 
 def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
     """Rows that no recogniser could be asked for, as :func:`recognised` gives those that failed."""
     texts = dict.fromkeys(_NAMES, None)
-    table = rows.assign(**texts, asr_key=None, asr_status="error", asr_error=why)
+    table = rows.assign(**texts, **{f"{HEAR}key": None, f"{HEAR}status": "error", f"{HEAR}error": why})
     table.attrs.clear()  # of the batch that spoke them
     return table
 
@@ -102,7 +89,7 @@ def heard_by_one(
     notes: list[str] = []
     for name, client in ears.items():
         heard, why = _heard(client, rows, language, store, identify=identify, **how)
-        known = int(heard["asr_status"].isin(["ok", "cached"]).sum())
+        known = int(heard[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
             return heard, [
                 *notes,
@@ -188,7 +175,7 @@ def errors_of(report: SpeechReport) -> pd.Series[str]:
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
-        return batch.segments(heard, store, prefix="asr_", audio="audio")
+        return batch.segments(heard, store, prefix=HEAR, audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
@@ -226,17 +213,17 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
 def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     """Keep the rows that nobody could speak or hear, with the reason."""
     kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
-    return kept.assign(status=skipped.get("status", "skipped"), error=skipped.get("why"))
+    return kept.assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
 
 
 def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     """Give the columns of the batches the names of one study."""
     known = ["ok", "cached"]
-    unspoken = ~table["tts_status"].isin(known)  # an error, or a batch that stopped before its turn came
-    failed = unspoken | ~table["asr_status"].isin(known)
-    both = table["tts_status"].isin(["cached"]) & (table["asr_status"] == "cached")
+    unspoken = ~table[f"{SPEAK}status"].isin(known)  # an error, or a batch that stopped before its turn came
+    failed = unspoken | ~table[f"{HEAR}status"].isin(known)
+    both = table[f"{SPEAK}status"].isin(["cached"]) & (table[f"{HEAR}status"] == "cached")
     status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
-    table = table.assign(status=status, error=table["asr_error"].mask(unspoken, table["tts_error"]))
+    table = table.assign(status=status, error=table[f"{HEAR}error"].mask(unspoken, table[f"{SPEAK}error"]))
     table = table.rename(columns=_NAMES)
     fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
     return table[[*given, *(name for name in (*fresh, "status", "error") if name not in given)]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
 from speechlab.metrics import score, summarize
 
@@ -21,8 +22,6 @@ TIMES = ("first_sound_s", "result_s", "rtf")
 """Columns of calls that were timed, whose medians, lowest and highest stand in the summary."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary that count rows, and the columns of rows that flag them."""
-SIDES = ("system", "condition")
-"""Columns of studies that hold several systems, or conditions of the recordings, beside each other."""
 
 
 def summarized(

@@ -12,13 +12,6 @@ from speechlab.text import normalizer
 if TYPE_CHECKING:
     import pandas as pd
 
-RESULTS = frozenset(
-    {
-        *("system", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
-        *("back_translation", "back_chrf", "back_error"),
-    }
-)
-"""Columns that the study makes, and that its input may not have."""
 _TERMS = ("terms_expected", "terms_found")
 _SPEED = ("first_word_s", "total_s")
 

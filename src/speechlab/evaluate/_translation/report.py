@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, percent, table
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._translation.effects import CHRF, effects_in_words
 from speechlab.evaluate._translation.speed import no_times
@@ -62,6 +63,8 @@ class TranslationReport(Report):
     terms: pd.DataFrame = field(default_factory=pd.DataFrame)
     speed: pd.DataFrame = field(default_factory=no_times)
     notes: tuple[str, ...] = ()
+
+    _made: ClassVar = TRANSLATION
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from speechlab._brief import briefly
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.effects import compared_difference
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
     from speechlab.errors import SpeechLabError
     from speechlab.store import Store
 
-_RESULTS = frozenset(
-    {
-        *("hypothesis", "translation", "ideal", "spoken", "again", "status", "error", "failed_at"),
-        *("error_rate", "again_error_rate", "reading_cer", "again_reading_cer"),
-    }
-)
+_STEP = "speechlab: step "
 _LEVEL = 0.95
 _RATES = {
     "translation": {"error_rate": "error_rate", "reading_cer": "reading_cer"},
@@ -99,7 +95,7 @@ def speech_to_speech(
     need_columns(frame, audio, text, language, *([] if reference is None else [reference]))
     services = services_of(lab)
     voices = by_service(voice, services, "voice")
-    keep_free(frame, _RESULTS | (frozenset() if "" in services else frozenset({"system"})))
+    keep_free(frame, SPEECH_TO_SPEECH)
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
     running = {
@@ -186,14 +182,14 @@ class _Way:
             return
         try:
             with batch.failures_told_elsewhere():
-                done = operation(there, lab, prefix="step_", **how)
+                done = operation(there, lab, prefix=_STEP, **how)
         except UNUSABLE as error:
             self._lost(error, there.index, step)
             return
         self.batches.append(done)
-        name = "step_" + self._GIVE[operation.__name__]
+        name = _STEP + self._GIVE[operation.__name__]
         self.rows[gives] = done[name].astype(object).where(done[name].notna(), None).reindex(self.rows.index)
-        self._failed(done["step_error"], step)
+        self._failed(done[f"{_STEP}error"], step)
 
     def voice(
         self, lab: Client, voice: Voice | str, store: Store | str | None, give_up_after_s: float | None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, join, percent, table
+from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.html import player
 
@@ -67,6 +68,8 @@ class SpeechToSpeechReport(Report):
     columns: tuple[str, str, str, str] = ("audio", "text", "language", "reference")
     target_lang: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
+
+    _made: ClassVar = SPEECH_TO_SPEECH
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the steps with what each of them loses, and the rows."""

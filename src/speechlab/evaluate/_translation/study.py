@@ -9,10 +9,10 @@ from speechlab._brief import briefly
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
-    RESULTS,
     Columns,
     as_glossary,
     kept_terms,
@@ -104,7 +104,7 @@ def translation(
     if reference == "auto":
         reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
     need_columns(frame, text, source_lang, target_lang, *([] if reference is None else [reference]))
-    keep_free(frame, RESULTS)
+    keep_free(frame, TRANSLATION)
     columns = Columns(text, reference or "", source_lang, target_lang)
     systems = services_with_settings(lab, settings, options, _SETTINGS)
     several = "" not in systems

@@ -1,0 +1,90 @@
+"""Names of the columns that studies make.
+
+A table that has such a column is refused, whether or not this call makes it. Columns of any other name are carried
+over to the report as they are, and mean nothing to it. So nothing of the user's is overwritten, taken for a group, or
+told in the methods.
+"""
+
+from __future__ import annotations
+
+SIDES = ("system", "condition")
+"""Columns of studies that hold several systems, or conditions of the recordings, beside each other."""
+WHY = "speechlab: why"
+"""Column of the reason why nobody speaks or hears a row, while a study is made."""
+_SCORES = frozenset(
+    {
+        *("unit", "signature", "reference_normalized", "hypothesis_normalized", "alignment", "score_error"),
+        *("error_rate", "errors", "hits", "substitutions", "deletions", "insertions", "reference_length"),
+        *("wer", "cer", "reading_cer", "pinyin_error_rate", "toneless_error_rate"),
+        *(f"{unit}_errors" for unit in ("word", "char", "reading", "pinyin", "toneless", "tolerant")),
+        *(f"{unit}_length" for unit in ("word", "char", "reading", "pinyin", "toneless")),
+        "tolerant_cer",
+        *(f"{kind}_differences" for kind in ("notation", "homophone", "tone", "recognition")),
+    }
+)
+"""As :func:`speechlab.metrics.score` adds them."""
+SPEECH = _SCORES | {
+    *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
+    *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),
+}
+"""Of all studies of speech."""
+RECOGNITION = SPEECH | {
+    *("hallucination", "tail_lost", "recording", "snr_db"),
+    *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
+}
+GIVEN = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})
+"""Of those, what a table of recordings may have: the study takes it."""
+VOICES = SPEECH | {
+    *(
+        "take",
+        "engine",
+        "loudness_lufs",
+        "morae_per_s",
+        "words_per_s",
+        "characters_per_s",
+        "leading_silence_s",
+    ),
+    *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "f0_mean_hz", "f0_sd_hz", "voiced_ratio"),
+    *(
+        "dnsmos_overall",
+        "dnsmos_signal",
+        "dnsmos_background",
+        "dnsmos_p808",
+        "truncated_ending",
+        "repeated_ending",
+    ),
+    *("clipping_ratio", "peak_dbfs", "rms_dbfs", "silence_ratio", "speech_s", "morae", "words", "characters"),
+    *("duration_per_mora_s", "duration_per_character_s", "duration_z", "measure_error"),
+}
+"""With the measures of :func:`speechlab.metrics.speech_measures`."""
+TRANSLATION = frozenset(
+    {
+        *("system", "translation", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
+        *(
+            "back_translation",
+            "back_chrf",
+            "back_error",
+            "prompt_tokens",
+            "completion_tokens",
+            "model",
+            "key",
+        ),
+        *(
+            "status",
+            "error",
+            "error_type",
+            "http_status",
+            "attempts",
+            "processing_s",
+            "latency_s",
+            "first_byte_s",
+        ),
+        *("usage_characters", "usage_audio_s", "usage_tokens"),
+    }
+)
+SPEECH_TO_SPEECH = frozenset(
+    {
+        *("system", "hypothesis", "translation", "ideal", "spoken", "again", "status", "error", "failed_at"),
+        *("error_rate", "again_error_rate", "reading_cer", "again_reading_cer"),
+    }
+)

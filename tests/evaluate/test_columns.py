@@ -1,0 +1,90 @@
+"""Columns of a table that a study is made of: those that it makes itself are refused, all others carried over."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.errors import InvalidRequestError
+from speechlab.store import Store
+from support.studies import serving
+
+TEXTS = pd.DataFrame({"text": ["Good morning.", "今日は三時です。", "今天很好。"], "language": "en"})
+KIND = ["first", "second", "second"]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """Each study as a function of what it adds to its table; and the table."""
+    folder = tmp_path_factory.mktemp("columns")
+    with serving() as staged, Store(folder / "store") as store:
+        staged.ears.hears = lambda duration_s: "good 三時"
+        lab, how = staged.lab, {"store": store, "progress": False}
+        sound = str(lab.synthesize("Good morning.", voice="low").save(folder / "one.wav"))
+        heard = TEXTS.assign(audio=sound, language=["en", "ja", "zh"])
+        mixed = {"noise_db": [10], "settings": {"plain": {}, "names": {"hotwords": ["good"]}}}
+        directed = TEXTS.assign(source_lang="en", target_lang="ja")
+        both = {"ours": lab, "theirs": lab.with_options()}
+        yield {
+            "round_trip": (TEXTS, lambda table: evaluate.round_trip(both, table, "low", **how)),
+            "voices": (TEXTS, lambda table: evaluate.voices(both, table, "low", speed=0, dnsmos=0, **how)),
+            "recognition": (heard, lambda table: evaluate.recognition(lab, table, **how)),
+            "compared": (heard, lambda table: evaluate.recognition(both, table, **mixed, **how)),
+            "translation": (
+                directed,
+                lambda table: evaluate.translation(both, table, back=True, glossary=["good"], **how),
+            ),
+            "speech_to_speech": (
+                heard,
+                lambda table: evaluate.speech_to_speech(both, table, "en", "low", **how),
+            ),
+        }
+
+
+NAMES = ("round_trip", "voices", "recognition", "compared", "translation", "speech_to_speech")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_study_makes_is_refused_and_all_else_is_carried_over(studies, name):
+    table, study = studies[name]
+    own = {"why": KIND, "kind": KIND, "tts_status": KIND, "asr_error": KIND, "step_status": KIND}
+    report = study(table.assign(**own))
+    for column in own:
+        rows = report.table.groupby("text")[column].agg(set).reindex(table["text"])
+        assert rows.tolist() == [{"first"}, {"second"}, {"second"}], column
+    made = set(report.table.columns) - set(table.columns) - set(own)
+    given = {"audio", "voice", "duration_s", "sample_rate", "gender", "file"}
+    made -= given if name in {"recognition", "compared"} else set()
+    assert "status" in made
+    for column in made:
+        with pytest.raises(
+            InvalidRequestError, match=f"the column '{column}', which is a result of the study"
+        ):
+            study(table.assign(**{column: KIND}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("column", ["condition", "system"])
+def test_no_column_of_a_user_splits_the_summary(studies, name, column):
+    table, study = studies[name]
+    if column == "condition" and name in {"translation", "speech_to_speech"}:
+        report = study(table.assign(condition=KIND))
+        assert "condition" not in report.summary
+        return
+    with pytest.raises(InvalidRequestError, match=f"'{column}'.*drop or rename it"):
+        study(table.assign(**{column: KIND}))
+
+
+def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
+    table, study = studies["recognition"]
+    said = {"speaker": "S1", "gender": "female", "sample_rate": 48_000, "file": ["a", "b", "c"]}
+    report = study(table.assign(**said))
+    assert report.table[list(said)].to_dict("records") == [{**said, "file": name} for name in "abc"]
+    assert set(report.summary["gender"]) == {"female"}
+
+
+def test_methods_tell_only_what_was_measured(studies):
+    table, study = studies["round_trip"]
+    strange = {"snr_db": 10.0, "loudness_lufs": -20.0, "chrf": 50.0, "dnsmos_overall": 3.0, "rtf": 0.5}
+    assert study(table.assign(**strange)).methods() == study(table).methods()
