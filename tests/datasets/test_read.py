@@ -324,6 +324,9 @@ def test_what_cannot_be_read(tmp_path):
         datasets.read(tmp_path)
     with pytest.raises(InvalidRequestError, match="no folder in the layout of jsut;"):
         datasets.read(librispeech(tmp_path), layout="jsut")
+    (tmp_path / "manifest.csv").write_text("audio,text\n")
+    with pytest.raises(InvalidRequestError, match=r"or \.parquet\), as manifest\.csv there"):
+        datasets.read(tmp_path, layout="jsut")
     with pytest.raises(InvalidRequestError, match="layout='timit' is none"):
         datasets.read(tmp_path, layout="timit")
     with pytest.raises(InvalidRequestError, match="there is no folder"):

@@ -71,6 +71,14 @@ def test_a_page_holds_everything(report, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_methods_say_what_no_interval_tells(report, tmp_path):
+    words = (
+        "A sample of 22 utterances, the fewest with an interval here, may lack what befalls up to 14% of all"
+    )
+    assert words in report.methods().text
+    assert "may lack" not in made(tmp_path, rows=2).methods().text
+
+
 def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(report):
     whole = report.to_html()
     small = report.to_html(max_bytes=len(whole.encode()) - 20_000)
@@ -127,6 +135,20 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     assert heard == [3_000, 2_000, 3_000]
     third.save(tmp_path / "out")
     assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
+
+
+def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):
+    clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000)]
+    first, second = (str(clip.save(tmp_path / f"{name}.wav")) for name, clip in zip("ab", clips, strict=True))
+    columns = {
+        "audio": [first, second, first, second],
+        "voice_name": ["a.wav", "b.wav"] * 2,
+        "system": list("xxyy"),
+    }
+    folder = made(tmp_path, rows=4, **columns, id=None).save(tmp_path / "out")
+    heard = [AudioClip.from_file(path).frames for path in evaluate.Report.load(folder).table["audio"]]
+    assert heard == [1_000, 2_000] * 2
+    assert sorted(path.name for path in (folder / "audio").iterdir()) == ["000-a.wav", "001-b.wav"]
 
 
 def test_long_names_in_any_script_name_recordings(tmp_path):

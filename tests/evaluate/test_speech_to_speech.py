@@ -26,8 +26,7 @@ def steps(ideal, translation, again, count=12, **columns):
             "ideal": [ideal.format(row) for row in range(count)],
             "translation": [translation.format(row) for row in range(count)],
             "again": [again.format(row) for row in range(count)],
-            "error_rate": 0.1,
-            "again_error_rate": 0.2,
+            "hypothesis": [f"文{row}" for row in range(count)],
         }
     ).assign(**columns)
     reference = "reference" if "reference" in rows else None
@@ -42,8 +41,15 @@ def test_the_step_that_loses_is_named():
     assert heard.loc["recognised, then translated", "lost"] > 20
     spoken = steps(right, right, "the session ate {}", reference=[right.format(row) for row in range(12)])
     assert spoken["verdict"].fillna("").tolist() == ["", "no difference shown", "worse"]
-    assert spoken["error_rate"].tolist()[1:] == pytest.approx([0.1, 0.2])
     assert spoken["p"].isna().tolist() == [True, False, False]
+
+
+def test_error_rates_are_of_all_rows_together():
+    """A short row that went wrong counts by its length, as in other studies."""
+    said = ["駅", "会議室は三階です"]
+    rates = steps("No {}.", "No {}.", "No {}.", count=2, text=said, hypothesis=["", said[1]])
+    assert rates["error_rate"].tolist()[1:] == pytest.approx([1 / 9, 0])
+    assert rates["reading_cer"].tolist()[1] == pytest.approx(2 / 14)  # えき, かいぎしつわさんかいです
 
 
 def test_signs_and_case_are_no_loss():

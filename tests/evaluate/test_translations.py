@@ -67,6 +67,15 @@ def test_measures_of_rows():
     assert (summary["terms_expected"], summary["terms_found"], summary["terms_kept"]) == (1, 0, 0)
 
 
+def test_translations_that_loop():
+    again = "駅は一番です駅は一番です駅は一番です"
+    found = rows(["no exit, no exit, no exit, no exit", "no exit, no exit"] + ["no exit" * 4] * 2)
+    assert found["loop"].tolist() == [True, False, True, True]
+    assert summarized(found, NAMES, no_times())["loops"].tolist() == [3]
+    said = rows(["no exit " * 4] * 2, reference=["no exit " * 4, "no exit"], text=again)
+    assert not said["loop"].any()  # the text does so itself
+
+
 def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     without = rows([lost(row) for row in range(24)], "plain")
     costly = rows([clumsy(row) for row in range(24)], "keywords")

@@ -148,6 +148,12 @@ def test_a_voice_that_is_mostly_first_is_likely(lab, store):
     assert choice["more_sentences"] > 0
 
 
+def test_few_sentences_make_nothing_likely(lab, store):
+    (choice,) = study(lab, store, FRAME.head(5), voices=["clear", "plain"]).choice.to_dict("records")
+    assert (choice["certainty"], choice["more_sentences"]) == ("open", 15)
+    assert choice["advice"] == "5 sentences tell no voice from another; take 20 or more."
+
+
 def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     found = report.summary.set_index("voice_name")
     words = sum(len(text.split()) for text in SAID)

@@ -189,9 +189,17 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> list
     names = ", ".join(one.name for one in tried)
     message = (
         f"{root} is no folder in the layout of {names}; name the folder that was unpacked, or a manifest "
-        "(.csv, .tsv, .jsonl or .parquet)"
+        f"(.csv, .tsv, .jsonl or .parquet){_manifests_in(root)}"
     )
     raise InvalidRequestError(message, parameter="path")
+
+
+def _manifests_in(root: Path) -> str:
+    """What may be meant by a folder that is no corpus."""
+    there = sorted(
+        path.name for path in root.iterdir() if path.suffix in {".csv", ".tsv", ".jsonl", ".parquet"}
+    )
+    return f", as {' or '.join(there[:3])} there" if there else ""
 
 
 def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:

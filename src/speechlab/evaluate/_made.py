@@ -59,7 +59,7 @@ VOICES = SPEECH | {
 """With the measures of :func:`speechlab.metrics.speech_measures`."""
 TRANSLATION = frozenset(
     {
-        *("system", "translation", "chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
+        *("system", "translation", "chrf", "length_ratio", "copied", "loop", "terms_expected", "terms_found"),
         *(
             "back_translation",
             "back_chrf",

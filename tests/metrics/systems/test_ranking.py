@@ -51,6 +51,13 @@ def test_systems_in_order_with_groups_and_a_sentence():
     assert "cannot be told" in found._repr_html_()
 
 
+def test_equal_systems_have_the_same_rate_and_none_is_the_lowest():
+    two = rank(table({"one": [0, 1, 0, 0], "two": [1, 0, 0, 0]}))
+    assert two.sentence == "one and two have the same word error rate (2.3%) on 4 utterances."
+    many = rank(table({name: [0, 1] for name in "abcde"}))
+    assert many.sentence == "All 5 systems have the same word error rate (4.5%) on 2 utterances."
+
+
 def test_few_utterances_tell_nothing_and_say_how_many_would():
     found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
     assert found.tied == ["one", "two", "same"]

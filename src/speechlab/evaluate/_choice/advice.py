@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._speech.summary import ENOUGH
+from speechlab.evaluate._student import FEWEST
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.Da
 
     Returns:
         ``language``; ``voice_name``, the voice to take; ``certainty``: *settled* (significantly better than all
-        others), *likely* (first in four of five resampled sets of sentences or more), *open*, or *none*;
+        others), *likely* (first in four of five resampled sets of six sentences or more), *open*, or *none*;
         ``first_share`` as of :func:`speechlab.metrics.rank`; ``more_sentences`` that would tell the voice from the
         runner-up (missing if it is told already, or if no number would); ``order``, a sentence; and ``advice``.
     """
@@ -74,6 +75,10 @@ def _choice(code: str, ranking: Ranking, speed: pd.DataFrame) -> dict[str, Any]:
     if not is_number(share) or count < 2:
         told = f"One sentence tells no voice from another; take {ENOUGH} or more."
         return facts | {"certainty": "none", "more_sentences": ENOUGH - count, "advice": told}
+    if count < FEWEST:
+        told = f"{count} sentences tell no voice from another; take {ENOUGH} or more."
+        advice = " ".join([told, *_fastest(tied, code, speed)])
+        return facts | {"certainty": "open", "more_sentences": ENOUGH - count, "advice": advice}
     more = {
         row["system"]: max(int(row["needed"]) - count, 1)
         for row in systems.to_dict("records")

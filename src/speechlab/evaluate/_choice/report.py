@@ -42,8 +42,8 @@ class VoicesReport(SpeechReport):
     Attributes:
         choice: The advice, one row for each language: ``language``, ``system`` (of several services), ``voice_name``,
             ``certainty`` (*settled*: better than all others, significantly; *likely*: first in four of five resampled
-            sets of sentences or more; *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it from
-            the runner-up), ``order`` and ``advice`` (sentences).
+            sets of six sentences or more; *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it
+            from the runner-up), ``order`` and ``advice`` (sentences).
         pairs: One row for each pair of voices of a language: ``language``, and the columns of
             :func:`speechlab.metrics.compare_all`.
         attributed: One row for each run of errors: the column ``errors`` of

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.loops import loops
 from speechlab.metrics import glossary_terms, translation_score
 from speechlab.text import normalizer
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TERMS = ("terms_expected", "terms_found")
+_FLAGS = {"copies": "copied", "loops": "loop"}
+"""Counts of the summary, and the columns of rows that they count."""
 _SPEED = ("first_word_s", "total_s")
 
 
@@ -43,7 +46,7 @@ def as_glossary(glossary: object) -> dict[str, Any]:
 
 
 def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows with a score, a ratio of lengths, whether the text was copied, and the terms that were kept."""
+    """Rows with a score, a ratio of lengths, whether the text was copied or repeats itself, and the terms kept."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
@@ -51,6 +54,7 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
     chrf: list[float | None] = []
     ratios: list[float | None] = []
     copies: list[Any] = []
+    looped: list[Any] = []
     terms: list[tuple[Any, Any]] = []
     for row in done.to_dict("records"):
         source, translated = row[text], row["translation"]
@@ -58,18 +62,21 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
             chrf.append(None)
             ratios.append(None)
             copies.append(pd.NA)
+            looped.append(pd.NA)
             terms.append((pd.NA, pd.NA))
             continue
         said = row[reference] if reference else None
         chrf.append(_chrf([said], [translated], row[target_lang]) if isinstance(said, str) else None)
         ratios.append(len(translated.strip()) / len(source.strip()))
         copies.append(plain(source) == plain(translated) and any(map(str.isalpha, source)))
+        looped.append(loops(translated, said) and not loops(source))
         languages = str(row[source_lang]), str(row[target_lang])
         terms.append(_kept(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
     found = {
         "chrf": pd.array(chrf, dtype="float64"),
         "length_ratio": pd.array(ratios, dtype="float64"),
         "copied": pd.array(copies, dtype="boolean"),
+        "loop": pd.array(looped, dtype="boolean"),
     }
     for name, counts in zip(_TERMS, zip(*terms, strict=True) if terms else ([], []), strict=True):
         if glossary:
@@ -123,7 +130,8 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
             )
             figures["back_chrf"] = None if score is None else score[0]
             figures["signature"] = figures["signature"] or (None if score is None else score[1])
-        figures |= {"length_ratio": part["length_ratio"].median(), "copies": int(part["copied"].sum())}
+        figures |= {"length_ratio": part["length_ratio"].median()}
+        figures |= {name: int(part[flag].sum()) for name, flag in _FLAGS.items()}
         if set(_TERMS) <= set(part.columns):
             expected, found = (int(part[name].sum()) for name in _TERMS)
             figures |= {

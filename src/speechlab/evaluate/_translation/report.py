@@ -33,14 +33,14 @@ class TranslationReport(Report):
         title: Title of the page.
         table: One row for each text, of each system if there are several (``system``): the input's columns,
             ``translation``, ``chrf`` (0 to 100, where there is a reference), ``length_ratio`` (characters of the
-            translation over those of the text), ``copied`` (whether the translation is the text itself),
-            ``terms_expected`` and ``terms_found`` (with a glossary), ``back_translation``, ``back_chrf`` (against
-            the text; missing where it was copied) and ``back_error`` (with ``back=True``), token counts, ``model``,
-            ``status``, ``error``.
+            translation over those of the text), ``copied`` (whether the translation is the text itself), ``loop``
+            (whether it repeats itself as neither text nor reference does), ``terms_expected`` and ``terms_found``
+            (with a glossary), ``back_translation``, ``back_chrf`` (against the text; missing where it was copied)
+            and ``back_error`` (with ``back=True``), token counts, ``model``, ``status``, ``error``.
         summary: One row for each direction, of each system: ``utterances``, corpus ``chrf`` and ``back_chrf``,
-            ``length_ratio`` (median), ``copies``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a fraction),
-            ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and ``total_s``
-            (medians) with their lowest and highest call (``first_word_s_low`` and so on); ``signature``.
+            ``length_ratio`` (median), ``copies``, ``loops``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a
+            fraction), ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and
+            ``total_s`` (medians) with their lowest and highest call (``first_word_s_low`` and so on); ``signature``.
         columns: Columns of ``table`` with the texts, the references (empty: there are none), and the languages of
             both.
         record: As for :class:`Report`.
@@ -158,6 +158,7 @@ class TranslationReport(Report):
             "back_translation",
             "chrf",
             "back_chrf",
+            "loop",
             "status",
         )
         known = [name for name in seen if name in self.table.columns and self.table[name].notna().any()]
@@ -166,6 +167,7 @@ class TranslationReport(Report):
     def headline(self) -> pd.DataFrame:
         """Return the scores of the directions."""
         summary = self.summary
+        looped = "loops" in summary and summary["loops"].any()
         rows = [
             {
                 "Direction": _direction(row, *self.columns[2:]),
@@ -174,6 +176,7 @@ class TranslationReport(Report):
                 "chrF back": _figure(row, "back_chrf", ".1f"),
                 "Length": _figure(row, "length_ratio", ".2f"),
                 "Copies": row.get("copies"),
+                "Loops": row["loops"] if looped else None,
                 "Terms kept": percent(row["terms_kept"]) if "terms_kept" in summary else None,
                 "First word (s)": _figure(row, "first_word_s", ".2f"),
                 "Whole (s)": _figure(row, "total_s", ".2f"),

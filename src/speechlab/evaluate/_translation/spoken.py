@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 _STEP = "speechlab: step "
 _LEVEL = 0.95
-_RATES = {
-    "translation": {"error_rate": "error_rate", "reading_cer": "reading_cer"},
-    "again": {"error_rate": "again_error_rate", "reading_cer": "again_reading_cer"},
+_COUNTS = {
+    "error_rate": ("errors", "reference_length"),
+    "reading_cer": ("reading_errors", "reading_length"),
 }
 _ENDS = ("difference_low", "difference_high")
 _SUMMARY = (
@@ -240,11 +240,20 @@ def _rates(
     }
 
 
+def _pooled(rows: pd.DataFrame, said: str, heard: str, language: str) -> dict[str, float]:
+    """Error rates of rows together: the errors of all over the length of all references."""
+    texts = rows[[name for name in dict.fromkeys((said, heard, language)) if name in rows.columns]]
+    scored = score(texts, reference=said, hypothesis=heard, language=language)
+    sums = {name: scored[list(both)].sum() for name, both in _COUNTS.items() if both[0] in scored.columns}
+    return {name: float(errors / length) for name, (errors, length) in sums.items() if length}
+
+
 def _summarized(
     rows: pd.DataFrame, text: str, language: str, reference: str | None, target: str
 ) -> pd.DataFrame:
     plain = normalizer(target if target in {"ja", "en", "zh"} else "basic")
     given = reference or "ideal"
+    heard = {"translation": (text, "hypothesis"), "again": ("translation", "again")}
     found = []
     whole = rows.dropna(subset=[given, *STEPS])
     keys = [*(["system"] if "system" in rows.columns else []), language]
@@ -266,11 +275,9 @@ def _summarized(
                     "utterances": len(part),
                     "chrf": chrf,
                     "lost": None if before is None else before - chrf,
-                    **{
-                        rate: part[column].mean()
-                        for rate, column in _RATES.get(name, {}).items()
-                        if column in part
-                    },
+                    **(
+                        _pooled(part, *heard[name], target if name == "again" else language) if number else {}
+                    ),
                     **tested,
                 }
             )

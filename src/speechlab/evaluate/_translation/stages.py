@@ -55,7 +55,7 @@ class SpeechToSpeechReport(Report):
             ``utterances`` (rows that went all the way), ``chrf`` (against the references; without them against the
             translation of what was said), ``lost`` (points, in this step; below 0 it gains) with ``lost_low`` and
             ``lost_high`` (95 %, from 20 texts on), ``error_rate`` and ``reading_cer`` (of the recogniser in this
-            step, means of rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and ``test``.
+            step, over all rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and ``test``.
         columns: Columns of ``table`` with the recordings, what is said in them, their languages, and the references
             (empty: there are none).
         target_lang: Code of the language translated into.

@@ -161,17 +161,22 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
 def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     """Copy the recordings of a column of a table; return their places in the folder.
 
-    Those that are in the folder already stay as they are, and no other takes their names.
+    Those that are in the folder already stay as they are, and no other takes their names. A recording that several
+    rows have, as rows of several systems do, is there once.
     """
     import pandas as pd
 
     home = folder / column
     there = [_name_in(home, cell) for cell in table[column]]
     taken = set(there)
-    names = [
-        name or _copied(number, row[column], row, home, taken)
-        for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True))
-    ]
+    copied: dict[str, str | None] = {}
+    names = []
+    for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True)):
+        cell = row[column]
+        key = str(cell) if isinstance(cell, str | PathLike) else f"{number} is no path"
+        if name is None and key not in copied:
+            copied[key] = _copied(number, cell, row, home, taken)
+        names.append(name or copied[key])
     places = [name and f"{column}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")
 
@@ -192,12 +197,12 @@ def _copied(
         source = user_path(cell)
         if not source.is_file():
             return None
-        data, ending, stem = None, source.suffix, source.stem[:24]
+        data, ending, whole = None, source.suffix, source.stem
     elif isinstance(cell, AudioClip):
-        data, ending, stem = cell.encode("wav"), ".wav", "clip"
+        data, ending, whole = cell.encode("wav"), ".wav", "clip"
     elif isinstance(cell, bytes | bytearray | memoryview):
         try:
-            data, ending, stem = bytes(cell), f".{sniff(bytes(cell))}", "clip"
+            data, ending, whole = bytes(cell), f".{sniff(bytes(cell))}", "clip"
         except AudioError:
             return None
     else:
@@ -206,8 +211,8 @@ def _copied(
     voice = row.get("voice_name")
     parts = [
         f"{number:03d}",
-        str(stem if is_missing(given) else given),
-        "" if is_missing(voice) else str(voice),
+        str(whole[:24] if is_missing(given) else given),
+        "" if is_missing(voice) or str(voice) == f"{whole}{ending}" else str(voice),
     ]
     # the number keeps files apart whose other names are the same
     label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")

@@ -108,8 +108,8 @@ _BANDS = (
     "either side."
 )
 _LOOPS = (
-    "A hypothesis loops if a stretch of four characters or more stands in it three times in a row, or one of twelve "
-    "or more twice, and not so in the reference."
+    "A text loops if a stretch of four characters or more stands in it three times in a row, or one of twelve or "
+    "more twice, and not so in the reference."
 )
 _MADE_UP = (
     "Text counts as made up if the reference is empty, or if five words in a row or more were inserted (ten "
@@ -134,6 +134,11 @@ _LISTENED = (
 _INTERVALS = (
     "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
 )
+_RARE = (
+    "A sample of {fewest} utterances, the fewest with an interval here, may lack what befalls up to {share} of all; "
+    "no interval tells of that."
+)
+_HANLEY = "J. A. Hanley, A. Lippman-Hand, If nothing goes wrong, is everything all right?, JAMA 249 (1983)"
 _PAIRED_INTERVALS = (
     "Intervals of differences of translations are of 95 %, by the paired bootstrap over texts with a fixed seed, "
     "widened for few."
@@ -308,12 +313,21 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
         if any(_holds(table, name) for name in _WITH_INTERVALS):
             words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
             said.append((words, (source, _HESTERBERG)))
+    if fewest := min((one for table in tables for one in _with_interval(table)), default=0):
+        said.append((_RARE.format(fewest=fewest, share=f"{3 / fewest:.0%}"), (_HANLEY,)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
     for words, cited in dict.fromkeys(said):
         marks = ", ".join(str(sources.index(source) + 1) for source in cited)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
     return Methods(" ".join(sentences), sources)
+
+
+def _with_interval(table: pd.DataFrame) -> list[int]:
+    """Utterances of the groups whose rates have intervals."""
+    if not {"utterances_scored", "error_rate_low"} <= set(table.columns):
+        return []
+    return table.loc[table["error_rate_low"].notna(), "utterances_scored"].astype(int).tolist()
 
 
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:

@@ -94,6 +94,10 @@ class Ranking:
         others = self.systems["system"].tolist()[1:]
         if not others:
             return f"{first} has no other to be compared with: its {rate}, {on}."
+        if (self.systems["error_rate"] == best["error_rate"]).all():
+            named = [best["system"], *others]
+            who = _listed(named) if len(named) <= _NAMED else f"All {len(named)} systems"
+            return f"{who} have the same {rate} ({percent(best['error_rate'])}) {on}."
         alike = self.tied[1:]
         worse = [name for name in others if name not in alike]
         test = f"exact paired test by utterance, Holm, {1 - self.level:.2g} level"
