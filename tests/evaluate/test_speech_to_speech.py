@@ -114,7 +114,7 @@ def test_the_whole_way(way, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert HOSTILE not in "".join(report.sections())
-    assert list(report.figures()) == ["Summary"]
+    assert list(report.figures()) == ["Scores"]
     assert len(report.record["runs"]) == 5
     assert "Riezler" in str(report.methods())
 

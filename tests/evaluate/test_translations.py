@@ -190,7 +190,7 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
     assert HOSTILE not in page
     assert HOSTILE not in report._repr_html_()
     assert list(report.figures()) == [
-        "Summary",
+        "Scores",
         "Differences from the first system",
         "Time to the first word",
     ]

@@ -241,6 +241,7 @@ def test_scales_make_nothing_large_that_is_not():
         assert list(rows_of(axes).values()) == [note]
     scored = pd.DataFrame({"language": ["ja"], "chrf": [40.5]})
     assert np.ptp(plots.translation_scores(scored).axes[0].get_xlim()) >= 10
+    assert plots.translation_scores(scored.assign(chrf=3.0)).axes[0].get_xlim() == (-0.5, 9.5)
     assert plots.translation_scores(scored.assign(chrf=np.nan)).axes[0].get_xlim() == (0, 100)
     assert np.ptp(plots.distributions(pd.DataFrame({"latency_s": [5.0]})).axes[0].get_xlim()) >= 1
 

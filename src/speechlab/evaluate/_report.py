@@ -73,7 +73,7 @@ class Report(ABC):
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figures of the page by what they show; those for which there is nothing to draw are left out."""
-        return drawn({"Summary": self.plot})
+        return drawn({"Scores": self.plot})
 
     def headline(self) -> pd.DataFrame:
         """Return the summary in a few columns, written out for people."""

@@ -203,12 +203,18 @@ def draw_scale(axes: Axes, label: str) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def widen(axes: Axes, least: float) -> None:
-    """Let a scale of numbers span so much at least, so that nothing looks large that is not."""
+def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
+    """Let a scale of numbers span so much at least, so that nothing looks large that is not.
+
+    Args:
+        axes: Where the numbers are drawn already.
+        least: What the scale spans at least.
+        lowest: Where it begins at the lowest.
+    """
     low, high = axes.get_xlim()
     if high - low < least:
-        middle = (low + high) / 2
-        axes.set_xlim(middle - least / 2, middle + least / 2)
+        begin = max((low + high - least) / 2, lowest)
+        axes.set_xlim(begin, begin + least)
 
 
 def shortened(text: str, columns: int) -> str:

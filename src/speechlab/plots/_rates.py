@@ -177,7 +177,7 @@ def translation_scores(
     names = names_of(table, keys)
     draw_names(axes, names, notes, fonts("".join(names), language))
     if np.isfinite(values).any():
-        widen(axes, _LEAST_SCORES)
+        widen(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is whole
     else:
         axes.set_xlim(0, 100)
     draw_scale(axes, _SCORES.get(score, score))

@@ -147,7 +147,7 @@ class Changes(Report):
         caption = (
             "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
             if self._translated
-            else "Error rates of the rows that both reports have; p is exact and corrected by Holm's method."
+            else "Error rates of the rows that both reports have. P is exact and corrected by Holm's method."
         )
         found = [element("p", self.words), table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6))]
         found += [speed_table(self.speed, self.names)] if len(self.speed) else []

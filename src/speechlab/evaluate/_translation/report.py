@@ -210,7 +210,7 @@ class TranslationReport(Report):
         scored = (
             self.effects[self.effects["measure"].str.startswith(CHRF)] if len(self.effects) else self.effects
         )
-        figures: dict[str, Any] = {"Summary": self.plot}
+        figures: dict[str, Any] = {"Scores": self.plot}
         if len(scored):
             where = scored["source_lang"] + " → " + scored["target_lang"] + ", " + scored["texts"]
             changed = scored.assign(a=scored["baseline"], b=where + ": " + scored["system"])
