@@ -274,6 +274,10 @@ def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
     assert report.figures() == {}
     assert held(page, "data")["rows"]["c:text"]
     assert "2 failed" in page
+    assert f"2 of 2 rows failed: 2 like {html.escape(repr(HOSTILE[:200]))}." in page
+    assert "2 of 2 rows failed" in report._repr_html_()
+    assert "error" in [column["name"] for column in held(page, "data")["state"]["columns"] if column["shown"]]
+    assert "rows failed" not in made(tmp_path, rows=2).to_html()
     assert evaluate.Report.load(report.save(tmp_path / "failed")).table["error"].tolist() == [HOSTILE] * 2
 
 

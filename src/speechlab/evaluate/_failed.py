@@ -1,4 +1,4 @@
-"""The warning about rows that failed, in the words of a study: its batches leave it to the study."""
+"""Rows that failed, in words: the warning of a study, whose batches leave it to the study, and the page."""
 
 from __future__ import annotations
 
@@ -23,10 +23,22 @@ def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
         rows: How many rows there are in all.
         see: Where the user finds them.
     """
+    words = failures(errors, rows)
+    if words:
+        warnings.warn(f"{words} {see}", stacklevel=4)
+
+
+def failures(errors: pd.Series[str], rows: int) -> str:
+    """Return how many rows failed, with the commonest reasons, as a sentence; empty if none did.
+
+    Args:
+        errors: What is wrong, for each row that failed.
+        rows: How many rows there are in all.
+    """
     if not len(errors):
-        return
+        return ""
     counts = errors.astype("str").value_counts()
     told = [f"{count:,} like {str(error)[:_LONGEST]!r}" for error, count in counts.head(_TOLD).items()]
     more = int(counts.iloc[_TOLD:].sum())
     reasons = "; ".join([*told, *([f"{more:,} for other reasons"] if more else [])])
-    warnings.warn(f"{len(errors):,} of {rows:,} rows failed: {reasons}. {see}", stacklevel=4)
+    return f"{len(errors):,} of {rows:,} rows failed: {reasons}."

@@ -13,6 +13,7 @@ from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._failed import failures
 from speechlab.evaluate._writing.folder import read_folder, unwritten, write_folder, write_parquet
 from speechlab.evaluate._writing.methods import Methods, methods_of
 from speechlab.evaluate._writing.page import report_page
@@ -135,7 +136,7 @@ class Report(ABC):
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         return report_page(
             self.title,
-            self.sections(clips=0),
+            [*self._failures(), *self.sections(clips=0)],
             figures,
             self.rows(),
             self.methods(),
@@ -255,7 +256,14 @@ class Report(ABC):
         return f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
 
     def _repr_html_(self) -> str:
-        return join("", self.sections(clips=3))
+        return join("", [*self._failures(), *self.sections(clips=3)])
+
+    def _failures(self) -> list[Html]:
+        """How many rows failed, and why, where some did."""
+        if "error" not in self.table:
+            return []
+        words = failures(self.table["error"].dropna(), len(self.table))
+        return [element("p", words, dir="auto")] if words else []
 
 
 def drawn(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def small_opus(samples: Samples) -> bytes:
     with av.open(buffer, "w", format="ogg", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("libopus", rate=24_000, layout=layout)
         # At complexity 0, which takes a third of the time of 5, speech up to 8 kHz is kept from 12.5 kbit/s on. From
-        # 13.5 on, bits go to what lies above, at the cost of what lies below. "lowdelay" takes 0.4 of the time, and DNSMOS
-        # (overall) of seven recordings is then 2.6, where it is 2.8 of "voip" and 3.0 of the recordings.
+        # 13.5 on, bits go to what lies above, at the cost of what lies below. "lowdelay" takes 0.4 of the time;
+        # DNSMOS (overall) of seven recordings is then 2.6, where it is 2.8 of "voip" and 3.0 of the recordings.
         stream.bit_rate = 12_800 * channels
         # Frames of 60 ms share one header where 20 ms would have three: a tenth of the bytes at this rate.
         stream.options = {"application": "voip", "frame_duration": "60", "compression_level": "0"}

@@ -60,7 +60,8 @@ def summary_table(summary: pd.DataFrame) -> Html:
         "spellings forgiven",
         *(name.replace("_", " ") for name in flags),
     )
-    none = [name.replace("_", " ") for name in flags if not summary[name].any()]
+    heard = summary["ranking_rate"].notna().any()
+    none = [name.replace("_", " ") for name in flags if heard and not summary[name].any()]
     caption = (
         f"Error rates by {'system' if sides else 'voice'}, the best of each language first. Japanese is ranked by "
         f"readings, as it sounds. An interval is given from {ENOUGH} clips on."

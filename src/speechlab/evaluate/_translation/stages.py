@@ -185,7 +185,8 @@ class SpeechToSpeechReport(Report):
         ]
         both = pd.concat([part.astype(object).reset_index(drop=True) for part in parts])
         both = both.sort_index(kind="stable").sort_values("row", kind="stable")
-        both = both.dropna(axis="columns", how="all").reset_index(drop=True)
+        both = both.dropna(axis="columns", how="all") if len(both) else both
+        both = both.reset_index(drop=True)
         rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in both}
         usual = {
             "reference": "text",

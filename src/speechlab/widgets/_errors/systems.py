@@ -105,7 +105,7 @@ def errors_of_two(
     )
     rates = [f"error_rate_{name}" for name in names]
     groups = _groups(frame, language)
-    shown = [said, *seen, "fewer_errors", "error_difference", *rates, *_faults(frame), *groups]
+    shown = [said, *seen, "fewer_errors", "error_difference", *rates, *_faults(frame, names), *groups]
     ordered = frame.iloc[_by_difference(first, second)]
     return ErrorTable(_lists_first(ordered), said, seen, shown, groups, names)
 
@@ -213,9 +213,10 @@ def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
     return [name for name in dict.fromkeys([language, "language", "system", voice]) if name in frame.columns]
 
 
-def _faults(frame: pd.DataFrame) -> list[Any]:
-    """The column that says why rows have no score, where there are such rows."""
-    return ["score_error"] if "score_error" in frame.columns and frame["score_error"].notna().any() else []
+def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
+    """The columns that say why rows failed or have no score, where there are such rows."""
+    told = ["score_error", "error", *(f"error_{name}" for name in names)]
+    return [name for name in told if name in frame.columns and frame[name].notna().any()]
 
 
 def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
