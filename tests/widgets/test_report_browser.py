@@ -171,6 +171,22 @@ def test_a_table_is_short_on_a_phone_and_nothing_of_it_is_lost(shown, many):
     assert not page.get_by_role("button", name="Show").is_visible()
 
 
+@pytest.mark.parametrize("shown", ["dark"], indirect=True)
+def test_on_paper_no_table_is_cut_off_and_ink_is_dark(shown, html, many):
+    for report in (html, many):
+        page = shown.show(report)
+        page.locator(".sl-row").first.wait_for()
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 690, "height": 900})  # A4 with its margins
+        edges = page.locator("main [role=group] > table").evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= 690
+        assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 34, 48)"
+        assert not page.get_by_role("searchbox").is_visible()
+        page.emulate_media(media="screen")
+
+
 def test_a_search_finds_a_row_that_is_folded(chromium, many, tmp_path):
     (tmp_path / "report.html").write_text(many, "utf-8")
     page = chromium.new_page(viewport={"width": 380, "height": 700})

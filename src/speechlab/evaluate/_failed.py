@@ -38,7 +38,11 @@ def failures(errors: pd.Series[str], rows: int) -> str:
     if not len(errors):
         return ""
     counts = errors.astype("str").value_counts()
-    told = [f"{count:,} like {str(error)[:_LONGEST]!r}" for error, count in counts.head(_TOLD).items()]
+    told = [f"{count:,} like {_short(str(error))!r}" for error, count in counts.head(_TOLD).items()]
     more = int(counts.iloc[_TOLD:].sum())
     reasons = "; ".join([*told, *([f"{more:,} for other reasons"] if more else [])])
     return f"{len(errors):,} of {rows:,} rows failed: {reasons}."
+
+
+def _short(error: str) -> str:
+    return error if len(error) <= _LONGEST else error[: _LONGEST - 1] + "…"

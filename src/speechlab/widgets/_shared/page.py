@@ -32,7 +32,7 @@ body { margin: 0; padding: 16px; background: #fff; }
 @media (prefers-color-scheme: dark) { body { background: #14171d; } }
 """
 _WIDE = """
-main { max-width: 1240px; }
+@media screen { main { max-width: 1240px; } }
 main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 .sl-more {
   min-height: 40px; margin: 8px 0; padding: 4px 14px; border: 1px solid var(--line); border-radius: 8px;
