@@ -230,6 +230,6 @@ def test_what_is_wrong_is_said_before_the_work(run):
     alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")
     assert alone.returncode == 2
     assert "give --earlier REPORT" in alone.stderr
-    assert run("round-trip", "t.csv", "--out", "x", "--earlier", "gone").returncode == 1
+    assert run("round-trip", "t.csv", "--out", "x", "--earlier", "gone").returncode == 2
     assert run("recognition", "gone.csv", "--out", "x").returncode == 2
     assert not (run.root / "x").exists()

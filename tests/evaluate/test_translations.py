@@ -90,7 +90,7 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     assert (found["p_holm"] >= found["p"]).all()
     words = effects_in_words(found)[0]
     assert words.startswith(
-        "keywords instead of plain, ja → en: terms kept in texts with terms 0.0% to 100.0%: better (p "
+        "keywords instead of plain, ja → en: terms kept in texts with terms went from 0.0% to 100.0% (better, "
     )
 
 

@@ -61,6 +61,6 @@ def serving(names=("low", "high")):
     )
     with ExitStack() as stack:
         service = stack.enter_context(running(config))
-        staged.end = stack.close
+        staged.end, staged.base_url = stack.close, service.base_url
         with Client(base_url=service.base_url, api_key=KEY) as staged.lab:
             yield staged

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,8 +18,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from speechlab._arguments import is_missing
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
+
+    import pandas as pd
+
+MISSING = "–"
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -38,6 +46,51 @@ def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table
         side: Any = "right" if name in right else "left"
         table.add_column(name, justify=side, overflow="fold")
     return table
+
+
+def say(text: str) -> None:
+    """Print a sentence: wrapped between words on a terminal, else in one line, where programs look for it."""
+    console.print(escape(text), soft_wrap=not console.is_terminal)
+
+
+def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:
+    """Print a table in as few columns as tell it.
+
+    What is the same in all rows is told once above them, and columns without anything are left out. Where the
+    terminal is narrow, names of columns are broken before cells are; cells of figures never are.
+
+    Args:
+        title: What stands above.
+        head: The table; texts, numbers and missing cells.
+        figures: Columns that hold numbers.
+    """
+    rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
+    columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
+    columns = {name: cells for name, cells in columns.items() if any(cell != MISSING for cell in cells)}
+    alike = {
+        name: cells[0] for name, cells in columns.items() if name not in figures and len(set(cells)) == 1
+    }
+    kept = {name: cells for name, cells in columns.items() if name not in alike}
+    console.print(f"[bold]{escape(title)}[/]")
+    if alike:
+        console.print(escape("; ".join(f"{name}: {cell}" for name, cell in alike.items())))
+    if not kept:
+        return
+    wide = sum(max(map(cell_len, (name, *cells))) + 2 for name, cells in kept.items()) - 2 > console.width
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for name in kept:
+        side: Any = "right" if name in figures else "left"
+        title = name.replace(" ", "\n") if wide and name in figures else name
+        table.add_column(title, justify=side, overflow="fold", no_wrap=name in figures, vertical="top")
+    for cells in zip(*kept.values(), strict=True):
+        table.add_row(*map(escape, cells))
+    console.print(table)
+
+
+def _written(cell: object) -> str:
+    if is_missing(cell):
+        return MISSING
+    return number(cell) if isinstance(cell, float) else str(cell)
 
 
 def number(value: object, digits: int = 2) -> str:

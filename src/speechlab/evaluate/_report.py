@@ -289,6 +289,11 @@ def verdicts_of(significant: pd.Series[bool], more_wrong: pd.Series[float]) -> A
     return np.select([significant & (more_wrong > 0), significant], [WORSE, BETTER], ALIKE)
 
 
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence: ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def combined_page(title: str, reports: Sequence[Report]) -> str:
     """Return several reports as one self-contained page, without scripts."""
     parts: list[Html] = []

@@ -106,11 +106,12 @@ class Changes(Report):
         """The changes in sentences that a person can quote."""
         said = []
         rows = self.summary.to_dict("records")
+        first, second = self.names
+        way = f", from {first} to {second}" if self._named else ""
         for verdict in VERDICTS:
             found = [self._words(row) for row in rows if row["verdict"] == verdict]
             if found:
-                said.append(f"{verdict.capitalize()}: {'; '.join(found)}.")
-        first, second = self.names
+                said.append(f"{verdict.capitalize()}{way}: {'; '.join(found)}.")
         alone = ("in this report alone", "in the earlier one alone")
         alone = (f"of {second} alone", f"of {first} alone") if self._named else alone
         for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
@@ -121,12 +122,7 @@ class Changes(Report):
 
     def _words(self, row: Mapping[Hashable, Any]) -> str:
         earlier, now, points = _figures(row)
-        both = (
-            f"{earlier} of {self.names[0]}, {now} of {self.names[1]}"
-            if self._named
-            else f"{earlier} to {now}"
-        )
-        rates = f"{row['unit'] if row['unit'] in SCORES else ''} {both}".strip()
+        rates = f"{row['unit'] if row['unit'] in SCORES else ''} {earlier} to {now}".strip()
         if not row["paired"]:
             return f"{row['group']} ({rates}, of other rows)"
         told = [rates, f"{points} points"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_number
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._report import listed
 from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._student import FEWEST
 from speechlab.text import language_name
@@ -86,12 +87,12 @@ def _choice(code: str, ranking: Ranking, speed: pd.DataFrame) -> dict[str, Any]:
     }
     equal = [name for name in tied[1:] if name not in more]
     certainty = "likely" if share >= _LIKELY else "open"
-    opening = (
-        f"{best} is the best guess: it"
+    often = f"in {share:.0%} of 2,000 resampled sets of these sentences"
+    told = (
+        f"{best} is the best guess: it came first {often}."
         if certainty == "likely"
-        else f"Between {_several(tied)} it is open: {best}"
+        else f"It is open between {best}, which came first {often}, and {_several(tied[1:])}."
     )
-    told = f"{opening} came first in {share:.0%} of 2,000 resampled sets of these sentences."
     parts = [told, *_settling(best, more, equal), *_fastest(tied, code, speed)]
     runner_up = more.get(tied[1])
     near = runner_up if runner_up is not None and runner_up <= _FAR else None
@@ -104,7 +105,7 @@ def _settling(best: str, more: dict[str, int], equal: list[str]) -> list[str]:
     near = {name: count for name, count in more.items() if count <= _FAR}
     if near:
         if len(near) <= _NAMED:
-            told = _listed([f"{_about(count)} from {name}" for name, count in near.items()])
+            told = listed([f"{_about(count)} from {name}" for name, count in near.items()])
         else:
             most = max(near, key=lambda name: near[name])
             told = f"{_about(min(near.values()))} to {_about(near[most])} from others (the most from {most})"
@@ -114,7 +115,7 @@ def _settling(best: str, more: dict[str, int], equal: list[str]) -> list[str]:
         )
     if close := [*equal, *(name for name in more if name not in near)]:
         parts.append(
-            f"{_several(close)} {'is' if len(close) == 1 else 'are'} too close to {best} for any number."
+            f"{_several(close)} {'is' if len(close) == 1 else 'are'} too close to {best} for more sentences to tell."
         )
     return parts
 
@@ -128,8 +129,9 @@ def _fastest(tied: list[str], code: str, speed: pd.DataFrame) -> list[str]:
     first = str(spans["max"].idxmin())
     slowest = float(spans["max"].min())
     if slowest >= float(spans["min"].drop(first).min()):
-        return ["Their first sounds come after times that overlap, so that speed does not decide."]
-    return [f"Of these, {first} is the first to sound in every call (after {slowest:.2f} s at most)."]
+        return [f"The first sounds of {_several(tied)} come after times that overlap: speed does not decide."]
+    alike = "Of the voices that cannot be told apart"
+    return [f"{alike}, {first} is the first to sound in every call (after {slowest:.2f} s at most)."]
 
 
 def _about(count: int) -> str:
@@ -138,8 +140,4 @@ def _about(count: int) -> str:
 
 
 def _several(names: list[str]) -> str:
-    return _listed(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} others"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} others"

@@ -8,6 +8,7 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._report import listed
 from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
 from speechlab.metrics import compare, holm, hotword_counts
 
@@ -136,18 +137,19 @@ def _told(before: Any, after: Any, found: dict[str, Any]) -> str:
     said, words = int(after["hotwords_said"]), []
     p_missed, p_added, p_rest = (found[name][1] for name in _MEASURES)
     if said:
-        hits = f"of {said} hotword{'s' * (said != 1)} said, {int(after['hotwords_hit'])} came through"
-        hits += f", {int(before['hotwords_hit'])} without"
-        words.append(f"{hits} ({_p(p_missed)})")
+        went = _went(before, after, "hotwords_hit")
+        words.append(f"hotwords that came through went {went} of {said} said ({_p(p_missed)})")
     else:
         words.append("no hotword is said in these recordings")
-    put = f"{int(after['hotwords_added'])} were put where nobody said them, {int(before['hotwords_added'])} without"
-    words.append(f"{put} ({_p(p_added)})")
-    words.append(
-        f"the rest has an error rate of {percent(after['rest_rate'])}, {percent(before['rest_rate'])} without "
-        f"({_p(p_rest)})"
-    )
-    return "; ".join(words)
+    verb = "" if said else "went "
+    added = _went(before, after, "hotwords_added")
+    words.append(f"hotwords put where nobody said them {verb}{added} ({_p(p_added)})")
+    rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
+    return listed([*words, f"the error rate of the rest {rates} ({_p(p_rest)})"])
+
+
+def _went(before: Any, after: Any, name: str) -> str:
+    return f"from {int(before[name])} to {int(after[name])}"
 
 
 def _verdict(found: dict[str, Any]) -> str:
@@ -155,7 +157,11 @@ def _verdict(found: dict[str, Any]) -> str:
     bad = [name for name, (one, p) in found.items() if p < _LEVEL and one.difference > 0]
     names = {"missed": "hotwords come through", "added": "hotwords put in", "rest": "errors of the rest"}
     helps = (
-        "They help" if "missed" in good else "They make it worse" if "missed" in bad else "No help is shown"
+        "Hotwords help"
+        if "missed" in good
+        else "Hotwords make it worse"
+        if "missed" in bad
+        else "No help is shown"
     )
     costs = " and ".join(names[name] for name in bad if name != "missed")
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.evaluate._report import verdicts_of
+from speechlab.evaluate._report import listed, verdicts_of
 from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.metrics import compare_translations, holm
@@ -88,13 +88,13 @@ def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
         p=[f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}" for p in table["p_holm"]]
     ).groupby(["system", "baseline", "source_lang", "target_lang"], sort=False):
         told = [
-            f"{row['measure']} in {row['texts']} {_score(row, 'score_baseline')} to {_score(row, 'score')}: "
-            f"{row['verdict']} "
-            f"({_interval(row)}{row['p']}, {row['utterances']:,} "
+            f"{row['measure']} in {row['texts']} {'went ' if number == 0 else ''}"
+            f"from {_score(row, 'score_baseline')} to {_score(row, 'score')} "
+            f"({row['verdict']}, {_interval(row)}{row['p']}, {row['utterances']:,} "
             f"{'text' if row['utterances'] == 1 else 'texts'})"
-            for row in part.to_dict("records")
+            for number, row in enumerate(part.to_dict("records"))
         ]
-        said.append(f"{system} instead of {baseline}, {source} → {target}: {'; '.join(told)}.")
+        said.append(f"{system} instead of {baseline}, {source} → {target}: {listed(told)}.")
     return tuple(said)
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
-from speechlab._arguments import is_missing
 from speechlab.cli._commands._studies.systems import connected
-from speechlab.cli._console import console, errors, number, plain_table, stages
-from speechlab.errors import InvalidRequestError
+from speechlab.cli._console import console, errors, headline, say, stages
+from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from speechlab.evaluate import Changes, Report
 
 WORSE = 4
-"""Exit status where ``--fail-if`` has found something."""
+"""Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows failed)."""
+_UNPAIRED = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
 _UNTIMED = "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
 _KINDS_OF_ERRORS = 3
 _FIGURES = (
@@ -39,7 +39,8 @@ _FIGURES = (
         "First in",
         "Its own",
     ),
-    *("Pairs", "Earlier", "Now", "Difference", "p (Holm)"),
+    *("Pairs", "Earlier", "Now", "Difference", "p (Holm)", "chrF back", "Length", "Copies", "Terms kept"),
+    *("First word (s)", "Whole (s)", "Lost"),
 )
 """Columns of headlines that hold numbers."""
 
@@ -95,14 +96,22 @@ def performed(
             report = made(
                 lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
             )
-    if isinstance(report, evaluate.VoicesReport):
-        console.print(escape(report.advice), soft_wrap=True)
-    if isinstance(report, evaluate.RecognitionReport) and report.words:
-        console.print(escape(report.words), soft_wrap=True)
-    if isinstance(report, evaluate.TranslationReport):
-        for said in (*report.findings, *report.notes):
-            console.print(escape(said), soft_wrap=True)
+    for sentence in _found(report):
+        say(sentence)
     _end(report, out, before, fail_if or ())
+
+
+def _found(report: Any) -> list[str]:
+    """What a study says in sentences."""
+    from speechlab import evaluate
+
+    if isinstance(report, evaluate.VoicesReport):
+        return [*report.advice.splitlines(), *report.notes]
+    if isinstance(report, evaluate.RecognitionReport):
+        return list(report.verdicts)
+    if isinstance(report, evaluate.TranslationReport):
+        return [*report.findings, *report.notes]
+    return []
 
 
 def _plain(stage: str) -> str:
@@ -111,15 +120,30 @@ def _plain(stage: str) -> str:
 
 def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Report | None:
     """Read the earlier report before the work, not after it."""
-    from speechlab.evaluate import Report
-
     if folder is None and fail_if:
         message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
         raise InvalidRequestError(message, parameter="earlier")
-    report: Report | None = None if folder is None else Report.load(folder)
+    report: Report | None = None if folder is None else saved(folder)
     if "slower" in fail_if and not (timed and len(getattr(report, "speed", ()))):
         raise InvalidRequestError(_UNTIMED, parameter="speed")
     return report
+
+
+def saved(folder: Path) -> Any:
+    """Read a report that was saved.
+
+    Raises:
+        InvalidRequestError: There is none.
+        StoreError: It is damaged.
+    """
+    from speechlab.evaluate import Report
+
+    try:
+        return Report.load(folder)
+    except StoreError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise InvalidRequestError(str(error), parameter="earlier") from error
+        raise
 
 
 def _rows(
@@ -138,7 +162,7 @@ def _rows(
 def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[str]) -> None:
     """Write the report, say what was found, and end with the status of the answer."""
     written = report.save(out)
-    _print(report, report.title)
+    headline(report.title, report.headline(), _FIGURES)
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
     failed = report.table[report.table["status"].isin(["error", "skipped"])]
     if len(failed):
@@ -153,28 +177,15 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
 
 def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
     """Say what changed, and end with its status."""
-    _print(changes, "What changed")
-    console.print(escape(changes.words), soft_wrap=True)
+    headline("What changed", changes.headline(), _FIGURES)
+    say(changes.words)
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
-    if "worse" in fail_if and not changes.paired:
-        message = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
-        raise InvalidRequestError(message, parameter="earlier")
-    if "slower" in fail_if and not len(changes.speed):
-        raise InvalidRequestError(_UNTIMED, parameter="speed")
+    unknown = [_UNPAIRED] if "worse" in fail_if and not changes.paired else []
+    unknown += [_UNTIMED] if "slower" in fail_if and not len(changes.speed) else []
     if ("worse" in fail_if and changes.worse) or ("slower" in fail_if and changes.slower):
+        for message in unknown:
+            errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)
         raise typer.Exit(WORSE)
-
-
-def _print(report: Report, title: str) -> None:
-    head = report.headline()
-    table = plain_table(title, *map(str, head.columns), right=_FIGURES)
-    for row in head.itertuples(index=False, name=None):
-        table.add_row(*map(_written, row))
-    console.print(table)
-
-
-def _written(cell: object) -> str:
-    if is_missing(cell):
-        return "–"
-    return number(cell) if isinstance(cell, float) else escape(str(cell))
+    if unknown:
+        raise InvalidRequestError("; ".join(unknown), parameter="earlier")

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from speechlab.cli._commands._studies.performing import ended_with, performed
+from speechlab.cli._commands._studies.performing import ended_with, performed, saved
 from speechlab.cli._commands._studies.systems import bands_of, glossary_of, settings_of, voice_of, voices_of
 from speechlab.cli._options import command
 
 app = typer.Typer(
     help="Answer a question about a table with a report: a folder, or one page (.html). Ends with 0; with 1 when "
-    "rows failed; with 4 when --fail-if worse has found a significant change for the worse.",
+    "something failed, such as rows; with 2 when it cannot be done as asked; with 4 when --fail-if has found a "
+    "significant change for the worse.",
     no_args_is_help=True,
 )
 
@@ -286,6 +287,4 @@ def compare(
     fail_if: FailIf = None,
 ) -> None:
     """Say what changed, significantly, between two saved reports of one study."""
-    from speechlab.evaluate import Report
-
-    ended_with(Report.load(now).compare(earlier), out, fail_if or ())
+    ended_with(saved(now).compare(saved(earlier)), out, fail_if or ())

@@ -1,0 +1,163 @@
+"""What ``speechlab study`` prints, and the status that it ends with, on staged engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.metrics import score
+from support.clients import KEY
+from support.studies import serving
+
+SAID = ["Good morning to all.", "The letter came."]
+DRIVER = """
+import contextlib, io, json, sys
+from speechlab.cli import main
+found = []
+for arguments in json.loads(sys.argv[1]):
+    out, wrong = io.StringIO(), io.StringIO()
+    sys.argv = ["speechlab", "study", *arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(wrong):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    found.append([code, out.getvalue(), wrong.getvalue()])
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving() as staged:
+        staged.ears.hears = lambda duration_s: "good morning to all"
+        yield staged
+
+
+@pytest.fixture(scope="module")
+def study(served, tmp_path_factory):
+    """Run commands one after the other in one process, and return status, output and errors of each."""
+    root = tmp_path_factory.mktemp("study")
+    where = {
+        "SPEECHLAB_BASE_URL": served.base_url,
+        "SPEECHLAB_API_KEY": KEY,
+        "SPEECHLAB_API_KEY_THEIRS": KEY,
+        "SPEECHLAB_STORE": str(root / "store"),
+    }
+
+    def run(*commands):
+        given = json.dumps([list(map(str, command)) for command in commands])
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, given],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, **where, "COLUMNS": "80"},
+            cwd=root,
+        )
+        return json.loads(done.stdout)
+
+    texts = pd.DataFrame({"text": SAID, "language": "en"})
+    texts.to_csv(root / "texts.csv", index=False)
+    paths = [
+        str(served.lab.synthesize(text, voice="low").save(root / f"{number}.wav"))
+        for number, text in enumerate(SAID)
+    ]
+    texts.assign(audio=paths).to_csv(root / "clips.csv", index=False)
+    texts.assign(source_lang="en", target_lang="ja", reference="x").to_csv(root / "both.csv", index=False)
+    run.root, run.sides = root, ("--service", "ours=", "--service", f"theirs={served.base_url}")
+    return run
+
+
+def test_tables_fit_80_columns_and_break_no_word(study):
+    compared = ("--setting", "plain=", "--hotword", "letter", "--speed", 1)
+    way = ("--target-lang", "en", "--voice", "ours=low", "--voice", "theirs=high")
+    outs = study(
+        ("recognition", "clips.csv", "--out", "r1"),
+        ("recognition", "clips.csv", "--out", "r2", *study.sides, *compared),
+        ("voices", "texts.csv", "--out", "v", *study.sides, "--speed", 1),
+        ("translation", "both.csv", "--out", "x", *study.sides, "--keyword", "tea", "--speed", 1),
+        ("speech-to-speech", "clips.csv", "--out", "s", *study.sides, *way),
+        ("compare", "r1", "r1"),
+    )
+    for code, out, wrong in outs:
+        assert code == 0, wrong
+        title = next(at for at, line in enumerate(out.splitlines()) if line in TITLES)
+        table = [line.rstrip() for line in out.splitlines()[title:] if not line.startswith("report:")]
+        told = [line for line in table if not line.endswith(".")]
+        assert max(map(len, told)) <= 80
+        words = {word for line in told for word in line.split()}
+        assert not {word for word in words if word.isalpha()} - KNOWN
+    alone = outs[0][1].splitlines()
+    assert "Voice: all recordings; Language: en; Counted in: word" in alone
+    assert "Group: all recordings, en; Verdict: no difference shown" in outs[-1][1].splitlines()
+
+
+TITLES = {
+    "Recognition",
+    "Which voice?",
+    "Translation",
+    "Speech to speech",
+    "What changed",
+}
+KNOWN = set(
+    " ".join(
+        [
+            *TITLES,
+            "System Condition Voice Language Utterances Counted in Error rate interval Text First sound RTF Group",
+            "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
+            "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
+            "text translated recognised spoken and again then worse better no difference shown of",
+        ]
+    ).split()
+)
+
+
+def scored(right):
+    """A report of 24 recordings, all of which were recognised rightly or wrongly."""
+    frame = pd.DataFrame({"text": [f"good morning number {row}" for row in range(24)], "language": "en"})
+    frame = frame.assign(
+        voice="v", voice_name="v", gender="", audio=None, duration_s=1.0, error=None, status="ok",
+        hypothesis=frame["text"] if right else "no",
+    )  # fmt: skip
+    return evaluate.SpeechReport.of("Nightly", score(frame).assign(loop=False))
+
+
+def test_the_status_says_how_it_ended(study):
+    root = study.root
+    scored(right=True).save(root / "good")
+    scored(right=False).save(root / "bad")
+    other = scored(right=True)
+    other.table["text"] += " of another day"
+    other.save(root / "other")
+    (root / "broken").mkdir()
+    (root / "broken" / "record.json").write_text("{")
+    pd.DataFrame({"text": ["Good morning.", " "], "language": "en"}).to_csv(root / "empty.csv", index=False)
+    gates = ("--fail-if", "worse", "--fail-if", "slower")
+    commands = {
+        ("compare", "good", "good"): (0, ""),
+        ("compare", "bad", "good"): (0, ""),
+        ("compare", "bad", "good", "--fail-if", "worse"): (4, ""),
+        ("compare", "bad", "good", *gates): (4, "nothing can be said of speed"),
+        ("compare", "good", "bad", *gates): (2, "nothing can be said of speed"),
+        ("compare", "good", "good", "--fail-if", "worse"): (0, ""),
+        ("compare", "good", "other", "--fail-if", "worse"): (2, "no row is in both reports"),
+        ("compare", "good", "nowhere"): (2, "holds no report"),
+        ("compare", "good", "broken"): (1, "cannot be read"),
+        ("round-trip", "empty.csv", "--voice", "low", "--out", "o"): (1, "1 of 2 rows failed"),
+        ("round-trip", "nowhere.csv", "--out", "o"): (2, "there is no file"),
+        ("round-trip", "texts.csv", "--voice", "nobody", "--out", "o"): (2, "fits no voice"),
+        ("round-trip", "texts.csv", "--out", "o", "--earlier", "good", *gates): (2, "speed"),
+        ("round-trip", "texts.csv", "--out", "o", "--earlier", "nowhere"): (2, "holds no report"),
+    }
+    for command, (code, _, wrong), (expected, words) in zip(
+        commands, study(*commands), commands.values(), strict=True
+    ):
+        assert (code, words in " ".join(wrong.split())) == (expected, True), (command, wrong)
