@@ -131,6 +131,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:1 of 3 transcripts have no recording")  # AISHELL's
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("named", [True, False])
 def test_a_folder_as_it_was_published(layout, named, tmp_path):
@@ -248,6 +249,19 @@ def test_files_of_spreadsheets_are_read(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
     path = sound(tmp_path / "a.wav")
     assert datasets.read(tmp_path / name).to_dict("records") == [{"audio": str(path), "text": "精度"}]
+
+
+def test_transcripts_without_a_recording_are_told(tmp_path):
+    top = aishell(tmp_path)
+    told = "1 of 3 transcripts have no recording and are left out: BAC009S0002W0123$"
+    with pytest.warns(UserWarning, match=told):
+        assert len(datasets.read(top)) == 2
+    lines = "".join(f"BAC009S0002W02{number} 没有\n" for number in range(10, 15))
+    with (top / "transcript" / "aishell_transcript_v0.8.txt").open("a", encoding="utf-8") as transcript:
+        transcript.write(lines)
+    told = "6 of 8 transcripts .* left out: BAC009S0002W0123, BAC009S0002W0210, BAC009S0002W0211 …$"
+    with pytest.warns(UserWarning, match=told):
+        assert len(datasets.read(top, split="test")) == 1
 
 
 def test_names_that_no_file_can_have_are_told(tmp_path):

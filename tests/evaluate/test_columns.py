@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+
 import pandas as pd
 import pytest
 
-from speechlab import evaluate
+from speechlab import datasets, evaluate
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
 from support.studies import serving
@@ -82,6 +84,24 @@ def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
     report = study(table.assign(**said))
     assert report.table[list(said)].to_dict("records") == [{**said, "file": name} for name in "abc"]
     assert set(report.summary["gender"]) == {"female"}
+
+
+def test_no_text_of_a_saved_table_is_a_formula(studies, tmp_path):
+    table, study = studies["recognition"]
+    signs = ["=HYPERLINK(0)", "'=1", "-kun"]
+    report = study(table.assign(text=signs, **{"=1+1": ["@a", "＝1", "it's"]}))
+    folder = report.save(tmp_path / "out")
+    raw = pd.read_csv(folder / "results.csv")
+    assert raw["text"].tolist() == ["'=HYPERLINK(0)", "''=1", "'-kun"]
+    assert raw["'=1+1"].tolist() == ["'@a", "'＝1", "it's"]
+    for name in ("results.csv", "summary.csv"):
+        with (folder / name).open(newline="", encoding="utf-8") as lines:
+            cells = [cell for row in csv.reader(lines) for cell in row]
+        assert not [cell for cell in cells if cell[:1] in {*"=+@＝＋－＠"}]
+    again = datasets.read(folder / "results.csv")
+    assert again["text"].tolist() == signs
+    assert again["=1+1"].tolist() == ["@a", "＝1", "it's"]
+    assert evaluate.Report.load(folder).table["text"].tolist() == signs
 
 
 def test_methods_tell_only_what_was_measured(studies):

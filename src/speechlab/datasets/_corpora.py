@@ -24,8 +24,8 @@ _FLEURS_COLUMNS = 7
 _CODES = {"cmn": "zh", "nb": "no"}
 """Language codes of FLEURS that recognisers know by another."""
 
-Row = tuple[str, "Path", str, str | None, str, str]
-"""Id, recording, what is said, speaker, language, split."""
+Row = tuple[str, "Path | None", str, str | None, str, str]
+"""Id, recording (None where it is not there, and nothing says where it would be), text, speaker, language, split."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ def _aishell(path: Path) -> Iterator[Row]:
     for line in _lines(path):
         name, *words = line.split()
         file = files.get(name)
-        if file is not None:  # some lines of the published transcript have no recording
+        if file is None:  # so it is of some lines of the published transcript
+            yield name, None, "".join(words), None, "zh", ""
+        else:
             yield name, file, "".join(words), file.parent.name, "zh", file.parents[1].name
 
 
@@ -169,13 +171,16 @@ CORPORA = {
 """Layouts by name, in the order in which they are tried."""
 
 
-def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> list[Row]:
+def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> tuple[list[Row], list[str], int]:
     """Read a folder.
 
     Args:
         root: The corpus, or a part of it.
         layout: Name of the layout; None to find it.
         splits: Those that are wanted; None for all, of Common Voice for those that do not overlap.
+
+    Returns:
+        The rows; the ids of transcripts without a recording, which are left out; and how many transcripts there are.
 
     Raises:
         InvalidRequestError: The folder has another layout, no recordings, or no such split.
@@ -185,7 +190,9 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> list
     for corpus in tried:
         if found := corpus.find(root, texts):
             rows = [row for path in found for row in _wanted(corpus, path, found, splits)]
-            return _checked(rows, root, corpus.name, splits)
+            there = [row for row in rows if row[1] is not None]
+            lost = [row[0] for row in rows if row[1] is None]
+            return _checked(there, root, corpus.name, splits), lost, len(rows)
     names = ", ".join(one.name for one in tried)
     message = (
         f"{root} is no folder in the layout of {names}; name the folder that was unpacked, or a manifest "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 import zlib
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "duration_s": ("duration_s", "duration"),
 }
 """Names of columns in tables of speechlab, and what other tools call them, the likeliest first."""
+_GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
+"""An apostrophe that keeps a spreadsheet from taking a cell for a formula."""
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
@@ -134,6 +137,9 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     if not isinstance(rows.index, pd.RangeIndex):  # pandas takes what is too much in front for names of rows
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
         raise ValueError(message)  # noqa: TRY004 - what the file holds
+    rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
+    for name in rows.columns:
+        rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)
     return rows
 
 

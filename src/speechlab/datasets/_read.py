@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
+_TOLD = 3
+"""Transcripts without a recording that are named."""
 _TEXTS = ("text", "speaker", "language", "split")
 
 
@@ -43,7 +45,8 @@ def read(
 
     Returns:
         One row for each recording: ``audio`` (whole path; in a manifest paths are seen from its folder), ``text``,
-        ``speaker``, ``language``, ``split``; of corpora ``id``; of manifests all other columns as they are, where
+        ``speaker``, ``language``, ``split``; of corpora ``id``, where a warning tells transcripts that have no
+        recording; of manifests all other columns as they are, where
         cells of CSV and TSV are texts, but ``duration_s``, a number.
 
     Raises:
@@ -70,17 +73,19 @@ def read(
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        found = pd.DataFrame(corpus_rows(where.absolute(), layout, wanted), columns=list(_COLUMNS))
+        rows, lost, transcripts = corpus_rows(where.absolute(), layout, wanted)
+        _tell_lost(lost, transcripts)
+        found = pd.DataFrame(rows, columns=list(_COLUMNS))
         found["audio"] = [str(one) for one in found["audio"]]
         table = found.astype(dict.fromkeys(_COLUMNS, "string"))
     elif layout is not None:
         message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
         raise InvalidRequestError(message, parameter="path")
     else:
-        rows = named(manifest_rows(where), _names(columns), where)
-        if "audio" in rows.columns:
-            rows["audio"] = whole_paths(rows["audio"].tolist(), where.absolute().parent)
-        table = _kept(_tidy(rows, language), wanted, where)
+        given = named(manifest_rows(where), _names(columns), where)
+        if "audio" in given.columns:
+            given["audio"] = whole_paths(given["audio"].tolist(), where.absolute().parent)
+        table = _kept(_tidy(given, language), wanted, where)
     _tell_missing(table)
     return table
 
@@ -210,6 +215,15 @@ def _tell_missing(table: pd.DataFrame) -> None:
         warnings.warn(
             f"{len(gone):,} of {len(table):,} recordings are not there, the first: {gone[0]:.300}; "
             "their rows will be errors",
+            stacklevel=3,
+        )
+
+
+def _tell_lost(lost: list[str], transcripts: int) -> None:
+    if lost:
+        first = ", ".join(lost[:_TOLD]) + (" …" if len(lost) > _TOLD else "")
+        warnings.warn(
+            f"{len(lost):,} of {transcripts:,} transcripts have no recording and are left out: {first}",
             stacklevel=3,
         )
 

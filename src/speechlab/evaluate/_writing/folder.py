@@ -26,6 +26,7 @@ _FORMAT = 1
 _SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _MAX_NAME_BYTES = 120
 """Of a recording's name without its ending; file systems take 255 in all."""
 _NAMES = {"table": "results"}
@@ -151,11 +152,26 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
     file = path.with_suffix(".parquet")
     if path.name in _FOR_PEOPLE:
         write_parquet(frame, file)
-        frame.to_csv(path.with_suffix(".csv"), index=False)
+        _guarded(frame).to_csv(path.with_suffix(".csv"), index=False)
     elif len(frame):
         write_parquet(frame, file)
     else:
         file.unlink(missing_ok=True)  # an earlier report's
+
+
+def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with an apostrophe before texts that a spreadsheet would take for formulas.
+
+    :func:`speechlab.datasets.read` takes it away again. Source: OWASP, CSV injection.
+    """
+
+    def guard(cell: Any) -> Any:
+        return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+    out = frame.copy()
+    for name in out.select_dtypes(exclude=["number", "bool", "datetime"]):
+        out[name] = out[name].astype(object).map(guard)
+    return out.rename(columns=guard)
 
 
 def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
