@@ -229,8 +229,8 @@ def test_tables_for_papers_hold_text_as_text(report, tmp_path):
 
 def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
     names = {
-        "[1] pt": "{[}1{]} pt &",  # behind the end of a row it would be a length
-        "* one": "{*} one &",
+        "[1] pt": "{}[1] pt &",  # behind the end of a row it would be a length
+        "* one": "{}* one &",
         "a--b ''c'' ?`": r"a-\hbox{}-b '\hbox{}'c'\hbox{}' ?\textasciigrave{} &",
         "x|y \x07": r"x\textbar{}y ? &",
     }

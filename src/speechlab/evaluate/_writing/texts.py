@@ -26,10 +26,6 @@ _LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "`": r"\textasciigrave{}",
-        # behind the end of a row or \item these begin an argument
-        "[": "{[}",
-        "]": "{]}",
-        "*": "{*}",
         "\N{REPLACEMENT CHARACTER}": "?",  # which LuaTeX takes for broken UTF-8
     }
 )
@@ -76,7 +72,9 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
 
 def latex_text(value: object) -> str:
     """Return a text, or what stands in a cell, so that LaTeX shows it as it is, on one line."""
-    return _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
+    text = _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
+    # Behind the end of a row, or of \item, these begin an argument.
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text
 
 
 def markdown_text(value: object) -> str:
