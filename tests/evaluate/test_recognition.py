@@ -141,6 +141,21 @@ def test_what_changed_between_studies_of_several_systems(compared, lab, store, r
     assert "system" not in same.table
 
 
+def test_recordings_of_one_name_have_their_folders_beside_it(lab, recordings, hears, tmp_path):
+    hears(lambda sentence, options: sentence)
+    paths = []
+    for place, path in zip(("a/x", "b/x", "c"), recordings["audio"], strict=False):
+        (tmp_path / place).mkdir(parents=True)
+        paths.append(str(AudioClip.from_file(path).save(tmp_path / place / "1.wav")))
+    frame = recordings.head(4).assign(audio=[*paths, recordings["audio"][3]], text="the same", speaker="A")
+    report = evaluate.recognition(lab, frame, store=str(tmp_path / "store"), progress=False)
+    assert report.table["file"].tolist() == ["a/x/1.wav", "b/x/1.wav", "c/1.wav", "talk-4.wav"]
+    turned = evaluate.recognition(lab, frame[::-1], store=str(tmp_path / "store"), progress=False)
+    pairs = turned.compare(report).table
+    assert pairs["hypothesis"].nunique() == 4
+    assert pairs["hypothesis"].tolist() == pairs["hypothesis_earlier"].tolist()
+
+
 def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, recordings, hears, tmp_path):
     def broken(said, options):
         if options.hotwords:

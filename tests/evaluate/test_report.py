@@ -166,6 +166,8 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
 
 
 def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
+    with pytest.raises(InvalidRequestError, match="names neither a page"):
+        report.save(tmp_path / "report.pdf")
     with pytest.raises(StoreError, match=r"holds no report: record\.json is missing"):
         evaluate.Report.load(tmp_path)
     folder = report.save(tmp_path / "out")

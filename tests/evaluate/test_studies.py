@@ -218,6 +218,22 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     assert len(report.segments) == 0
 
 
+def test_a_table_without_rows_is_refused(lab, store):
+    empty = pd.DataFrame({name: [] for name in ("audio", "text", "language", "source_lang", "target_lang")})
+    texts = empty.drop(columns="audio")
+    for study, table, given in (
+        (evaluate.recognition, empty, ()),
+        (evaluate.speech_to_speech, empty, ("en", "heart")),
+        (evaluate.translation, texts, ()),
+        (evaluate.round_trip, texts, (["heart"],)),
+        (evaluate.voices, texts, (["heart"],)),
+    ):
+        with pytest.raises(InvalidRequestError, match="frame has no rows"):
+            study(lab, table, *given, store=store)
+    with pytest.raises(InvalidRequestError, match="voices names none"):
+        evaluate.round_trip(lab, pd.DataFrame({"text": ["a"], "language": "en"}), [], store=store)
+
+
 def test_what_cannot_be_studied(lab, store):
     with pytest.raises(InvalidRequestError, match="no column 'language'"):
         evaluate.round_trip(lab, pd.DataFrame({"text": ["a"]}), store=store)
@@ -265,7 +281,7 @@ def test_rows_that_nobody_speaks_are_kept_with_the_reason(lab, store):
         "Hi.": "skipped",
     }
     assert "none of the voices" in rows.loc["你好。", "error"]
-    assert "no language" in rows.loc["Hello.", "error"]
+    assert "no code of a language" in rows.loc["Hello.", "error"]
     assert rows.loc["Good evening.", "wer"] == 0
     assert report.summary["utterances"].tolist() == [1]
     assert "3 failed or were skipped" in report.to_html()

@@ -12,11 +12,11 @@ from speechlab.text import language_code
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_LANGUAGE = "the row has no language; give a code such as 'ja' or 'en'"
+NO_LANGUAGE = "the row has no code of a language; give one, such as 'ja' or 'en'"
 
 
 def need_columns(frame: object, *columns: object) -> None:
-    """Refuse what is no table, or lacks a column; names of columns are texts, as batches want them.
+    """Refuse what is no table, has no rows, or lacks a column; names of columns are texts, as batches want them.
 
     Raises:
         InvalidRequestError: What is wrong.
@@ -27,6 +27,8 @@ def need_columns(frame: object, *columns: object) -> None:
             raise InvalidRequestError(
                 f"a column's name is {name!r}; it must be a string", parameter=str(name)
             )
+    if not len(frame):  # type: ignore[arg-type]
+        raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
 
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:

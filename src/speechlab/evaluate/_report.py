@@ -32,6 +32,8 @@ PAGE_BYTES = 20_000_000
 WORSE, BETTER, ALIKE = "worse", "better", "no difference shown"
 """What a test says of a difference."""
 _PAGES = (".html", ".htm")
+_NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
+"""Endings of files that a report is not saved as."""
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
@@ -209,10 +211,16 @@ class Report(ABC):
             max_bytes: Size of the page; sounds for which there is no room stay out, and the page says how many.
 
         Raises:
-            InvalidRequestError: The size is none.
+            InvalidRequestError: The size is none, or the name is that of another kind of file.
             StoreError: A file cannot be written, or a table holds what Parquet cannot.
         """
         where = user_path(path)
+        if where.suffix.lower() in _NEITHER and not where.is_dir():
+            message = (
+                f"{where.name} names neither a page (.html) nor a folder; to_parquet, to_latex and to_markdown give "
+                "the tables, and a folder has the figures"
+            )
+            raise InvalidRequestError(message, parameter="path")
         figures = self._vectors()
         html = self._page(figures, max_bytes)
         if where.suffix.lower() in _PAGES and not where.is_dir():

@@ -186,11 +186,13 @@ def cast_of(
 
 def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:
     """What to say where no voice speaks a text: the languages of the voices, of each service."""
+    if not gone and not any(chosen.values()):
+        return "voices names none; name one or more, or leave it out for all that speak the texts"
     known = []
     for name, voices in chosen.items():
         codes = ", ".join(sorted({one.language for one in voices})) or "none"
         known.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
-    parts = ["no voice speaks a language of these texts", *known]
+    parts = ["no voice speaks a language of these texts; take others, or other texts", *known]
     return "; ".join([*parts, *(told.rstrip(".") for told in told_gone(gone))])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,7 +181,7 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
     """The columns that were given, with the name of the file; and the rows as they are recognised."""
     import pandas as pd
 
-    files = [_file(cell, label) for cell, label in zip(frame[audio], frame.index, strict=True)]
+    files = _files(frame[audio].tolist(), frame.index.tolist())
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
         frame = frame.rename(columns={"voice": "speaker"})  # which is not lost where nobody asks for it
@@ -252,6 +253,18 @@ def _opened(store: Store | str | None) -> Iterator[Store]:
         yield mine
 
 
-def _file(cell: object, label: object) -> str:
-    """Name of a recording: of its file, or else of its row."""
-    return Path(os.fspath(cell)).name if isinstance(cell, str | os.PathLike) else f"row {label}"
+def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
+    """Names of recordings: of their files, with as many folders as tell them apart, or else of their rows."""
+    paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
+    names = {path: path.name for path in paths if path is not None}
+    for depth in range(2, max((len(path.parts) for path in names), default=0) + 1):
+        counts = Counter(names.values())
+        if len(counts) == len(names):
+            break
+        names = {
+            path: name if counts[name] == 1 else Path(*path.parts[-depth:]).as_posix()
+            for path, name in names.items()
+        }
+    return [
+        f"row {label}" if path is None else names[path] for path, label in zip(paths, labels, strict=True)
+    ]

@@ -111,6 +111,10 @@ _LOOPS = (
     "A text loops if a stretch of four characters or more stands in it three times in a row, or one of twelve or "
     "more twice, and not so in the reference."
 )
+_ON_THE_WAY = (
+    "Error rates are the fewest substitutions, deletions and insertions over the length of the text, all rows "
+    "together, by words or by characters where there are no spaces, normalised by the rules of each language."
+)
 _MADE_UP = (
     "Text counts as made up if the reference is empty, or if five words in a row or more were inserted (ten "
     "characters in languages without spaces and in rows of two languages) and the hypothesis does not loop."
@@ -242,6 +246,7 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     ),
     (("ratio_low",), _TIMES_COMPARED, ()),
     (("snr_db",), _NOISY, (_P56,)),
+    (("again_error_rate",), _ON_THE_WAY, (_LEVENSHTEIN,)),
     (("loop",), _LOOPS, ()),
     (("hallucination",), _MADE_UP, ()),
     (("tail_lost",), _LOST, ()),
