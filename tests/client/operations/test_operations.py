@@ -126,7 +126,7 @@ def test_what_all_voices_have_in_common_is_said_once(http):
         for gender in ("Female", "Male")
     ]
     shown = VoiceCatalogue(voices)._repr_html_()
-    assert "2 voices; language: ja; streams: no; formats: wav, mp3" in re.sub(r"<[^>]*>", "", shown)
+    assert "<strong>2 voices:</strong> language ja; streams no; formats wav, mp3</caption>" in shown
     assert shown.count("wav, mp3</caption>") == 1
     assert "wav, mp3</td>" not in shown
     assert shown.count("Calm &lt;b&gt;") == 4  # each once above, and once in the fold

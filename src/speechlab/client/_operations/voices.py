@@ -217,7 +217,9 @@ class VoiceCatalogue(Sequence[Voice]):
         alike = {name: cells[0] for name, cells in told.items() if len(self) > 1 and len(set(cells)) == 1}
         columns = {name: cells for name, cells in told.items() if name not in alike}
         names = [_named(voice) for voice in self._voices]
-        caption = "; ".join([f"{len(self)} voices", *(f"{name}: {cell}" for name, cell in alike.items())])
+        caption = f"{len(self)} voices"
+        if alike:  # a table's caption begins with its name, up to a colon
+            caption += ": " + "; ".join(f"{name} {cell}" for name, cell in alike.items())
         facts = [
             (
                 voice.short_name,
