@@ -281,3 +281,13 @@ def test_optional_packages_name_their_extra():
             require("no_such_module")
     finally:
         del EXTRAS["no_such_module"]
+
+
+def test_each_public_callable_has_an_example_or_a_reason():
+    from support.examples import CALLABLES, SHOWN, WITHOUT
+
+    excused = [name for names in WITHOUT.values() for name in names.split()]
+    without = set(CALLABLES) - set(SHOWN)
+    assert without - set(excused) == set(), "give each an example, or name it in WITHOUT with a reason"
+    assert set(excused) - without == set(), "these have an example or are gone: take them out of WITHOUT"
+    assert len(excused) == len(set(excused))

@@ -1,0 +1,128 @@
+"""Examples in docstrings, by public name; a public callable without one is named here, with the reason."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import speechlab
+from support.public_names import public_names
+
+WITHOUT = {
+    "evaluate, plots: studies need a service, and their guides and notebooks show them": """
+        evaluate.Changes evaluate.ListeningReport evaluate.RecognitionReport evaluate.Report evaluate.SpeechReport
+        evaluate.SpeechToSpeechReport evaluate.TranslationReport evaluate.VoicesReport evaluate.combined_page
+        evaluate.latency evaluate.listening evaluate.listening_answers evaluate.listening_power
+        evaluate.recognition evaluate.round_trip evaluate.simulated_listeners evaluate.speaks
+        evaluate.speech_to_speech evaluate.translation evaluate.vad_sweep evaluate.voice_name evaluate.voices
+        plots.confusions plots.error_by_measure plots.listeners plots.translation_scores""",
+    "a call of a service: docs/client.md and docs/batch.md run it": """
+        client.AsyncClient client.AsyncRawReplies client.AsyncRawStream client.AsyncRealtimePool
+        client.AsyncRealtimeSession client.AsyncSpeechEvents client.AsyncSpeechStream client.AsyncTranslationStream
+        client.RawReplies client.RawReply client.RawStream client.RealtimePool client.RealtimeSession
+        client.SpeechClip client.SpeechEvents client.SpeechStream client.TranslationStream client.aconnect
+        client.connect client.opentelemetry_hook conform.run
+        batch.Plan batch.Run batch.SpeechAccessor batch.aplan_synthesis batch.aplan_transcription
+        batch.aplan_translation batch.arun batch.assemble batch.asynthesize batch.atranscribe
+        batch.atranscribe_long batch.atranslate batch.diff batch.load batch.plan_synthesis batch.plan_transcription
+        batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
+        batch.translate""",
+    "what batches and studies ask of a client, and nobody else": """
+        batch.Outcome batch.failures_told_elsewhere client.CallGroup client.Operation client.ask_service
+        client.asking_afresh client.asking_always client.begin client.by_attempts client.grouped
+        client.remember_service client.replaying_from client.result_of client.without_scheduler""",
+    "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """
+        errors.APIConnectionError errors.APITimeoutError errors.AudioDecodeError errors.AudioError
+        errors.AudioLimitError errors.AuthenticationError errors.BadRequestError errors.ConfigurationError
+        errors.ContractError errors.EngineError errors.MissingDependencyError errors.ModelError errors.NotFoundError
+        errors.PermissionDeniedError errors.RealtimeError errors.ReplayMiss
+        errors.SegmentError errors.SegmentFileError errors.ServerError errors.ServiceStartError errors.StoreError
+        errors.UnsupportedAudioError""",
+    "a record or a list of values, which its attributes tell": """
+        batch.Counts batch.RunOptions batch.Value batch.Verification client.AudioDelta client.TranslationChunk
+        conform.CheckOutcome conform.Finding conform.Statement conform.Verdict contract.CloseCode
+        engines.DnsmosScore engines.EngineStatus engines.EngineVoice engines.ModelAdded engines.Recognition
+        engines.RecognitionSegment engines.TranslationDelta engines.TranslationJob metrics.Dnsmos metrics.Interval
+        service.RunningService service.ServedEngine service.UsageRow service.UsageTotal store.Attempt store.Blob
+        store.RunPart store.RunRecord store.Stored""",
+    "a part of a message, or a step of the realtime protocol: RealtimeProtocol and the whole messages show them": """
+        contract.AskLimiter contract.AudioDeltaMessage contract.AudioDone contract.AudioStart contract.Balance
+        contract.CancelSynthesis contract.ChunkChoice contract.ChunkDelta contract.CloseSession contract.FindVoice
+        contract.RecordUsage contract.ReplySegment contract.RouterError contract.SendAudio contract.SendMessage
+        contract.ServiceMessage contract.SessionCreated contract.SessionInfo contract.SessionVoice
+        contract.StartSynthesis contract.SynthesisRecord contract.SynthesisUsage contract.TokenUsage
+        contract.TranslationChoice contract.TranslationMessage contract.TtsError contract.Usage""",
+    "a protocol or a type: implemented or annotated, not called": """
+        batch.Progress batch.Watcher client.AudioInput client.Clock client.Random client.RealtimeEvent
+        client.SystemClock contract.OperationName contract.SessionAction engines.Reader engines.Recogniser
+        engines.Synthesiser engines.Translator""",
+    "needs a kernel, a browser or a microphone": """
+        notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.ReportRows widgets.VoiceExplorer""",
+    "needs weights, a server, a keyring or a package that is not always there": """
+        cli.main client.remember_key client.remembered_key datasets.from_hugging_face engines.ModelStore
+        engines.ReadHere engines.add engines.check engines.create engines.rate_noise metrics.dnsmos
+        segments.from_pyannote segments.to_pyannote service.Ledger service.default_data_dir service.running
+        service.serve""",
+    "a style sheet": "display.page_style",
+}
+
+
+def callables() -> dict[str, object]:
+    """Every public class and function once, under the name of its room."""
+    found: dict[int, tuple[str, object]] = {}
+    for name in public_names():
+        door, _, last = name.rpartition(".")
+        value = getattr(importlib.import_module(door), last)
+        if callable(value) or not isinstance(value, (str, int, float, tuple, dict, frozenset)):
+            home = getattr(value, "__module__", door)
+            known = home == f"speechlab.{home.rpartition('.')[2]}" and hasattr(value, "__name__")
+            found[id(value)] = (f"{home}.{last}" if known else name, value)
+    return {
+        name.removeprefix("speechlab."): value
+        for name, value in found.values()
+        if not inspect.ismodule(value)
+    }
+
+
+CALLABLES = callables()
+FINDER = doctest.DocTestFinder(exclude_empty=True)
+
+
+def namespace(module: str) -> dict[str, object]:
+    """What an example may use unsaid: the names of its room and of its module, and the usual short names."""
+    import numpy as np
+    import pandas as pd
+
+    door = importlib.import_module(".".join(module.split(".")[:2]))
+    room = {name: getattr(door, name) for name in getattr(door, "__all__", ())}
+    own = vars(importlib.import_module(module))
+    return {**own, **room, "sl": speechlab, "np": np, "pd": pd, "Path": Path, "__name__": module}
+
+
+def examples(name: str) -> list[doctest.DocTest]:
+    room = f"speechlab.{name.partition('.')[0]}"
+    found = FINDER.find(CALLABLES[name], name, module=False, globs=namespace(room))
+    return [
+        test for test in found if test.examples and "._" not in test.name
+    ]  # of an enumeration, _member_type_
+
+
+SHOWN = [name for name in sorted(CALLABLES) if examples(name)]
+
+
+def hidden_examples(module: str) -> list[doctest.DocTest]:
+    """Those of functions and methods that no door names."""
+    found = FINDER.find(importlib.import_module(module), module, globs=namespace(module))
+    return [test for test in found if test.examples]
+
+
+HIDDEN = [
+    module.name
+    for module in pkgutil.walk_packages(speechlab.__path__, "speechlab.")
+    if "._" in module.name
+    and ">>>" in Path(module.module_finder.find_spec(module.name).origin).read_text("utf-8")
+    and hidden_examples(module.name)
+]
