@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -108,3 +109,42 @@ def test_methods_tell_only_what_was_measured(studies):
     table, study = studies["round_trip"]
     strange = {"snr_db": 10.0, "loudness_lufs": -20.0, "chrf": 50.0, "dnsmos_overall": 3.0, "rtf": 0.5}
     assert study(table.assign(**strange)).methods() == study(table).methods()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_without_rows_is_refused(studies, name):
+    table, study = studies[name]
+    with pytest.raises(InvalidRequestError, match="the table has no rows"):
+        study(table.head(0))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
+    table, study = studies[name]
+    codes = ["language"] if name != "translation" else ["source_lang", "target_lang"]
+    wrong = table.assign(**dict.fromkeys(codes, pd.Categorical(["en", None, "klingon"])))
+    report = study(wrong.assign(text=["\N{GRINNING FACE}", None, " "]).set_axis([1, 1, 1]))
+    assert report.table["status"].isin(["error", "skipped"]).any()
+    assert report.table.loc[report.table["status"].isin(["error", "skipped"]), "error"].notna().all()
+    assert report.to_html()
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert again.to_html()
+    with suppress(InvalidRequestError):  # nothing was scored
+        assert not again.compare(report).worse
+
+
+@pytest.mark.parametrize("lab", [None, [], "http://localhost", {"ours": None}])
+def test_what_is_no_client_is_refused(lab):
+    for study, given in (
+        (evaluate.round_trip, (TEXTS, "low")),
+        (evaluate.voices, (TEXTS, "low")),
+        (evaluate.speech_to_speech, (TEXTS.assign(audio="a.wav"), "en", "low")),
+    ):
+        with pytest.raises(InvalidRequestError, match="it must be a Client"):
+            study(lab, *given, progress=False)
+
+
+def test_a_recogniser_that_is_none_is_refused_before_the_speaking(studies):
+    with pytest.raises(InvalidRequestError, match="recogniser is 5; it must be a Client"):
+        evaluate.round_trip(None, TEXTS, "low", recogniser=5, progress=False)

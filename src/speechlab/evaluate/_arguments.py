@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_whole_number, refused, require_columns
 from speechlab.audio import AudioClip, recording_length_s
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
@@ -31,8 +32,8 @@ def need_columns(frame: object, *columns: object) -> None:
         raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
 
 
-def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    """Refuse a table with columns that the study makes, or can make.
+def check_table(frame: pd.DataFrame, names: frozenset[str]) -> None:
+    """Refuse a table without rows, or with columns that the study makes or can make.
 
     Args:
         frame: The table.
@@ -41,12 +42,24 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
     Raises:
         InvalidRequestError: Names those that are taken.
     """
+    if not len(frame):
+        raise InvalidRequestError("the table has no rows; give one row at least", parameter="frame")
     taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if taken:
         them = f"the column {taken[0]!r}, which is a result" if len(taken) == 1 else ""
         them = them or f"the columns {', '.join(map(repr, taken))}, which are results"
         message = f"the table has {them} of the study; drop or rename {'it' if len(taken) == 1 else 'them'}"
         raise InvalidRequestError(message, parameter=taken[0])
+
+
+def check_client(argument: str, given: object) -> None:
+    """Refuse what is no client.
+
+    Raises:
+        InvalidRequestError: It is none.
+    """
+    if not isinstance(given, Client):
+        raise refused(argument, given, "a Client, as sl.connect() gives it; several stand in a dict by name")
 
 
 def count_of(argument: str, given: object, what: str) -> int:

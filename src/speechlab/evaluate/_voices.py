@@ -9,7 +9,7 @@ from speechlab._arguments import refused
 from speechlab.client import begin, grouped, replaying_from, result_of
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import NO_LANGUAGE, code_or_none
+from speechlab.evaluate._arguments import NO_LANGUAGE, check_client, code_or_none
 from speechlab.evaluate._made import WHY
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
@@ -44,8 +44,10 @@ def catalogue_of(
         give_up_after_s: As for :func:`speechlab.batch.run`.
 
     Raises:
+        InvalidRequestError: It is no client.
         SpeechLabError: The service could not be asked.
     """
+    check_client("lab", client)
 
     async def ask(lab: AsyncClient) -> VoiceCatalogue:
         patient, group = grouped(lab, concurrency=1, give_up_after_s=give_up_after_s)

@@ -60,9 +60,9 @@ def _numbers(rows: pd.DataFrame, name: str) -> Any:
 def _tidy(report: TranslationReport) -> pd.DataFrame:
     """Rows under the names of the study, with the direction that each belongs to."""
     rows = report.plain_rows()
-    group = rows["source_lang"].astype(str) + " → " + rows["target_lang"].astype(str)
+    group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)
     if "system" in rows.columns:
-        group = rows["system"].astype(str) + ", " + group
+        group = rows["system"].astype(object).map(str) + ", " + group
     return rows.assign(_group=group).reset_index(drop=True)
 
 

@@ -218,7 +218,7 @@ class RecognitionReport(SpeechReport):
         if "condition" not in names:
             return told
         others = self.summary.loc[self.summary["condition"] != AS_RECORDED, names]
-        labels = tuple(f"{', '.join(one)}: " for one in others.astype(str).itertuples(index=False))
+        labels = tuple(f"{', '.join(one)}: " for one in others.map(str).itertuples(index=False))
         return [verdict for verdict in told if not verdict.startswith(labels)]
 
     def plot(self, **options: Any) -> Figure:
