@@ -160,4 +160,5 @@ def test_the_status_says_how_it_ended(study):
     for command, (code, _, wrong), (expected, words) in zip(
         commands, study(*commands), commands.values(), strict=True
     ):
+        assert "UserWarning" not in wrong
         assert (code, words in " ".join(wrong.split())) == (expected, True), (command, wrong)

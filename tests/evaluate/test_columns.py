@@ -114,7 +114,7 @@ def test_methods_tell_only_what_was_measured(studies):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_without_rows_is_refused(studies, name):
     table, study = studies[name]
-    with pytest.raises(InvalidRequestError, match="the table has no rows"):
+    with pytest.raises(InvalidRequestError, match="frame has no rows"):
         study(table.head(0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,23 @@ def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table
 def say(text: str) -> None:
     """Print a sentence: wrapped between words on a terminal, else in one line, where programs look for it."""
     console.print(escape(text), soft_wrap=not console.is_terminal)
+
+
+@contextmanager
+def warnings_told(*, without: str) -> Iterator[None]:
+    """Print warnings as sentences, without the line of code that they come from.
+
+    Args:
+        without: Pattern of those that are told elsewhere.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", without, UserWarning)
+        warnings.showwarning = _told
+        yield
+
+
+def _told(message: Warning | str, *_: object, **__: object) -> None:
+    errors.print(f"[yellow]{escape(str(message))}[/]", soft_wrap=True)
 
 
 def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:

@@ -32,8 +32,8 @@ def need_columns(frame: object, *columns: object) -> None:
         raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
 
 
-def check_table(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    """Refuse a table without rows, or with columns that the study makes or can make.
+def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
+    """Refuse a table with columns that the study makes or can make.
 
     Args:
         frame: The table.
@@ -42,8 +42,6 @@ def check_table(frame: pd.DataFrame, names: frozenset[str]) -> None:
     Raises:
         InvalidRequestError: Names those that are taken.
     """
-    if not len(frame):
-        raise InvalidRequestError("the table has no rows; give one row at least", parameter="frame")
     taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if taken:
         them = f"the column {taken[0]!r}, which is a result" if len(taken) == 1 else ""

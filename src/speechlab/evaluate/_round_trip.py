@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_client, check_table, count_of, need_columns
+from speechlab.evaluate._arguments import check_client, count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
@@ -96,7 +96,7 @@ def round_trip(
     if recogniser is not None:
         check_client("recogniser", recogniser)
     several = "" not in services
-    check_table(frame, SPEECH)
+    keep_free(frame, SPEECH)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     how: dict[str, Any] = {
         "store": store,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import check_client, check_table, count_of, need_columns
+from speechlab.evaluate._arguments import check_client, count_of, keep_free, need_columns
 from speechlab.evaluate._choice.measured import measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
@@ -99,7 +99,7 @@ def voices(
     if recogniser is not None:
         check_client("recogniser", recogniser)
     several = "" not in services
-    check_table(frame, VOICES)
+    keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:

@@ -14,9 +14,9 @@ from speechlab._brief import briefly
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
-    check_table,
     code_or_none,
     count_of,
+    keep_free,
     need_columns,
     recording_seconds,
 )
@@ -125,7 +125,7 @@ def recognition(
         known = getattr(frame, "columns", ())
         voice = None if beside else next((name for name in _SPEAKERS if name in known), None)
     need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
-    check_table(frame, RECOGNITION - GIVEN)
+    keep_free(frame, RECOGNITION - GIVEN)
     given, rows = _prepared(frame, audio, voice)
     with _opened(store) as kept:
         if conditions:

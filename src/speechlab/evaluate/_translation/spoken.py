@@ -9,7 +9,7 @@ import pandas as pd
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import APIConnectionError, InvalidRequestError
-from speechlab.evaluate._arguments import check_table, code_or_none, need_columns
+from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import verdicts_of
@@ -95,7 +95,7 @@ def speech_to_speech(
     need_columns(frame, audio, text, language, *([] if reference is None else [reference]))
     services = services_of(lab)
     voices = by_service(voice, services, "voice")
-    check_table(frame, SPEECH_TO_SPEECH)
+    keep_free(frame, SPEECH_TO_SPEECH)
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
     running = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import check_table, count_of, need_columns
+from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
@@ -104,7 +104,7 @@ def translation(
     if reference == "auto":
         reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
     need_columns(frame, text, source_lang, target_lang, *([] if reference is None else [reference]))
-    check_table(frame, TRANSLATION)
+    keep_free(frame, TRANSLATION)
     columns = Columns(text, reference or "", source_lang, target_lang)
     systems = services_with_settings(lab, settings, options, _SETTINGS)
     several = "" not in systems

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._commands._studies.systems import connected
-from speechlab.cli._console import console, errors, headline, say, stages
+from speechlab.cli._console import console, errors, headline, say, stages, warnings_told
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ WORSE = 4
 """Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows failed)."""
 _UNPAIRED = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
 _UNTIMED = "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
+_ROWS_FAILED = r"[\d,]+ of [\d,]+ rows failed"
+"""Warning of studies that the command tells in its own words, at the end."""
 _KINDS_OF_ERRORS = 3
 _FIGURES = (
     *(
@@ -70,10 +72,11 @@ def performed(
         message = "reports of speech to speech are not compared with each other; leave --earlier out"
         raise InvalidRequestError(message, parameter="earlier")
     before = _earlier(earlier, fail_if or (), timed=bool(given.get("speed")))
-    rows = _rows(source, language, split, sample, seed)
+    with warnings_told(without=_ROWS_FAILED):
+        rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
-    with connected(*services) as lab, stages() as told:
+    with warnings_told(without=_ROWS_FAILED), connected(*services) as lab, stages() as told:
         given |= {
             "store": None if store is None else str(store),
             "concurrency": concurrency,
