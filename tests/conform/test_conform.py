@@ -267,7 +267,7 @@ def test_the_command_says_why_it_cannot_run():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "needs --base-url and --api-key"),
+        (("--base-url", "http://127.0.0.1:9"), "needs --base-url and --api-key"),
         (("--base-url", "smoke", "--api-key", "sl:0123456789abcdef"), "is not a URL"),
         (("--only", "smoke"), "neither a number"),
         (
@@ -285,6 +285,19 @@ def test_the_command_refuses_arguments_that_cannot_be_right(arguments, words, mo
         main()
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.engines
+def test_without_an_address_the_embedded_service_is_tried_and_never_in_a_replay(tmp_path):
+    state = {"SPEECHLAB_STATE_DIR": str(tmp_path / "state"), "SPEECHLAB_IDLE_EXIT_S": "1"}
+    done = conform("--only", "20-23", **state)
+    assert done.returncode == 0, done.stderr
+    assert "0 fail" in done.stdout
+    state = {"SPEECHLAB_STATE_DIR": str(tmp_path / "other"), "SPEECHLAB_STORE": str(tmp_path / "store")}
+    done = conform("--only", "20-23", SPEECHLAB_MODE="replay", **state)
+    assert done.returncode == 2
+    assert "only replays" in done.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_command_lists_what_it_would_try(monkeypatch, capsys):

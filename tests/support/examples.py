@@ -24,7 +24,7 @@ WITHOUT = {
         client.AsyncRealtimeSession client.AsyncSpeechEvents client.AsyncSpeechStream client.AsyncTranslationStream
         client.RawReplies client.RawReply client.RawStream client.RealtimePool client.RealtimeSession
         client.SpeechClip client.SpeechEvents client.SpeechStream client.TranslationStream client.aconnect
-        client.connect client.opentelemetry_hook conform.run
+        client.address_and_key client.connect client.opentelemetry_hook conform.run
         batch.Plan batch.Run batch.SpeechAccessor batch.aplan_synthesis batch.aplan_transcription
         batch.aplan_translation batch.arun batch.assemble batch.asynthesize batch.atranscribe
         batch.atranscribe_long batch.atranslate batch.diff batch.load batch.plan_synthesis batch.plan_transcription

@@ -13,6 +13,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
 from speechlab.client._api.for_batches import (
+    address_and_key,
     ask_service,
     asking_afresh,
     asking_always,
@@ -100,6 +101,7 @@ __all__ = [
     "Usage",
     "VoiceCatalogue",
     "aconnect",
+    "address_and_key",
     "ask_service",
     "asking_afresh",
     "asking_always",

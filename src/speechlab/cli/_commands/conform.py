@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab.cli._console import console, errors, plain_table
+from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from speechlab.conform import Check, CheckOutcome, ConformReport, ProbeOptions
 
 _MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
@@ -82,42 +86,60 @@ def conform(
 ) -> None:
     """Try a deployment from outside, harming nothing, and say which statements of the contract hold.
 
+    Without an address and a key, the embedded service of this machine is tried.
+
     Status 0: all that is binding holds; 1: something does not; 2: it could not run.
     """
     from speechlab.conform import ProbeOptions, chosen, write_report
-    from speechlab.errors import APIConnectionError, ConfigurationError
 
     try:
         selected = chosen(only, quick=quick)
         if listed:
             _list(selected)
             return
-        if not base_url or not api_key:
-            raise ConfigurationError("conform needs --base-url and --api-key")
-        options = ProbeOptions(
-            base_url,
-            api_key,
-            ws_base_url=ws_base_url,
-            voice=voice,
-            q_voice=q_voice,
-            restricted_key=restricted_key,
-            no_asr_key=no_asr_key,
-            expired_key=expired_key,
-            legacy_key=legacy_key,
-            text_limit=text_limit,
-            timeout_s=timeout,
-        )
         if report is not None and not report.parent.is_dir():
             raise ConfigurationError(f"there is no folder {report.parent} for the report")
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
-        found = _run(options, selected)
+        with _deployment(base_url, ws_base_url, api_key) as (http_url, socket_url, key):
+            options = ProbeOptions(
+                http_url,
+                key,
+                ws_base_url=socket_url,
+                voice=voice,
+                q_voice=q_voice,
+                restricted_key=restricted_key,
+                no_asr_key=no_asr_key,
+                expired_key=expired_key,
+                legacy_key=legacy_key,
+                text_limit=text_limit,
+                timeout_s=timeout,
+            )
+            found = _run(options, selected)
         if report is not None:
             write_report(found, report, strict=strict)
-    except (ValueError, OSError, APIConnectionError) as error:
+    except (ValueError, OSError, APIConnectionError, ReplayMiss, ServiceStartError) as error:
         raise ConfigurationError(str(error)) from error
     _show(found, report)
     raise typer.Exit(0 if found.passed(strict=strict) else 1)
+
+
+@contextmanager
+def _deployment(
+    base_url: str, ws_base_url: str | None, api_key: str
+) -> Iterator[tuple[str, str | None, str]]:
+    """The addresses and the key that were given, or those of the embedded service, which stays until the end."""
+    if base_url or api_key:
+        if not base_url or not api_key:
+            raise ConfigurationError(
+                "conform needs --base-url and --api-key, or neither for the embedded service"
+            )
+        yield base_url, ws_base_url, api_key
+        return
+    from speechlab.client import address_and_key, connect
+
+    with connect() as lab:
+        yield address_and_key(lab)
 
 
 def _run(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:

@@ -238,3 +238,23 @@ def asking_always(lab: C) -> C:
         return lab.with_options(pace="as recorded")
     once = lab.with_options(max_retries=0)
     return once if settings.store is None else once.with_options(mode="live")
+
+
+def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:
+    """Where a client's service is, and the key for it: for tools that speak HTTP and WebSockets by themselves.
+
+    Args:
+        lab: The client. The embedded service stays as long as it is open.
+
+    Returns:
+        The HTTP base URL, the WebSocket base URL, and the key; empty where the client has none.
+
+    Raises:
+        ReplayMiss: It only replays, and has no service.
+    """
+    behind: Any = getattr(lab, "_async", lab)
+    settings = behind._settings  # noqa: SLF001 - of the same room
+    if settings.mode == "replay":
+        raise nothing_is_sent("this tool")
+    key = settings.api_key
+    return settings.base_url, settings.ws_base_url, "" if key is None else key.reveal()

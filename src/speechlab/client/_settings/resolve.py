@@ -109,7 +109,7 @@ def settings_for(
             f"{given} was given but no base_url; give base_url= or set SPEECHLAB_BASE_URL, or leave both out to "
             "use the embedded service"
         )
-    if os.environ.get(API_KEY_VARIABLE):
+    if os.environ.get(API_KEY_VARIABLE) and options.get("engines") is None:
         logger.warning(
             "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
         )
