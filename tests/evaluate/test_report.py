@@ -16,6 +16,7 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.folder import write_folder
+from speechlab.evaluate._writing.texts import markdown_table
 from speechlab.metrics import score, score_translations
 from support.cells import cells
 
@@ -135,6 +136,12 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     assert heard == [3_000, 2_000, 3_000]
     third.save(tmp_path / "out")
     assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
+
+
+def test_numbers_of_a_column_have_as_many_places():
+    table = pd.DataFrame({"Utterances": [3, 4, 5], "RTF": [4.8321, 0.7506, 0.034567]})
+    lines = markdown_table(table).splitlines()
+    assert lines[2:] == ["| 3 | 4.83 |", "| 4 | 0.75 |", "| 5 | 0.035 |"]
 
 
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):

@@ -87,7 +87,9 @@ def _written(value: object) -> str:
         return "–"
     if isinstance(value, bool) or not is_number(value):
         return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
-    return str(value) if is_whole_number(value) else f"{float(value):.4g}"
+    if is_whole_number(value):
+        return str(value)
+    return f"{float(value):.2f}" if abs(float(value)) >= 0.1 else f"{float(value):.2g}"
 
 
 def _is_figures(column: pd.Series[str]) -> bool:
