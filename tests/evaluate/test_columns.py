@@ -148,3 +148,14 @@ def test_what_is_no_client_is_refused(lab):
 def test_a_recogniser_that_is_none_is_refused_before_the_speaking(studies):
     with pytest.raises(InvalidRequestError, match="recogniser is 5; it must be a Client"):
         evaluate.round_trip(None, TEXTS, "low", recogniser=5, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_speed_is_measured_with_texts_alone(tmp_path):
+    with serving() as staged:
+        texts = TEXTS.assign(text=[None, " ", "Good morning."])
+        found = evaluate.voices(
+            staged.lab, texts, "low", speed=3, dnsmos=0, store=str(tmp_path), progress=False
+        )
+    assert found.speed["text"].tolist() == ["Good morning."]
+    assert not any("Speed" in note for note in found.notes)

@@ -87,7 +87,8 @@ def timed_voices(
     once = {name: asking_afresh(one) for name, one in services.items()}
     streams = {(name, voice.id): voice.streaming for name, one in catalogues.items() for voice in one}
     several = "" not in once
-    given = rows[rows["system"].isin(list(services))] if several else rows.assign(system="")
+    spoken = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
+    given = spoken[spoken["system"].isin(list(services))] if several else spoken.assign(system="")
     chosen = given.drop_duplicates(["system", "voice", language, text])
     parts = {
         tuple(map(str, key)): part[text].astype(str).tolist()[:count]
