@@ -18,7 +18,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 VARIES = "varies"
-"""Tag of a cell whose outputs are times that were measured: each execution has its own."""
+"""Tag of a cell whose outputs each execution has of its own: measured times, and how far something had come."""
 ASKED = "asked"
 """Tag of a cell that shows what the service was asked for: in a replay, nothing."""
 _BEFORE = """
