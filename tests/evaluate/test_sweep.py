@@ -43,7 +43,7 @@ def test_a_sweep_says_what_the_service_says(lab, tmp_path):
     assert set(table["recordings"]) == {2}
     assert set(table["failed"]) == {1}
     assert table.drop(columns="failed").equals(again.drop(columns="failed"))
-    for row in table.to_dict("records"):
+    for row in table.iloc[[0, 3, 5, 6]].to_dict("records"):  # each value of a parameter with each of another
         rules = {name: row[name] for name in (*grid, "segment_padding", "initial_segment_padding_ms")}
         made = [
             lab.transcribe(path, language="en", vad="segments", **rules).segments.assign(file=path)

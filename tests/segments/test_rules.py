@@ -1,7 +1,6 @@
 """The contract's rules offline: against the recogniser's own arithmetic, and against the real service."""
 
 import inspect
-import time
 
 import numpy as np
 import pytest
@@ -79,12 +78,11 @@ def test_defaults_are_the_contract_s():
         assert parameters[name].default == RecognitionRequest.model_fields[name].default
 
 
+@pytest.mark.timeout(60)  # it took minutes when each merge moved all that follows
 def test_merging_takes_time_as_there_are_segments():
     count = 200_000
     spans = [Span(at, at + 0.01) for at in range(count)]
-    began = time.process_time()
     assert merge_short(spans, 1e9) == [Span(0, count - 1 + 0.01)]
-    assert time.process_time() - began < 5  # it took minutes when each merge moved all that follows
 
 
 def test_texts_go_along_and_what_has_none_is_dropped():
