@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x blocks: 32 MB
+_FEW = 13  # blocks, of which there are fewer ways to swap than usual draws
 _ALIKE = 1e-6  # of the scores: what arithmetic alone makes of equal differences
 
 
@@ -51,10 +52,14 @@ class PairedDraws:
         random = np.random.default_rng(self.seed)
         for size in self._steps():
             swapped = random.integers(2, size=(size, self.blocks), dtype=bool)
-            for first, second in zip(_sums(swapped, base, other), _sums(swapped, other, base), strict=True):
+            counts = np.ones(size, dtype=np.int64)
+            if self.blocks <= _FEW:  # most draws are the same: each is scored once
+                swapped, counts = np.unique(swapped, axis=0, return_counts=True)
+            sums = _sums(swapped, base, other), _sums(swapped, other, base)
+            for first, second, count in zip(*sums, counts.tolist(), strict=True):
                 found, _ = _difference(first, second, score)
-                larger += found > observed
-                as_large += found >= observed - tolerance
+                larger += count * (found > observed)
+                as_large += count * (found >= observed - tolerance)
         return (as_large + 1) / (self.draws + 1), (larger + 1) / (self.draws + 1)
 
     def bootstrap(
