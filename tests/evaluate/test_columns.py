@@ -127,7 +127,6 @@ def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
     report = study(wrong.assign(text=["\N{GRINNING FACE}", None, " "]).set_axis([1, 1, 1]))
     assert report.table["status"].isin(["error", "skipped"]).any()
     assert report.table.loc[report.table["status"].isin(["error", "skipped"]), "error"].notna().all()
-    assert report.to_html()
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     assert again.to_html()
     with suppress(InvalidRequestError):  # nothing was scored

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -61,7 +63,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     assert [run["operation"] for run in report.record["runs"]] == ["synthesize"]
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     assert again.notes == report.notes
-    assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
+    assert again.table["audio"].map(lambda path: Path(path).is_file()).all()
     with pytest.warns(UserWarning, match="What was spoken is in the store"):
         heard = evaluate.round_trip(there.lab, TEXTS, "low", **how)
     assert heard.table["audio"].notna().all()
