@@ -159,11 +159,11 @@ _HOMES = {
     "show": "widgets",
 }
 _NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evaluate", "show"})
-"""Names whose users will expect ``DataFrame.speech``, which the batch room registers."""
+"""Names whose use registers ``DataFrame.speech``, through the batch room."""
 
 
 class _BesidePandas:
-    """A finder of modules that loads the batch room as soon as somebody has loaded pandas, which takes long."""
+    """Module finder that loads the batch room right after pandas, without loading pandas itself, which is slow."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         if name != "pandas" or self not in sys.meta_path:
@@ -175,7 +175,7 @@ class _BesidePandas:
 
             def load_both(module: ModuleType) -> None:
                 load(module)
-                with suppress(ImportError):  # who asks for the batch room itself is told
+                with suppress(ImportError):  # an explicit import of the batch room raises it
                     import_module("speechlab.batch")
 
             spec.loader.exec_module = load_both  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Checks of what users give, shared by the rooms: texts, numbers, tables with their columns and cells."""
+"""Argument checks shared by the rooms: texts, numbers, tables, columns and cells."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
-    """Whether a value is a pandas table."""
+    """Whether a value is a pandas DataFrame."""
     import pandas as pd
 
     return isinstance(value, pd.DataFrame)
 
 
 def refuse_other_tables(value: object, argument: str) -> None:
-    """Refuse a table of another library, such as polars, where one of pandas is meant, with what to do about it."""
+    """Refuse a table of another library, such as polars. The error says how to convert it to pandas."""
     if is_frame(value) or not hasattr(type(value), "columns"):
         return
     ways = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
@@ -32,7 +32,7 @@ def refuse_other_tables(value: object, argument: str) -> None:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell of a table holds nothing: None, NaN of any kind, NaT or NA."""
+    """Whether a cell is empty: None, NaN of any kind, NaT or NA."""
     try:
         differs = value != value
         return value is None or (getattr(differs, "ndim", 0) == 0 and bool(differs))
@@ -43,16 +43,19 @@ def is_missing(value: object) -> bool:
 
 
 def check_text(value: object, argument: str = "text") -> None:
-    """Refuse what is no text.
+    """Refuse a value that is not a text.
 
     Args:
-        value: What was given.
-        argument: What the caller calls it.
+        value: The value.
+        argument: Name of the argument, for the message.
+
+    Raises:
+        InvalidRequestError: The value is not a ``str``.
     """
     if not isinstance(value, str):
         kind = type(value).__name__
         message = (
-            f"{argument} is {value!r:.60} ({kind}); only text will do: drop or fill missing values first"
+            f"{argument} is {value!r:.60} ({kind}); it must be a text. Drop or fill missing values first"
         )
         raise InvalidRequestError(message, parameter=argument)
 
@@ -63,30 +66,30 @@ def is_bool(value: object) -> bool:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number, NumPy's included; a bool is a word."""
+    """Whether a value is a real number, NumPy's included. A bool is not a number here."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole_number(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, NumPy's included; a bool is a word."""
+    """Whether a value is a whole number, NumPy's included. A bool is not a number here."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def plain_number(value: Any) -> Any:
-    """A number of NumPy's as Python's own, and -0.0 as 0.0, which is written otherwise and is the same.
+    """Convert a NumPy number to a Python number, and -0.0 to 0.0. Other values are returned unchanged.
 
-    Anything but a number comes back as it is.
+    -0.0 equals 0.0 but is written differently, and so would give another key.
     """
-    if value is None or isinstance(value, str) or not is_number(value):  # most are texts, or absent
+    if value is None or isinstance(value, str) or not is_number(value):  # the common cases first
         return value
     number = value.item() if hasattr(value, "item") else value
     return 0.0 if isinstance(number, float) and number == 0 else number
 
 
 def plain_rate(value: Any) -> Any:
-    """A sample rate in Hz as an ``int``, where it is a whole number; anything else comes back as it is.
+    """Convert a whole sample rate in Hz to ``int``. Other values are returned unchanged.
 
-    Files, tables with missing cells and libraries give 16000.0.
+    Files, libraries and tables with missing cells have rates such as 16000.0.
     """
     if is_whole_number(value):
         return int(value)
@@ -94,30 +97,33 @@ def plain_rate(value: Any) -> Any:
 
 
 def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
-    """The error for an argument that is not allowed, with what is."""
+    """Make the error for a value that is not allowed; ``allowed`` describes the values that are."""
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
 
 
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
-    """Text for columns that a table does not have: which they are, and which it has.
+    """Message for missing columns: their names, and the columns of the table.
 
     Args:
         have: Columns of the table.
-        names: Columns that were asked for.
-        table: What the caller calls the table.
+        names: The missing columns.
+        table: Name of the table, for the message.
     """
     asked = ", ".join(f"{name!r:.60}" for name in names)
     return f"{table} has no column {asked}; it has {', '.join(map(repr, have)) or 'none'}"
 
 
 def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> None:
-    """Refuse what is no table, a table without one of the columns, or with one of them twice.
+    """Require a pandas DataFrame that has each of the columns exactly once.
 
     Args:
-        frame: What was given as a table.
-        names: Columns that are needed.
-        argument: What the caller calls the table.
-        hint: What to do about a missing column.
+        frame: The table.
+        names: The required columns.
+        argument: Name of the argument, for the message.
+        hint: What to do about a missing column, added to the message.
+
+    Raises:
+        InvalidRequestError: The value is not a DataFrame, or a column is missing or occurs twice.
     """
     refuse_other_tables(frame, argument)
     if not is_frame(frame):
@@ -131,13 +137,17 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
             raise InvalidRequestError(f"{message}. {hint}" if hint else message, parameter=str(name)[:60])
         if times > 1:
             message = (
-                f"{argument} has {times} columns {name!r}, and which is meant is not said; rename or drop one"
+                f"{argument} has {times} columns named {name!r}, so the name is ambiguous; rename or drop one"
             )
             raise InvalidRequestError(message, parameter=str(name))
 
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
-    """Whether a table has a column that it need not have; refused is what can name none, or two."""
+    """Whether a table has an optional column.
+
+    Raises:
+        InvalidRequestError: The name is not hashable, or the table has two columns of this name.
+    """
     if not _hashable(name):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
@@ -148,7 +158,11 @@ def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
 
 
 def column_names(value: object, argument: str) -> list[Any]:
-    """One column, or several, as a list."""
+    """Convert the name of one column, or an iterable of names, to a list.
+
+    Raises:
+        InvalidRequestError: The value is not a name or an iterable of names.
+    """
     if isinstance(value, str):
         return [value]
     if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_frame(value):

@@ -1,7 +1,7 @@
-"""What a user sees of a failure: the name of what was called, and no frames of this package.
+"""Short tracebacks: an error shows the name of the called function and no frames of this package.
 
-An error of the tree says by itself what was wrong. The frames between a cell and the socket would only hide it, so
-they are taken off where a call comes back to the user. Other exceptions are faults, and keep all of theirs.
+The message of a :class:`~speechlab.errors.SpeechLabError` explains the failure. The frames between a notebook cell
+and the socket would hide it, so public functions remove them. Other exceptions are faults and keep all their frames.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _OURS = (
     ),
     str(contextlib.__file__),
 )
-"""Where the code of this package lies, and of what carries its calls from thread to thread and through blocks."""
+"""Paths of the package itself, and of the libraries that carry its calls between threads and through ``with``."""
 _STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 def briefly(function: F) -> F:
-    """The same function or coroutine function, whose errors come without the frames of this package.
+    """Wrap a function or coroutine function so that its errors have no frames of this package.
 
-    So do complaints about the arguments that it was called with; they name it, also where a function raised them that
-    it wraps. What was given is in none of its own frames by then: tracebacks with locals would show keys, and tables.
+    This covers each ``SpeechLabError``, and each ``TypeError`` about the arguments of the call. The ``TypeError``
+    names this function, also if a function that it wraps raised it. The arguments are removed from the wrapper's
+    frame, because a traceback with locals would show API keys and tables.
     """
     behind: Any = function
     call: Any
@@ -76,11 +77,11 @@ def briefly(function: F) -> F:
 
 
 def carry_name(function: FunctionType, name: str) -> None:
-    """Let a function say, in tracebacks and in complaints about its arguments, what it is called.
+    """Set the name that a function has in tracebacks and in errors about its arguments.
 
     Args:
-        function: The function.
-        name: Its name, after that of its class if it is a method.
+        function: The function, changed in place.
+        name: Its qualified name: a method's follows the name of its class.
     """
     function.__qualname__ = name
     function.__name__ = name.rpartition(".")[2]
@@ -88,15 +89,15 @@ def carry_name(function: FunctionType, name: str) -> None:
 
 
 def rename_call(error: TypeError, called: str, name: str) -> bool:
-    """Let a complaint about the arguments of a call speak of what the user called.
+    """Replace the function's name in a ``TypeError`` about the arguments of a call.
 
     Args:
-        error: What the call raised; anything but such a complaint stays as it is.
-        called: Qualified name of the function behind.
-        name: The name that the user knows.
+        error: The error, changed in place if it is about the arguments of ``called``.
+        called: Qualified name of the wrapped function.
+        name: The public name.
 
     Returns:
-        Whether it is such a complaint.
+        Whether the error is about the arguments of ``called``.
     """
     text = str(error)
     if not text.startswith(f"{called}()"):
@@ -106,7 +107,7 @@ def rename_call(error: TypeError, called: str, name: str) -> bool:
 
 
 def _is_told(error: SpeechLabError | TypeError, call: Any) -> bool:
-    """Whether an error says by itself what was wrong with a call; a complaint about its arguments then names it."""
+    """Whether an error's message explains the failure. An error about the arguments gets the public name."""
     if isinstance(error, SpeechLabError):
         return True
     name, behind = call.__qualname__, call
@@ -118,9 +119,9 @@ def _is_told(error: SpeechLabError | TypeError, call: Any) -> bool:
 
 
 def _brief(error: E) -> E:
-    """The error without the frames of this package; those of the user's own functions stay.
+    """Remove the frames of this package from an error, and keep those of the user's functions.
 
-    What is behind it is in its text, and so in a line here, without what was behind that and without libraries.
+    The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.
     """
     error.__traceback__ = _without(_is_ours, error.__traceback__)
     behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -137,7 +138,7 @@ def _is_ours(file: str) -> bool:
 def _is_of_libraries(file: str) -> bool:
     if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
         return True
-    # A compiled module tells the relative path that it was made from.
+    # Frames of a compiled module have the relative path of its source.
     return not file.startswith("<") and not Path(file).is_absolute()
 
 

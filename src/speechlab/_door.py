@@ -1,4 +1,4 @@
-"""The doors of rooms: public names say the room that they belong to, not the file that they stand in."""
+"""Module names of public objects: each has the name of its room, not that of its file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 def name_after(room: str, names: dict[str, Any], public: list[str]) -> None:
     """Set ``__module__`` of a room's public classes and functions to the room.
 
-    Tracebacks and reprs then say ``speechlab.client.Client`` wherever the file lies, and a pickle survives a move.
-    The price: ``inspect.getsource`` looks for a class in the door, and ``typing.get_type_hints`` for the names in its
-    annotations.
+    Tracebacks and reprs then show ``speechlab.client.Client``, and a pickle stays valid if the file moves. The cost:
+    ``inspect.getsource`` and ``typing.get_type_hints`` look for a class, and for the names in its annotations, in the
+    room's ``__init__.py``.
 
     Args:
         room: The room's name, such as ``"speechlab.client"``.
         names: The room's globals.
-        public: The room's ``__all__``. What comes from another room keeps that room's name.
+        public: The room's ``__all__``. Objects of another room keep that room's name.
     """
     for name in public:
         value = names.get(name)

@@ -1,4 +1,4 @@
-"""Files: written as a whole or not at all, and compared with what they should be."""
+"""Files: atomic writes, checksums and paths given by users."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """A path as a user gives it: ``~`` is a home folder, as in a shell."""
+    """Convert a user's path: a leading ``~`` becomes the home folder, as in a shell."""
     given = Path(path)
     try:
         return given.expanduser()
-    except RuntimeError:  # nobody has this name: then it is a file's
+    except RuntimeError:  # no user of this name: ``~name`` is a file
         return given
 
 
@@ -30,9 +30,10 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Write a file that takes its place only when it is complete.
+    """Write a file atomically: it appears under its name only when it is complete.
 
-    If the block fails, what was there before stays. A killed process leaves a hidden file that ends in ``.part``.
+    If the block fails, an existing file stays unchanged. A killed process leaves a hidden file, which ends in
+    ``.part``.
 
     Args:
         path: The file; an existing one is replaced.
@@ -41,7 +42,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         The draft to write, a new name in the same folder.
 
     Raises:
-        OSError: The draft cannot be written or moved; ``filename`` is that of the file.
+        OSError: The draft cannot be written or moved; ``filename`` is ``path``.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -49,7 +50,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         draft.replace(path)
     except OSError as error:
         if error.filename == str(draft):
-            error.filename = str(path)  # nobody has heard of the other name
+            error.filename = str(path)  # the draft's name means nothing to the user
         raise
     finally:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""This machine and this process: forks, installed versions, addresses of its own."""
+"""The machine and the process: forks, installed versions and loopback addresses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
-    """Call a function in every child that a fork makes; a decorator.
+    """Decorate a function that every forked child process calls.
 
-    A lock that another thread held at the moment of the fork stays held in the child, and no thread comes along.
-    Where there is no fork (Windows), nothing happens.
+    A fork copies locks but no other threads: a lock that another thread held stays locked in the child for ever.
+    The decorator does nothing on systems without fork (Windows).
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=renew)

@@ -1,4 +1,4 @@
-"""Heavy and optional packages, the extra that brings each, and the one way to load them."""
+"""Optional packages: the extra that installs each, and the function that imports them."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ EXTRAS: dict[str, str] = {
 
 
 _SILENT = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
-"""onnxruntime (since 1.29) reports its use, and its model's name, to its maker unless told not to before it is
-imported; several packages import it on their own. Who wants that can set the variable to 0."""
+"""onnxruntime (since 1.29) reports its use and the model's name to its vendor unless this is set before its import.
+Several packages import it, so it is set here. Set the variable to 0 to allow the reports."""
 
 
 def require(module: str) -> ModuleType:
-    """Import an optional module, or say how to install it.
+    """Import an optional module.
 
     Args:
         module: Dotted name of the module to import.
 
     Raises:
-        MissingDependencyError: The package is not installed. The text holds the pip command.
+        MissingDependencyError: The package is not installed. The message contains the pip command.
     """
     for switch in _SILENT:
         os.environ.setdefault(switch, "1")
@@ -62,7 +62,7 @@ def require(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top or top == "speechlab":
-            raise  # a package that needs another one, or a module of our own: no extra brings it
+            raise  # a dependency of the package, or a module of speechlab: no extra installs it
         extra = EXTRAS.get(top)
         command = (
             f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"

@@ -1,4 +1,4 @@
-"""SQLite files that several threads and processes use at once."""
+"""SQLite databases that several threads and processes use at the same time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _AGAIN_S = 0.01
 
 
 def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Open a file, or make it, so that reading never waits for writing (WAL) and a killed process loses no commit.
+    """Open or create a database in WAL mode: reads never wait for writes, and a killed process loses no commit.
 
     Args:
         path: The file.
-        busy_s: How long a write waits for those of others, in seconds.
+        busy_s: How long a write waits for other writes, in seconds.
 
     Returns:
-        A connection for any thread, in which every statement is a transaction of its own; see :func:`transaction`.
+        A connection for any thread. Each statement is one transaction; :func:`transaction` joins several.
     """
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     _use_wal(db, time.monotonic() + busy_s)
@@ -34,19 +34,19 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
 
 
 def can_be_written(path: Path) -> bool:
-    """Return whether a file, and its folder, in which SQLite keeps more of it, can be written."""
+    """Return whether a database and its folder, where SQLite keeps further files, can be written."""
     return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file that :func:`open_database` made and that cannot be written now.
+    """Open a read-only database that :func:`open_database` made.
 
-    Without its index (``-shm``), which SQLite removes with the last connection and cannot make here, a file can only
-    be read as one that never changes. SQLite then ignores the log (``-wal``) that a killed process leaves behind, so
-    where there is one, a copy of both is read.
+    SQLite removes the index (``-shm``) with the last connection and cannot create it on read-only media. Without the
+    index, a database can only be opened as immutable. SQLite then ignores the log (``-wal``) of a killed process. If
+    there is a log, a copy of both files is read.
 
     Returns:
-        A connection for any thread, for reading.
+        A read-only connection for any thread.
     """
     with suppress(sqlite3.OperationalError):
         return _opened(f"{path.absolute().as_uri()}?mode=ro")
@@ -61,7 +61,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def in_memory(db: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a copy that is in memory, for any thread."""
+    """Return a copy in memory, for any thread."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     db.backup(copy)
     return copy
@@ -78,7 +78,7 @@ def _opened(uri: str) -> sqlite3.Connection:
 
 
 def _use_wal(db: sqlite3.Connection, deadline: float) -> None:
-    """Switch to WAL; where several make the file at once, SQLite refuses here instead of waiting."""
+    """Switch to WAL mode. SQLite does not wait here while another process creates the file, so this retries."""
     while True:
         try:
             db.execute("PRAGMA journal_mode=WAL")
@@ -99,6 +99,6 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk may have ended it already
+        if db.in_transaction:  # a full disk may have ended the transaction
             db.execute("ROLLBACK")
         raise

@@ -1,15 +1,15 @@
-"""Every error that speechlab raises, in one tree.
+"""The tree of all errors that speechlab raises.
 
 SpeechLabError
-├── ConfigurationError             something on this machine is set wrongly, or missing
+├── ConfigurationError             a setting of this machine is wrong or missing
 │   ├── MissingDependencyError     an optional package is not installed (also an ImportError)
 │   └── ServiceStartError          the embedded service could not be started
 ├── InvalidRequestError            a request breaks a rule of the contract (also a ValueError)
-├── AudioError                     sound that cannot be used (also a ValueError)
+├── AudioError                     unusable audio (also a ValueError)
 │   ├── UnsupportedAudioError      not WAV, OGG, MP3 or FLAC
-│   ├── AudioDecodeError           the right kind of file, but damaged
-│   └── AudioLimitError            larger than the limits in force
-├── SegmentError                   a table of segments that cannot be right (also a ValueError)
+│   ├── AudioDecodeError           a damaged file of a supported format
+│   └── AudioLimitError            audio above the limits in force
+├── SegmentError                   an invalid table of segments (also a ValueError)
 │   └── SegmentFileError           a file of segments that cannot be read or written
 ├── APIError                       the service answered with an error
 │   ├── BadRequestError            400
@@ -18,18 +18,18 @@ SpeechLabError
 │   ├── NotFoundError              404
 │   ├── RateLimitError             429, with retry_after_s
 │   └── ServerError                500 and above
-├── APIConnectionError             no answer came
-│   └── APITimeoutError            ... in time
+├── APIConnectionError             no answer arrived
+│   └── APITimeoutError            no answer arrived in time
 ├── RunStoppedError                a call was not sent, because its batch was stopped
 ├── ContractError                  the answer breaks the contract
-├── StreamTruncatedError           a stream ended early; .partial holds what had come
+├── StreamTruncatedError           a stream ended early; .partial has the data received
 ├── RealtimeError                  an error event of the realtime session
 ├── EngineError                    an engine failed
-│   └── ModelError                 weights are missing, damaged or not allowed to be fetched
-├── StoreError                     results could not be read or written (a full disk, say)
-└── ReplayMiss                     replaying, and this call is not in the store
+│   └── ModelError                 weights are missing, damaged or not allowed to be downloaded
+├── StoreError                     results could not be read or written, for example on a full disk
+└── ReplayMiss                     a replaying client's call is not in the store
 
-Errors carry their facts as attributes, survive pickling, and never hold an API key.
+Errors have their facts as attributes, can be pickled, and never contain an API key.
 """
 
 from __future__ import annotations
@@ -72,21 +72,20 @@ __all__ = [
 
 
 class SpeechLabError(Exception):
-    """The root of the tree: ``except SpeechLabError`` catches everything that speechlab raises on purpose.
+    """Base class of all errors that speechlab raises on purpose.
 
-    The text is the only positional argument; facts are keyword attributes with defaults. That is what lets
-    pickle and copy rebuild any error from ``args`` and ``__dict__``.
+    The message is the only positional argument; facts are keyword attributes with defaults. So pickle and copy can
+    rebuild any error from ``args`` and ``__dict__``.
 
     Attributes:
-        timing: How long the call that failed took and how often it was sent, a ``Timing``; None where no call was
-            made.
-        advice: What to do about it, where that stands beside the message; ``str(error)`` has both.
-        headers: Headers of the reply that it is about, names in lower case, without cookies; None where none came.
-        request_id: The service's name for the request, where it told one: what its operator needs to find it.
-        service_lost: True if not this call alone was given up but the service, which said "later" or was not there
-            for as long as the call's patience lasts.
-        possibly_metered: True if a request of the call had been sent in full and was not answered, so that the
-            service may have done, and counted, the work; also where a later attempt was refused.
+        timing: Duration and attempts of the failed call, a ``Timing``; None if no call was made.
+        advice: What to do about the failure, if the message does not say it; ``str(error)`` has both.
+        headers: Headers of the reply, names in lower case, without cookies; None if no reply arrived.
+        request_id: The service's id of the request, or None. Give it to the operator of the service.
+        service_lost: True if the client gave up the service, not only this call. The service asked to wait, or
+            could not be reached, for longer than the call's patience.
+        possibly_metered: True if a request of the call was sent in full and not answered, so that the service may
+            have done the work and metered it. This also holds if a later attempt was refused.
 
     Example:
         >>> issubclass(sl.RateLimitError, sl.APIError), issubclass(sl.InvalidRequestError, ValueError)
@@ -105,7 +104,7 @@ class SpeechLabError(Exception):
 
     @property
     def message(self) -> str:
-        """What was wrong; of an :class:`APIError`, in the service's own words."""
+        """What was wrong. For an :class:`APIError`, this is the message of the service."""
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
@@ -113,24 +112,24 @@ class SpeechLabError(Exception):
 
 
 class ConfigurationError(SpeechLabError):
-    """Something on this machine is set wrongly, or missing."""
+    """A setting of this machine is wrong or missing."""
 
 
 class MissingDependencyError(ConfigurationError, ImportError):
-    """An optional package is not installed; the text holds the command that installs it."""
+    """An optional package is not installed. The message contains the command that installs it."""
 
 
 class ServiceStartError(ConfigurationError):
-    """The embedded service could not be started; the text says why."""
+    """The embedded service could not be started. The message gives the reason."""
 
 
 class InvalidRequestError(SpeechLabError, ValueError):
-    """A request breaks a rule of the contract, and was refused before anything was sent.
+    """An argument or a request is not allowed. Nothing was sent.
 
     Attributes:
-        parameter: Name of the offending parameter, as the contract writes it.
-        rule: Section of the contract that states the rule, for example ``"2.2"``.
-        code: Error code of section 7.2 that the realtime endpoint gives for the same fault, if there is one.
+        parameter: Name of the parameter at fault, as the contract or the function writes it.
+        rule: Section of the contract that has the rule, for example ``"2.2"``; None for a rule of speechlab.
+        code: Error code of section 7.2 that the realtime endpoint sends for the same fault, or None.
 
     Example:
         >>> try:
@@ -155,15 +154,15 @@ class InvalidRequestError(SpeechLabError, ValueError):
 
 
 class AudioError(SpeechLabError, ValueError):
-    """Sound that cannot be used."""
+    """Audio that cannot be used."""
 
 
 class UnsupportedAudioError(AudioError):
-    """The bytes are not WAV, OGG, MP3 or FLAC, or the format cannot do what was asked."""
+    """The bytes are not WAV, OGG, MP3 or FLAC, or the format does not support the operation."""
 
 
 class AudioDecodeError(AudioError):
-    """The header is right, but the rest cannot be decoded."""
+    """The header is valid, but the audio cannot be decoded."""
 
 
 class AudioLimitError(AudioError):
@@ -171,11 +170,11 @@ class AudioLimitError(AudioError):
 
 
 class SegmentError(SpeechLabError, ValueError):
-    """A table of segments that cannot be right, or that an operation cannot use.
+    """A table of segments is invalid, or unsuitable for the operation.
 
     Attributes:
         column: The column at fault, or None.
-        rows: Positions (from 0) of the rows at fault, at most ten.
+        rows: Positions of the rows at fault, from 0, at most ten.
     """
 
     def __init__(self, message: str = "", *, column: str | None = None, rows: tuple[int, ...] = ()) -> None:
@@ -185,11 +184,11 @@ class SegmentError(SpeechLabError, ValueError):
 
 
 class SegmentFileError(SegmentError):
-    """A file of segments that cannot be read, or a table that the format of a file cannot hold.
+    """A file of segments cannot be read, or a format of files cannot hold a table.
 
     Attributes:
         path: The file.
-        line: Number of the line at fault, from 1; None where the format has no lines.
+        line: Number of the line at fault, from 1; None if the format has no lines.
     """
 
     def __init__(
@@ -205,13 +204,13 @@ class APIError(SpeechLabError):
 
     Attributes:
         status: HTTP status.
-        code: Integer code of the error body, or None.
+        code: Integer code in the error body, or None.
         name: Name in the error body, such as ``"ErrAuthenticationFailed"``, or None.
-        context: Where the error arose, as the service tells it.
+        context: The field ``context`` of the error body: where the error arose.
         retryable: Whether the same call may succeed later.
-        attempts: How often the call was made, this one included.
-        retry_after_s: Seconds to wait, if the service said so.
-        body: The body as text, at most 2,000 characters, for those errors that are not in the agreed form.
+        attempts: How often the call was sent.
+        retry_after_s: Seconds to wait, as the service asked, or None.
+        body: The body as text, at most 2,000 characters, if it does not have the form of the contract.
 
     Example:
         >>> from speechlab.errors import APIError
@@ -255,7 +254,7 @@ class APIError(SpeechLabError):
 
 
 class BadRequestError(APIError):
-    """400: the request is not acceptable as it is."""
+    """400: the request is invalid."""
 
 
 class AuthenticationError(APIError):
@@ -263,15 +262,15 @@ class AuthenticationError(APIError):
 
 
 class PermissionDeniedError(APIError):
-    """403: the key is valid, but not for this."""
+    """403: the API key is valid, but does not permit this request."""
 
 
 class NotFoundError(APIError):
-    """404: the service does not offer this here."""
+    """404: the service has no such resource at this address."""
 
 
 class RateLimitError(APIError):
-    """429: too much at once, or a quota is used up.
+    """429: too many requests at a time, or a used-up quota.
 
     Example:
         >>> sl.RateLimitError("too many requests", status=429, retry_after_s=2.0).retryable
@@ -288,13 +287,13 @@ class ServerError(APIError):
 
 
 class APIConnectionError(SpeechLabError):
-    """No answer came from the service.
+    """No answer arrived from the service.
 
     Attributes:
         retryable: Whether the same call may succeed later.
-        attempts: How often the call was made.
-        possibly_metered: True if a request had been sent in full, so that the service may have done, and
-            counted, the work.
+        attempts: How often the call was sent.
+        possibly_metered: True if a request was sent in full, so that the service may have done the work and
+            metered it.
     """
 
     retryable = True
@@ -306,18 +305,18 @@ class APIConnectionError(SpeechLabError):
 
 
 class APITimeoutError(APIConnectionError):
-    """No answer came in time."""
+    """No answer arrived within the timeout."""
 
 
 class RunStoppedError(SpeechLabError):
-    """A call was not sent, or not again, because the batch that it belongs to was stopped."""
+    """A call was not sent, or not sent again, because its batch was stopped."""
 
 
 class ContractError(SpeechLabError):
     """The service's answer breaks the contract.
 
     Attributes:
-        body: The start of the answer as text, at most 2,000 characters, or None.
+        body: The beginning of the answer as text, at most 2,000 characters, or None.
     """
 
     def __init__(self, message: str = "", *, body: str | None = None) -> None:
@@ -326,11 +325,11 @@ class ContractError(SpeechLabError):
 
 
 class StreamTruncatedError(SpeechLabError):
-    """A stream ended before its end.
+    """A stream ended before it was complete.
 
     Attributes:
-        partial: What had come: bytes of audio, or the text so far.
-        close_code: Code with which a realtime connection was closed (1006: without a word); None for HTTP.
+        partial: The data received: bytes of audio, or text.
+        close_code: Close code of a realtime connection (1006: closed without a close frame); None for HTTP.
 
     Example:
         >>> sl.StreamTruncatedError("the stream ended early", partial=b"RIFF").partial
@@ -351,9 +350,9 @@ class RealtimeError(SpeechLabError):
     Attributes:
         code: The code of section 7.2, such as ``"rate_limited"``.
         retryable: Whether the same text may succeed later.
-        partial: The audio that had come.
+        partial: The audio received.
         status: Status of the usage record that followed: ``"backend_error"`` or ``"partial_backend_error"``; None
-            if no backend was reached, so that nothing was counted.
+            if no backend was reached, so that nothing was metered.
     """
 
     def __init__(
@@ -373,24 +372,24 @@ class RealtimeError(SpeechLabError):
 
 
 class EngineError(SpeechLabError):
-    """An engine failed while it worked."""
+    """An engine failed during its work."""
 
 
 class ModelError(EngineError):
-    """Weights are missing or damaged, or would have to be fetched without leave."""
+    """Weights are missing or damaged, or need a download that is not allowed."""
 
 
 class StoreError(SpeechLabError):
     """Results could not be read or written."""
 
 
-class ReplayMiss(SpeechLabError):  # noqa: N818 - named as what it is: no fault, but a result that is not there
-    """A client that only replays was asked for something that is not in its store; nothing was sent.
+class ReplayMiss(SpeechLabError):  # noqa: N818 - a missing result, not a fault
+    """A replaying client has no stored result for a call. Nothing was sent.
 
     Attributes:
-        operation: What was asked for.
-        parameter: The parameter that differs from the nearest stored call; ``"service"`` if it is another service;
-            None if nothing like it is stored.
+        operation: Operation of the call.
+        parameter: The parameter that differs from the most similar stored call; ``"service"`` if the service
+            differs; None if no similar call is stored.
     """
 
     def __init__(

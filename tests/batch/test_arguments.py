@@ -215,14 +215,14 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
     other = AsyncClient(translator.base_url)
     pair = "source_lang='en', target_lang='ja'"
     wrong = {
-        f"batch.translate(frame, lab, {pair}, contxt='x')": "'contxt' is no option of translate; they are",
+        f"batch.translate(frame, lab, {pair}, contxt='x')": "'contxt' is no option of translate; the options are",
         "batch.translate(frame, lab, source_lang='en')": "translate needs target_lang: a value for all rows",
         "batch.translate(frame, lab, source_lang='the language', target_lang='ja')": "'the language'",
         f"batch.translate(frame, {pair})": "translate() missing 1 required positional argument: 'lab'",
         f"batch.translate('gone.csv', lab, {pair})": "gone.csv does not exist",
         f"batch.translate(frame, other, {pair})": "give a Client, as sl.connect() does",
         f"batch.translate(frame, lab, {pair}, timeout=5)": "give it to the client: lab.with_options(timeout=...)",
-        f"batch.translate(frame, lab, {pair}, max_retries=5, x=1)": "max_retries=...); they are budget, chunk_rows",
+        f"batch.translate(frame, lab, {pair}, max_retries=5, x=1)": "max_retries=...); the options are budget",
         f"await batch.atranslate(frame, other, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame.speech.translate(lab, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",

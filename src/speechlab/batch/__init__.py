@@ -1,9 +1,9 @@
 """Batches: a DataFrame goes in, a DataFrame comes out, row for row.
 
-Each call is planned, run and put back into the table; results are kept in a store as they come, so that a run
-that was interrupted goes on where it stopped, and asks nothing twice. A bad row becomes an error row and never
-stops the others. Rooms above (studies) and users in notebooks work with it; retries and rate limits are the
-client's.
+A plan lists the calls that a table needs, a run makes them, and the results are joined to the rows. A store keeps
+each result as soon as it arrives. An interrupted run therefore continues where it stopped and pays for nothing twice.
+An invalid row becomes an error row and does not stop the others. The client is responsible for retries and rate
+limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``DataFrame.speech`` and ``Series.speech``: the same batches, from the table's side."""
+"""The accessors ``DataFrame.speech`` and ``Series.speech``, which run batches over their table."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @pd.api.extensions.register_series_accessor("speech")
 @pd.api.extensions.register_dataframe_accessor("speech")
 class SpeechAccessor:
-    """Batches over a table, or over a Series of texts or recordings, which is a table of one column.
+    """Batches over a DataFrame, or over a Series of texts or recordings as a table of one column.
 
-    It holds only the table, because pandas makes a new accessor at each access.
+    The accessor has no state but the table, because pandas makes a new accessor at each access.
     """
 
     def __init__(self, frame: pd.DataFrame | pd.Series[Any]) -> None:
@@ -50,7 +50,7 @@ class SpeechAccessor:
         return translate(self._frame, lab, **options)
 
     def show(self, **options: Any) -> Any:
-        """Hear the table: ``speechlab.show`` of it, with the same options."""
-        # By name: the widgets stand floors above this room, and load when a table is shown.
+        """Show and play the table: calls ``speechlab.show`` with the same options."""
+        # Imported by name: the widgets are a room above this one, and load only when a table is shown.
         frame = self._frame.to_frame() if isinstance(self._frame, pd.Series) else self._frame
         return import_module("speechlab.widgets").show(frame, **options)

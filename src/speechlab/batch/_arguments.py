@@ -1,4 +1,4 @@
-"""Keyword arguments of the functions: listed by type for checkers, shown in signatures, and sorted."""
+"""Keyword arguments of the public functions: their types, defaults, checks and signatures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEEDED = re.compile(r"Required\[(.*)\]")
 
 
 class _Option(NamedTuple):
-    """The default of an option, and what is allowed where no row and no operation has to be known to tell."""
+    """The default of an option, and the check of its value that needs neither a row nor an operation."""
 
     default: Any = None
     fits: Callable[[Any], bool] = bool
@@ -79,13 +79,13 @@ _OPTIONS = {
         "a number of seconds of at least 0, or None",
     ),
 }
-"""What is not None if it is not given, or is checked before anything is asked."""
+"""Options with a default other than None, or with a check before the first call."""
 
 
 _OF_CLIENT = frozenset(
     {"connect_timeout_s", "default_headers", "max_retries", "mode", "on_event", "patience_s", "timeout"}
 )
-"""Options of the client that batches, too, go by."""
+"""Options of the client that also apply to batches."""
 
 
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, WaitingOptions, total=False):
@@ -113,7 +113,7 @@ class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
 
 
 def explicit(options: type, **other: object) -> Callable[[F], F]:
-    """Show the keyword arguments behind a function's ``**options``: in ``help``, and to completion by tab.
+    """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion.
 
     Args:
         options: The TypedDict that lists them.
@@ -132,7 +132,7 @@ def explicit(options: type, **other: object) -> Callable[[F], F]:
 
 
 def face_of(original: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a function the description and the keyword arguments of another one that takes the same."""
+    """Copy the docstring and the keyword arguments of another function that takes the same arguments."""
     shown = [one for one in inspect.signature(original).parameters.values() if one.kind is one.KEYWORD_ONLY]
 
     def describe(function: F) -> F:
@@ -155,25 +155,25 @@ def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
-    """Check the options of a call, and sort them by the lists that they stand in.
+    """Check the options of a call, and sort them by the TypedDict that lists each.
 
     Args:
-        what: What was called, for the message.
-        given: The options.
-        *lists: TypedDicts, each naming some of the options allowed.
+        what: Name of the called function, for the message.
+        given: The options of the call.
+        *lists: TypedDicts that together list all options of the function.
 
     Returns:
-        For each list all of its options, with the defaults of those that were not given.
+        For each TypedDict a dict of all its options, with defaults for the missing ones.
 
     Raises:
-        InvalidRequestError: An option is unknown, needed and missing, or not allowed.
+        InvalidRequestError: An option is unknown, a required one is missing, or a value is not allowed.
     """
     known = {name: default for options in lists for name, default in _defaults(options).items()}
     if unknown := sorted(set(given) - set(known)):
         of_client = [f"{name}=..." for name in unknown if name in _OF_CLIENT]
         hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
         if len(of_client) < len(unknown):
-            hints.append(f"they are {', '.join(sorted(known))}")
+            hints.append(f"the options are {', '.join(sorted(known))}")
         message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
         raise InvalidRequestError(message, parameter=unknown[0])
     for name, default in known.items():
@@ -190,7 +190,7 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
 
 @cache
 def _defaults(options: type) -> dict[str, Any]:
-    """The defaults of a list of options; ``Parameter.empty`` for those that are needed."""
+    """The defaults of the options of a TypedDict; ``Parameter.empty`` for required options."""
     return {
         name: inspect.Parameter.empty if _NEEDED.fullmatch(kind) else _OPTIONS.get(name, _Option()).default
         for name, kind in types_of(options).items()

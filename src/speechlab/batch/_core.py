@@ -1,7 +1,7 @@
-"""The work of a batch, written once: plan a table, run the plan, join its table.
+"""The steps of a batch: plan a table, run the plan, join the results.
 
-How the caller waits, by blocking or by ``await``, is handed in. Progress is shown where the caller's output is: by
-its thread, or on its loop.
+:class:`Blocking` and :class:`Awaiting` are the two ways in which a caller waits. The caller's own thread or event
+loop shows the progress, because the caller's output belongs to it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _LOOK_S = 0.05
-"""How often a blocked thread looks at the client's loop, and shows progress."""
+"""Interval in seconds at which a blocked thread checks the client's loop and updates the progress display."""
 _SHOW_S = 0.1
 _END_S = 10.0
-"""How long an interrupted run may take to end, once no calls are waited for."""
+"""Seconds that an interrupted run has to end after the wait for its calls is over."""
 
 
 class Blocking:
-    """Waiting by blocking the caller's thread; calls are made on the client's loop.
+    """Wait by blocking the caller's thread, while calls are made on the client's loop.
 
-    ``ask`` puts a question to the service, ``compute`` does work that makes no calls, and ``perform`` makes the
-    calls of an execution and shows its progress. None of them suspends, so that :func:`run_blocking` needs no loop.
+    ``ask`` requests something from the service, ``compute`` does work without calls, and ``perform`` makes the calls
+    of an execution and shows its progress. None of them suspends, so :func:`run_blocking` needs no loop.
     """
 
     def __init__(self, lab: object) -> None:
@@ -93,11 +93,11 @@ class Blocking:
                 display.show()
             result_of(future)
         except BaseException as error:
-            # an interrupt, or the user's function of progress failed: let nothing go on unseen
+            # an interrupt, or an error of the user's progress function: no call may continue in the background
             interrupted = isinstance(error, KeyboardInterrupt)
-            reason = "someone interrupted it" if interrupted else "showing progress failed"
+            reason = "the user interrupted it" if interrupted else "the progress display failed"
             if _end(future, execution, display, reason) and interrupted:
-                result_of(future)  # what kept the run from ending well is told in place of the interrupt
+                result_of(future)  # an error at the end of the run replaces the interrupt
             with suppress(Exception):
                 display.close()
             if interrupted:
@@ -109,7 +109,7 @@ class Blocking:
 
 
 class Awaiting:
-    """Waiting on the caller's loop, which goes on meanwhile; the same methods, and they suspend."""
+    """Wait on the caller's loop without blocking it. It has the methods of :class:`Blocking`, and they suspend."""
 
     def __init__(self, lab: object) -> None:
         if not isinstance(lab, AsyncClient):
@@ -143,7 +143,9 @@ class Awaiting:
                 display.show()
             await task
         except BaseException as error:
-            if isinstance(error, Exception):  # calls under way are paid for; one who cancels does not wait
+            if isinstance(
+                error, Exception
+            ):  # calls in progress are paid for; a cancellation does not wait for them
                 execution.stop.set("showing progress failed", "interrupted")
                 await asyncio.wait([task], timeout=_END_S)
             else:
@@ -158,13 +160,13 @@ class Awaiting:
 
 
 def _named(lab: object) -> str:
-    """What was given as a client, in one line; a table in its place is not written out."""
+    """The value given as a client, in one line for a message. A table is not written out."""
     shown = repr(lab)
     return shown if len(shown.splitlines()) == 1 else f"a {type(lab).__name__}"
 
 
 Waiting = Blocking | Awaiting
-"""The way in which the caller of a batch waits."""
+"""How the caller of a batch waits: by blocking or by ``await``."""
 
 
 def run_blocking(
@@ -181,7 +183,7 @@ def run_blocking(
         result: T = end.value
         return result
     running.close()
-    raise RuntimeError("work that blocks must not wait for a loop")
+    raise RuntimeError("a blocking batch must not suspend")
 
 
 async def run_awaiting(
@@ -206,7 +208,7 @@ async def plan_table(waiting: Waiting, kind: type[RowStep], table: Table, given:
 
 
 async def run_plan(waiting: Waiting, plan: Plan, given: Mapping[str, Any]) -> Run:
-    """Run a plan; its table is written down, and not kept in memory."""
+    """Run a plan. Its table is written to the store and not kept in memory."""
     (options,) = sort_options("a run", given, RunOptions)
     execution = Execution(check_plan(plan), options, keep=False)
     await waiting.perform(execution)
@@ -273,13 +275,13 @@ async def _plan(
 
 
 async def _perform(execution: Execution, lab: AsyncClient) -> None:
-    """Make the calls of an execution here, or by workers elsewhere."""
+    """Make the calls of an execution in this process, or in the workers of a cluster."""
     options, step = execution.options, execution.plan.step
     with opened(execution.plan.store) as store:
         if store.read_only and not execution.keep:
             message = (
-                f"the store {store.path} can only be read, and a run is written down in its store; "
-                "sl.batch.assemble(plan) makes the table of what is there"
+                f"the store {store.path} can only be read, and a run must be recorded in its store; "
+                "sl.batch.assemble(plan) makes a table of the stored results"
             )
             raise StoreError(message)
         lab = replaying_from(lab, store)
@@ -305,10 +307,10 @@ async def _perform(execution: Execution, lab: AsyncClient) -> None:
 
 
 def _end(future: Future[None], execution: Execution, display: Display, reason: str) -> bool:
-    """Let a run end whose caller was interrupted, and tell whether it has.
+    """Wait for an interrupted run to end, and return whether it has ended.
 
-    Calls under way are paid for, and are waited for and kept. Further interrupts shorten the wait, and lose nothing
-    that has come.
+    Calls in progress are paid for, so their results are waited for and kept. Further interrupts shorten the wait.
+    Results that have arrived are never lost.
     """
     until = time.monotonic() + GRACE_S
     execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))

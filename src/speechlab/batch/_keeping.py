@@ -1,4 +1,4 @@
-"""Stores of batches, and the options of where results are kept and how tables are read."""
+"""Stores of batches, and the options for storing results and reading tables."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK_ROWS = 5_000
-"""Rows of a file or stream that are in memory at once."""
+"""Rows of a file or stream that are in memory at a time."""
 
 StoreLike = Store | str | os.PathLike[str] | None
-"""A store, the folder of one, or None for the user's own."""
+"""A store, the folder of a store, or None for the user's own store."""
 STORES_ALLOWED = "a store, the path of its folder, or None for your own"
 
 
 class KeepingOptions(TypedDict, total=False):
-    """Where results go, and how the table is read."""
+    """Options for storing results and reading the table."""
 
     store: StoreLike
     prefix: str
@@ -32,16 +32,16 @@ class KeepingOptions(TypedDict, total=False):
 
 
 def is_store(value: object) -> TypeGuard[StoreLike]:
-    """Return whether a value is a store, or says where one is."""
+    """Return whether a value is a store, the path of a store, or None."""
     return value is None or isinstance(value, Store | str | os.PathLike)
 
 
 @contextmanager
 def opened(store: StoreLike) -> Iterator[Store]:
-    """Open a store for a while; one that is open already stays open.
+    """Open a store for the block. A store that is already open stays open after it.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: The value is not a store, a path or None.
     """
     if not is_store(store):
         raise refused("store", store, STORES_ALLOWED)
@@ -62,12 +62,14 @@ def is_there(store: StoreLike) -> bool:
 
 @contextmanager
 def opened_if_there(store: StoreLike) -> Iterator[Store]:
-    """Open a store that must exist; a folder whose name is wrong is neither made nor taken for an empty store.
+    """Open an existing store for the block. A mistyped path raises an error and creates no folder.
 
     Raises:
-        StoreError: There is none.
+        StoreError: There is no store at the path.
     """
     if isinstance(store, (str, os.PathLike)) and not is_there(store):
-        raise StoreError(f"there is no store in {os.fspath(store)}; name the folder that the runs were given")
+        raise StoreError(
+            f"there is no store in {os.fspath(store)}; give the folder that the runs used as store="
+        )
     with opened(store) as open_store:
         yield open_store

@@ -1,4 +1,4 @@
-"""Long recordings: cut at silences, recognised piece by piece, and put together in the recording's own time."""
+"""Long recordings: cut at silences, transcribed piece by piece, and joined on the time axis of the recording."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 PIECE_S = 300.0
-"""Below what services take (10 MB of sound at 16 kHz; the embedded one takes 48), above the 30 seconds that
-recognisers look at; and a call that fails costs five minutes of sound, not hours."""
+"""Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the embedded
+service accepts 48 MB) and above the 30-second window of recognisers. A failed call costs five minutes of audio."""
 _AT_ONCE = 8
-"""Pieces in memory: as many as are under way by default."""
+"""Pieces in memory: as many as the default number of concurrent calls."""
 _SOUND = "_sound"
 _Faults = dict[int, list[str]]
 
 
 @dataclass
 class _Rows:
-    """The rows of the table as they are read: their labels, and by position what is wrong with them."""
+    """Labels of the rows read so far, and the faults of rows by position."""
 
     labels: list[pd.Index[Any]] = field(default_factory=list)
     faults: _Faults = field(default_factory=lambda: defaultdict(list))
@@ -78,22 +78,23 @@ async def atranscribe_long(
 ) -> pd.DataFrame:
     """Transcribe recordings of any length, with times.
 
-    Each recording is cut where it is quietest, into pieces of at most ``piece_s`` seconds, which go through a batch:
-    the key of a piece is its sound, so that the same call again, after an interrupt too, asks only for what is
-    missing. Files are read block by block, and at most eight pieces are in memory.
+    Each recording is cut at its quietest places into pieces of at most ``piece_s`` seconds, and a batch transcribes
+    the pieces. The key of a piece depends on its audio. The same call again, also after an interrupt, therefore sends
+    only the missing pieces. Files are read block by block, and at most eight pieces are in memory.
 
     Args:
-        frame: One row for each recording: a table of any kind that :func:`transcribe` takes.
+        frame: A table with one row for each recording, of any kind that :func:`transcribe` accepts.
         lab: The client.
         piece_s: The longest piece, in seconds, at least 1.
-        **options: Those of :func:`transcribe`, with ``vad="segments"``. The column of recordings holds paths, bytes
-            or clips. Channels are mixed into one, and rates above 16 kHz, which recognisers do not hear, become that.
+        **options: The options of :func:`transcribe`, with ``vad="segments"``. The cells of the column ``audio`` are
+            paths, bytes or clips. Channels are mixed to mono, and sample rates above 16 kHz, which recognisers do
+            not use, are reduced to 16 kHz.
 
     Returns:
-        One segment frame, of pandas: ``file`` (as :func:`segments` names it), ``start`` and ``end`` in the
-        recording's own time, to the microsecond, ``text``, ``row`` (the label of the recording's row) and ``piece``
-        (from 0 in each recording). A warning tells of recordings that cannot be read and of pieces that failed;
-        ``attrs["speechlab_faults"]`` has the reasons by the position of the row.
+        One segment frame, of pandas: ``file`` (as :func:`segments` names it), ``start`` and ``end`` (seconds from
+        the beginning of the recording, to the microsecond), ``text``, ``row`` (index label of the recording's row)
+        and ``piece`` (number of the piece, from 0 in each recording). A warning names recordings that cannot be
+        read and pieces that failed; ``attrs["speechlab_faults"]`` has the reasons by the position of the row.
 
     Raises:
         InvalidRequestError: An argument is not allowed, or a column is missing.
@@ -116,8 +117,8 @@ def _told(table: pd.DataFrame) -> pd.DataFrame:
     if faults := table.attrs.get(FAULTS_ATTRIBUTE):
         are = "1 recording is" if len(faults) == 1 else f"{len(faults)} recordings are"
         message = (
-            f"{are} not whole: {listed(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons, "
-            "and the same call again asks for what is missing"
+            f"{are} not whole: {listed(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons; "
+            "the same call again asks for what is missing"
         )
         warnings.warn(message, stacklevel=calls_from_outside())
     return table
@@ -148,7 +149,7 @@ async def _transcribe(
         given |= {"store": store, "audio": _SOUND, "columns": "all"}
         patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
         plan = await plan_table(waiting, TranscriptionStep, tables, given | patience)
-        with failures_told_elsewhere():  # of the pieces; the warning about recordings has their reasons
+        with failures_told_elsewhere():  # the warning about recordings has the reasons of failed pieces
             done = await run_plan(waiting, plan, how)
 
         def join() -> pd.DataFrame:
@@ -158,7 +159,7 @@ async def _transcribe(
 
 
 def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:
-    """The same pieces, of which the first is cut; None if there is none."""
+    """Cut the first piece, and return all pieces; None if there are none."""
     first = next(pieces, None)
     return None if first is None else chain([first], pieces)
 
@@ -166,7 +167,7 @@ def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:
 def _pieces(
     frames: Iterator[pd.DataFrame], column: Any, piece_s: float, rows: _Rows, *, strict: bool
 ) -> Iterator[pd.DataFrame]:
-    """Tables of a few pieces each; what cannot be read is a fault of its row."""
+    """Tables of a few pieces each. A recording that cannot be read becomes a fault of its row."""
     import pandas as pd
 
     waiting: list[dict[Any, Any]] = []
@@ -198,7 +199,7 @@ def _recording(cell: object, column: object) -> AudioClip | bytes | str | os.Pat
 
 
 def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:
-    """The segments of a run's pieces, in the time of the recordings."""
+    """The segments of a run's pieces, with times from the beginning of each recording."""
     for part in run.parts():
         table, wrong = timed_pieces(part, store, prefix=prefix, audio=_SOUND)
         of = part.iloc[table["position"]]

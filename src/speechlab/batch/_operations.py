@@ -1,4 +1,4 @@
-"""The public functions: plan, run, and both with the table; each to be awaited, and as one that blocks."""
+"""The public functions: plan, run, and both with the joined table; each blocking and as a coroutine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @explicit(SynthesisPlanOptions)
 async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    """Plan to speak each row's text, without doing it; see :func:`synthesize` and :func:`run` for the arguments."""
+    """Plan the synthesis of each row's text, without a call; see :func:`synthesize` for the arguments."""
     return await run_awaiting(plan_table, lab, SynthesisStep, source, options)
 
 
@@ -42,7 +42,7 @@ def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOp
 async def aplan_transcription(
     source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
 ) -> Plan:
-    """Plan to transcribe each row's recording, without doing it; see :func:`transcribe` and :func:`run`."""
+    """Plan the transcription of each row's recording, without a call; see :func:`transcribe` for the arguments."""
     return await run_awaiting(plan_table, lab, TranscriptionStep, source, options)
 
 
@@ -55,7 +55,7 @@ def plan_transcription(source: Table, lab: Client, **options: Unpack[Transcripti
 async def aplan_translation(
     source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
 ) -> Plan:
-    """Plan to translate each row's text, without doing it; see :func:`translate` and :func:`run`."""
+    """Plan the translation of each row's text, without a call; see :func:`translate` for the arguments."""
     return await run_awaiting(plan_table, lab, TranslationStep, source, options)
 
 
@@ -68,37 +68,38 @@ def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPl
 async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
-    The table is written down piece by piece and does not stay in memory: ``run(…).table()`` reads it,
-    ``run(…).export(path)`` writes a Parquet file, ``run(…).parts()`` gives the pieces.
+    The table is written to the store piece by piece and does not stay in memory: ``run(…).table()`` reads it,
+    ``run(…).export(path)`` writes it to a file, ``run(…).parts()`` yields the pieces.
 
     Args:
-        plan: The plan, as :func:`plan_synthesis` and its like return it.
-        lab: The client, of the service that the plan was made for.
-        concurrency: Maximum of calls under way at once; the client's limiter may allow fewer.
-        progress: True for a bar where there is a terminal or notebook, False for none, a function of (calls done,
-            calls in all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
-        on_error: ``"raise"`` raises what failed, after the end, as an ExceptionGroup; ``"row"`` does not.
-        retry_failed: False leaves out what failed in an earlier run; such rows are ``skipped``.
-        max_error_share: Stop when a larger share (0 to 1) of the last 100 calls has failed (of at least 20), errors
-            of rows left out; None never stops.
-        budget: The maximum that may be spent; None for no limit.
-        executor: A ``dask.distributed.Client`` whose workers make the calls, each of them up to ``concurrency`` at
-            once; their key comes from ``SPEECHLAB_API_KEY`` where they run.
-        rate: Maximum of attempts begun per second.
-        give_up_after_s: Seconds without a success after which the service is given up and the run stops; None is an
-            hour where it asks to wait, and a minute where it is not there.
+        plan: The plan, as returned by :func:`plan_synthesis`, :func:`plan_transcription` or :func:`plan_translation`.
+        lab: A client of the service that the plan was made for.
+        concurrency: Maximum number of concurrent calls; the client's limiter may allow fewer.
+        progress: True for a bar in a terminal or notebook, False for none, a function of (calls done, calls in
+            all), or a :class:`Watcher` such as ``sl.widgets.BatchPreview()``.
+        on_error: ``"raise"`` raises the errors of all rows after the end, as an ExceptionGroup. ``"row"`` only
+            writes them into the table.
+        retry_failed: False does not retry rows that failed in an earlier run; they are ``skipped``.
+        max_error_share: Stop the run if a larger share (0 to 1) of the last 100 calls failed. At least 20 calls are
+            needed, and errors that a row causes do not count. None never stops the run.
+        budget: The maximum that the run may spend; None for no limit.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, up to ``concurrency`` on each. The
+            workers read the API key from their own ``SPEECHLAB_API_KEY``.
+        rate: Maximum number of attempts begun per second; None for no limit.
+        give_up_after_s: Seconds without a success after which the run gives up the service and stops. None means an
+            hour if the service asks to wait, and a minute if it cannot be reached.
         **options: These arguments, by name.
 
     Returns:
-        The run, written down in the plan's store.
+        The run, recorded in the plan's store.
 
     Raises:
-        InvalidRequestError: An argument is unknown, or not allowed.
+        InvalidRequestError: An argument is unknown or not allowed.
         AuthenticationError: The service refuses the API key; nothing more is sent.
         StoreError: The store cannot be written, for example because the disk is full.
         ExceptionGroup: Rows failed, and ``on_error="raise"``.
-        KeyboardInterrupt: It was interrupted. What had come is kept; the same again goes on from there.
-        asyncio.CancelledError: The same, where it is awaited.
+        KeyboardInterrupt: The user interrupted the run. Results received are kept; the same call again continues.
+        asyncio.CancelledError: The same for an awaited run that was cancelled.
     """
     return await run_awaiting(run_plan, lab, plan, options)
 
@@ -110,9 +111,9 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
 
 @explicit(SynthesisOptions)
 async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
-    """Speak each row's text with its voice.
+    """Synthesise each row's text with its voice.
 
-    Which arguments are columns, and which are the same for all rows: see :class:`Column`.
+    :class:`Column` says which arguments name columns and which are the same for all rows.
 
     Args:
         frame: The table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, the path of a
@@ -120,25 +121,25 @@ async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[Synthesi
             dicts.
         lab: The client.
         text: Column of the texts.
-        voice: The voice, by id or by a name that is unambiguous in the catalogue; or the column that holds it.
+        voice: Id of the voice, or a name that is unambiguous in the catalogue; or a column.
         format: Format of the audio: flac (lossless), wav, mp3 or ogg; or a column.
-        sample_rate: Hz, or None for 24,000; or a column.
-        temperature: Variation, for voices that have it; or a column.
-        repeat: Number of a deliberate repetition: another number, another reading.
-        store: Where results are kept and looked up; None for the user's own store.
-        prefix: Goes before the names of the new columns.
+        sample_rate: Sample rate in Hz; None for 24,000; or a column.
+        temperature: Variation, for voices that support it; or a column.
+        repeat: Number of a deliberate repetition, from 0. Each number gives another reading of the same text.
+        store: The store that keeps the results; None for the user's own store.
+        prefix: Prefix of the names of the new columns.
         columns: ``"all"``, or ``"result"`` for the results without the bookkeeping (``processing_s`` to ``key``
-            below). The run in the store has both. Bookkeeping that an earlier step left in the table is replaced.
-        chunk_rows: Rows of a file or iterable that are worked on at once.
+            below). The run in the store has both. The bookkeeping of an earlier step is replaced.
+        chunk_rows: Rows of a file or iterable that are processed at a time.
         **options: These arguments, and those of :func:`run`, by name.
 
     Returns:
-        The input's columns, index and order, as a table of polars if it was one, and: ``audio`` (path of the file),
-        ``duration_s``, ``sample_rate`` (Hz),
-        ``processing_s`` (the service's own time, where it tells), ``status`` (ok, cached, error, skipped or
-        cancelled), ``error_type``, ``error``, ``http_status``, ``attempts``, ``latency_s``, ``first_byte_s``,
-        ``usage_characters``, ``usage_audio_s`` and ``usage_tokens`` (what this run spent on the row: nothing where
-        it was known already), and ``key``. ``attrs["speechlab_run"]`` is the id of the run.
+        A table with the input's columns, index and order, of polars if the input was of polars. It also has
+        ``audio`` (path of the file), ``duration_s``, ``sample_rate`` (Hz), ``processing_s`` (seconds of work as the
+        service reports them), ``status`` (ok, cached, error, skipped or cancelled), ``error_type``, ``error``,
+        ``http_status``, ``attempts``, ``latency_s``, ``first_byte_s``, ``usage_characters``, ``usage_audio_s``,
+        ``usage_tokens`` and ``key``. The columns ``attempts`` to ``usage_tokens`` are what this run spent on the
+        row: zero for a stored result. ``attrs["speechlab_run"]`` is the id of the run.
 
     Raises:
         InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.
@@ -159,27 +160,28 @@ async def atranscribe(
 ) -> pd.DataFrame:
     """Transcribe each row's recording.
 
-    Which arguments are columns, and which are the same for all rows: see :class:`Column`. What is None
-    is left to the service.
+    :class:`Column` says which arguments name columns and which are the same for all rows. The service chooses the
+    value of an argument that is None.
 
     Args:
         frame: As for :func:`synthesize`.
         lab: The client.
-        audio: Column of the recordings: paths, bytes or clips. A file is read when it is planned, and again just
-            before it is sent.
-        language: Code, or the column that holds it; None, or an empty cell, to identify it.
-        hotwords: Words or phrases to boost, or the column that holds them.
-        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"``; with that, :func:`segments` gives the timed pieces.
-        min_silence_gap: With segments: milliseconds of silence that split.
-        segment_padding: With segments: milliseconds added at their edges, 0 to 5,000.
-        initial_segment_padding_ms: With segments: milliseconds before the first, 0 to 5,000.
-        speech_pad_ms: With segments: milliseconds added to the speech that was found.
-        min_segment_duration: With segments: seconds; shorter ones are merged.
+        audio: Column of the recordings: paths, bytes or clips. A file is read for the plan, and again just before it
+            is sent.
+        language: Language code, or a column; None or an empty cell lets the service identify the language.
+        hotwords: Words or phrases to boost, or a column.
+        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (also return timed segments, which
+            :func:`segments` makes a table of).
+        min_silence_gap: With segments: milliseconds of silence that separate two segments.
+        segment_padding: With segments: milliseconds added at both edges of a segment, 0 to 5,000.
+        initial_segment_padding_ms: With segments: milliseconds added before the first segment, 0 to 5,000.
+        speech_pad_ms: With segments: milliseconds added to the detected speech.
+        min_segment_duration: With segments: seconds; shorter segments are merged.
         temperature: 0 to 2.
         top_p: 0 to 1.
         frequency_penalty: -2 to 2.
         repetition_penalty: 1 to 2.
-        session_id: A label for the service; no part of the question.
+        session_id: A label for the service. It does not change the key of the result.
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
@@ -208,17 +210,17 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
 async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
 
-    Which arguments are columns, and which are the same for all rows: see :class:`Column`.
+    :class:`Column` says which arguments name columns and which are the same for all rows.
 
     Args:
         frame: As for :func:`synthesize`.
         lab: The client.
         text: Column of the texts.
-        source_lang: Code of their language, or the column that holds it.
-        target_lang: Code of the language wanted, or the column that holds it.
-        keywords: Terms to preserve, or the column that holds them.
-        context: Helps to understand, and is not translated; or the column that holds it.
-        model: Model id, or the column that holds it; None for the service's default.
+        source_lang: Language code of the texts, or a column.
+        target_lang: Language code of the translations, or a column.
+        keywords: Terms to preserve, or a column.
+        context: Text that helps the model to understand, and is not translated; or a column.
+        model: Model id, or a column; None for the service's default.
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.

@@ -1,4 +1,4 @@
-"""The outcome of a call, and what it cost; and whom a warning about it concerns."""
+"""The outcome of a call with its usage, and helpers for warnings and errors about it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Outcome:
 
     Attributes:
         status: One of ``STATUSES``.
-        stored: The result, if there is one.
-        error: The error of a call that failed just now.
-        error_text: What to say where there is no error object: of an earlier run, or why it was not asked.
+        stored: The stored result, or None.
+        error: The error, if the call failed in this run.
+        error_text: Message where there is no error object: the error of an earlier run, or why the call was not made.
         error_type: Name of the error's class in that case.
-        http_status: Its HTTP status in that case.
-        attempts: How often it was sent now.
+        http_status: HTTP status of the error in that case.
+        attempts: Attempts in this run.
         latency_s: Seconds from the call to the end of its reply, waits and retries included.
-        first_byte_s: Seconds from the last sending to the head of its reply.
-        characters: Characters sent now, once for all attempts.
-        audio_s: Seconds of audio made or heard now.
-        tokens: Tokens read and written now.
+        first_byte_s: Seconds from the last attempt's start to the head of its reply.
+        characters: Characters sent in this run, counted once for all attempts.
+        audio_s: Seconds of audio synthesised or transcribed in this run.
+        tokens: Tokens read and written in this run.
     """
 
     status: str
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def calls_from_outside() -> int:
-    """Return the ``stacklevel`` of a warning that concerns the line that called speechlab."""
+    """Return the ``stacklevel`` for a warning at the line of the user's code that called speechlab."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings do; inspect.stack reads files
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "speechlab":
         level, frame = level + 1, frame.f_back
@@ -63,5 +63,5 @@ def calls_from_outside() -> int:
 
 
 def advise(error: SpeechLabError, text: str) -> None:
-    """Let an error also say what to do about it, after what it says already."""
+    """Add advice to an error, after the advice that it has."""
     error.advice = f"{error.advice}; {text}" if error.advice else text

@@ -1,1 +1,1 @@
-"""Runs of the past: loaded, compared and verified."""
+"""Earlier runs: loaded, compared and verified."""

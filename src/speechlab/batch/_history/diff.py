@@ -26,13 +26,13 @@ _COLUMNS = {"change": "category", "column": "string", "a": "string", "b": "strin
 def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFrame:
     """List the differences between the results of two runs.
 
-    Rows are matched by their index label, and among equal labels by their order. How a row came about (status ok or
-    cached, times, attempts) is no difference.
+    Rows are matched by their index label, and rows with equal labels by their order. The columns of the bookkeeping
+    (``ok`` or ``cached``, times, attempts) are not compared.
 
     Args:
         run_a: The earlier run, in any form that :func:`load` takes.
-        run_b: The later one, of the same operation.
-        store: The store of both; None for the user's own, or for those of two folders.
+        run_b: The later run, of the same operation.
+        store: The store of both runs; None for the user's own store, or if the runs are two folders.
 
     Returns:
         One row for each difference: ``row`` (index label), ``change`` (``added``, ``removed`` or ``changed``),
@@ -40,15 +40,15 @@ def diff(run_a: RunLike, run_b: RunLike, store: StoreLike = None) -> pd.DataFram
 
     Raises:
         InvalidRequestError: The runs are of different operations.
-        StoreError: There is no such run, or no table of it.
+        StoreError: A run does not exist, or has no table.
     """
     import pandas as pd
 
     one, other = load(run_a, store), load(run_b, store)
     if one.record.operation != other.record.operation:
         message = (
-            f"{one.id} is of {one.record.operation} and {other.id} of {other.record.operation}; "
-            "compare like with like"
+            f"{one.id} is a run of {one.record.operation} and {other.id} of {other.record.operation}; "
+            "compare runs of the same operation"
         )
         raise InvalidRequestError(message, parameter="run_b")
     left, right = _comparable(one), _comparable(other)

@@ -1,4 +1,4 @@
-"""Why rows failed: one line for each reason."""
+"""Reasons for failed rows, one line each."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 
 @briefly
 def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
-    """List why rows failed, the commonest reason first.
+    """List the reasons for failed rows, the most frequent first.
 
     Errors that differ only in quoted values, paths and numbers are one reason.
 
     Args:
-        result: What :func:`synthesize` and its like returned, or a part of it; or a :class:`Run`.
-        store: The store that was used, for a table with ``columns="result"``, whose statuses are only there.
-        prefix: The prefix that was used.
+        result: A table that :func:`synthesize`, :func:`transcribe` or :func:`translate` returned, or a part of it;
+            or a :class:`Run`.
+        store: The store of the batch. It is needed for a table with ``columns="result"``, which has no statuses.
+        prefix: The prefix of the batch's columns.
 
     Returns:
-        One row for each reason: ``rows`` (how many), ``error_type``, ``http_status``, ``error`` (of the first such
-        row) and ``first`` (that row's index label).
+        One row for each reason: ``rows`` (number of rows), ``error_type``, ``http_status``, ``error`` (message of
+        the first such row) and ``first`` (index label of that row).
 
     Raises:
-        InvalidRequestError: The table neither has statuses nor says which run made it.
-        StoreError: There is no such run.
+        InvalidRequestError: The table has neither statuses nor the id of its run.
+        StoreError: The run does not exist.
 
     Example:
         >>> rows = pd.DataFrame({"text": ["", "Hi.", " "], "status": ["error", "ok", "error"]})

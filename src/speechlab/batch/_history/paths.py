@@ -1,4 +1,4 @@
-"""Paths of sound in a store, which may have been moved since they were written down."""
+"""Paths of audio files in a store, which may have been moved since a run recorded them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
-"""The path of a file in a store: it is named by its digest, and lies in a folder of the first two digits."""
+"""The path of a file in a store: its name is its digest, and its folder the first two digits of it."""
 
 
 def in_store(cell: object, store: Store) -> Path | None:
-    """Return where a file of a store is now, by its path from any time; None for all that the store does not hold."""
+    """Return the current path of a file in a store from any earlier path; None if the store has no such file."""
     found = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
     if found is None:
         return None
@@ -26,7 +26,7 @@ def in_store(cell: object, store: Store) -> Path | None:
 
 
 def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
-    """Return a table in which paths of files in a store say where they are now; other paths stay as they are."""
+    """Return a table with the current paths of files in a store; other paths are unchanged."""
     import pandas as pd
 
     result = frame.copy(deep=False)

@@ -56,8 +56,8 @@ class Run:
     """A run in a store.
 
     Attributes:
-        record: Its record: operation, status, manifest and pieces of the table.
-        store: The store.
+        record: The record: operation, status, manifest and pieces of the table.
+        store: The store of the run.
     """
 
     record: RunRecord
@@ -65,23 +65,24 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Its id; the ``attrs`` of its table have it as ``speechlab_run``."""
+        """Id of the run; the ``attrs`` of its table have it as ``speechlab_run``."""
         return self.record.id
 
     @property
     def status(self) -> str:
-        """``finished``; ``stopped`` (a rule), ``interrupted`` or ``failed``; ``running``, also after a crash."""
+        """``finished``, ``stopped`` (by a rule), ``interrupted``, ``failed``, or ``running`` (also after a crash)."""
         return self.record.status
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Versions, parameters, counts by status, usage, digests of input and output; never a credential."""
+        """Versions, parameters, counts by status, usage and digests of input and output. It has no credential."""
         return self.record.manifest
 
     def parts(self) -> Iterator[pd.DataFrame]:
         """Yield the table piece by piece.
 
-        Paths of files in the store, in any column, say where the store is now; other paths are as they were given.
+        Paths of files in the store, in any column, are those of the store's current folder. Other paths are
+        unchanged.
 
         Raises:
             StoreError: A piece is missing or damaged.
@@ -99,13 +100,13 @@ class Run:
         """Return the whole table.
 
         Raises:
-            StoreError: There is none, because the process was killed, or a piece of it is missing.
+            StoreError: The run has no table, because its process was killed, or a piece is missing or damaged.
         """
         frames = list(self.parts())
         if not frames:
             message = (
-                f"run {self.id} ended before it had a table (it is {self.status}); what it had finished is "
-                "kept: run the same again"
+                f"run {self.id} ended before it had a table (status: {self.status}); the store has its results. "
+                "Run the same call again"
             )
             raise StoreError(message)
         prefix = self.manifest.get("prefix", "")
@@ -115,20 +116,20 @@ class Run:
 
     @briefly
     def export(self, path: str | os.PathLike[str], *, columns: Literal["all", "result"] = "all") -> Path:
-        """Write the table to a file, piece by piece; it needs no more memory than one piece.
+        """Write the table to a file, piece by piece, with one piece in memory.
 
-        What Parquet cannot hold is written in another form: unusual categories as their texts, a recording as
-        ``sha256:…``, other objects as their text. The manifest goes into a Parquet file's metadata, as
+        Values that Parquet does not support are converted: unusual categories to their texts, a recording to
+        ``sha256:…``, other objects to their text. The metadata of a Parquet file has the manifest, as
         ``speechlab_run``.
 
         Args:
-            path: The file; its ending tells the format: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl``; all but the
-                first may be packed: ``.csv.gz``.
+            path: The file. Its suffix sets the format: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl``; all but
+                Parquet may be compressed, as in ``.csv.gz``.
             columns: ``"all"``, or ``"result"`` to leave out the bookkeeping.
 
         Raises:
-            InvalidRequestError: The path has another ending, or ``columns`` is not allowed.
-            StoreError: There is no table, or it cannot be written.
+            InvalidRequestError: The path has another suffix, or ``columns`` is not allowed.
+            StoreError: The run has no table, or the file cannot be written.
         """
         import pyarrow as pa
 
@@ -157,27 +158,27 @@ class Run:
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002 - as everywhere
     ) -> list[Written]:
-        """Write the timed pieces of transcripts, as :func:`segments` gives them, piece by piece.
+        """Write the timed segments of the transcripts, as :func:`segments` returns them, piece by piece.
 
-        Formats of one recording need ``{file}`` in the path, which stands for the recording's name without folder
-        and ending: ``"subtitles/{file}.srt"``. A warning names rows whose reply has times that cannot be right.
+        Formats for one recording need ``{file}`` in the path, which is replaced by the recording's name without
+        folder and suffix: ``"subtitles/{file}.srt"``. A warning names rows whose reply has impossible times.
 
         Args:
-            path: The file; its ending tells the format, see ``speechlab.segments.formats``.
-            format: The format, where the ending does not tell.
+            path: The file. Its suffix sets the format, see ``speechlab.segments.formats``.
+            format: The format, for a suffix that does not set it.
 
         Returns:
-            What each file holds, and what its format dropped.
+            The files written, with the content of each and the fields that its format dropped.
 
         Raises:
-            InvalidRequestError: This is no run of transcriptions.
-            SegmentFileError: The format is not known, or cannot hold the segments.
+            InvalidRequestError: The run is not one of transcriptions.
+            SegmentFileError: The format is unknown, or does not support the segments.
             StoreError: A piece of the table is missing or damaged, or a file cannot be written.
         """
         columns = self.manifest.get("parameters", {}).get("columns", {})
         if "audio" not in columns:
             raise InvalidRequestError(
-                f"run {self.id} transcribed nothing: it is one of {self.record.operation}"
+                f"run {self.id} has no segments: its operation is {self.record.operation}, not transcribe"
             )
         try:
             return write_segments(
@@ -193,10 +194,10 @@ class Run:
 
     @briefly
     def verify(self) -> Verification:
-        """Check that the table, and each result and audio file in it, still has the digest that was recorded.
+        """Check the table, its results and its audio files against the digests in the record.
 
-        Recordings that were transcribed are checked where they lie in the store, as speech made in it does. Those
-        outside, in files of the user's, are not read: ``outside`` counts them.
+        Transcribed recordings are checked if they are in the store, as synthesised speech is. Recordings outside the
+        store are not read; ``outside`` counts them.
         """
         with opened(self.store) as store:
             return verify(self.record, store)
@@ -209,15 +210,15 @@ class Run:
 
 @briefly
 def load(run: RunLike, store: StoreLike = None) -> Run:
-    """Find a run again.
+    """Load a run from its store.
 
     Args:
-        run: Its id, a table that it made, or the folder that ``speechlab batch`` made, which gives its latest run.
-        store: The store that was used; None for the user's own, or that of the folder.
+        run: The id of the run, a table that it made, or a folder that ``speechlab batch`` made (its latest run).
+        store: The store of the run; None for the user's own store, or for that of the folder.
 
     Raises:
-        StoreError: There is no such store, or it has no such run.
-        InvalidRequestError: The table does not say which run made it.
+        StoreError: The store does not exist, or does not have the run.
+        InvalidRequestError: The table does not have the id of its run.
     """
     if isinstance(run, Run):
         return run
@@ -249,14 +250,14 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     """List the runs of a store, oldest first.
 
     Args:
-        store: The store; None for the user's own.
+        store: The store; None for the user's own store.
 
     Returns:
         One row for each run: ``run``, ``operation``, ``status``, ``started`` (UTC), ``seconds``, ``rows``, ``ok``,
         ``cached``, ``error`` and ``reason``.
 
     Raises:
-        StoreError: There is no such store.
+        StoreError: The store does not exist.
 
     Example:
         >>> with sl.Store("results") as store:
@@ -271,7 +272,9 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     for record in records:
         counts = record.manifest.get("statuses", {})
         began = datetime.fromtimestamp(record.started, UTC)
-        known = record.ended is not None and record.ended >= record.started  # a clock may have been set back
+        known = (
+            record.ended is not None and record.ended >= record.started
+        )  # the clock may have been set back
         seconds = (record.ended or 0.0) - record.started if known else float("nan")
         figures = [counts.get(name, 0) for name in ("ok", "cached", "error")]
         rows = record.manifest.get("rows", 0)

@@ -27,10 +27,10 @@ class Verification:
 
     Attributes:
         ok: Whether nothing has changed.
-        parts: How many pieces of its table were checked.
-        results: How many results.
-        problems: What has changed.
-        outside: How many rows are of a recording that is not in the store; those recordings are not checked.
+        parts: Number of pieces of the table that were checked.
+        results: Number of results that were checked.
+        problems: One message for each change.
+        outside: Number of rows whose recording is not in the store. Those recordings are not checked.
     """
 
     ok: bool
@@ -44,7 +44,7 @@ class Verification:
 
 
 def verify(run: RunRecord, store: Store) -> Verification:
-    """Compare the record of a run with what its store holds now."""
+    """Compare the record of a run with the current contents of its store."""
     step = STEPS[run.operation]
     problems: list[str] = []
     digests = ResultDigest(step), ResultDigest(step, earlier=True)
@@ -71,16 +71,14 @@ def verify(run: RunRecord, store: Store) -> Verification:
                 digest.add(row_text(key, error), stored, new=status == "ok")
     written = run.manifest.get("output_sha256")
     if not problems and run.ended and written not in {digest.hexdigest() for digest in digests}:
-        problems.append(
-            "the results are not those that the run wrote down; a later run replaced some of them"
-        )
+        problems.append("the results differ from the recorded digest; a later run replaced some of them")
     if not run.ended:
-        problems.append(f"the run has no end: it is {run.status}")
+        problems.append(f"the run has not ended; its status is {run.status}")
     return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
 
 
 def _recordings(run: RunRecord, frame: pd.DataFrame) -> Any:
-    """The column of the recordings that were transcribed; None for other runs."""
+    """The column of the transcribed recordings; None for other operations."""
     if STEPS[run.operation].works_on != "audio":
         return None
     name = as_label(run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio"))
@@ -89,7 +87,7 @@ def _recordings(run: RunRecord, frame: pd.DataFrame) -> Any:
 
 def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:
     if stored is None:
-        return [f"the result {str(key)[:12]} or its sound is missing or was cut short"]
+        return [f"the result {str(key)[:12]} or its audio is missing or truncated"]
     return _changed(stored.files.values(), store)
 
 

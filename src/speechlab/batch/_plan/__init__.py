@@ -1,1 +1,1 @@
-"""Plans: a table of rows becomes a list of calls, each with its key."""
+"""Plans: the calls that a table needs, each with its key."""

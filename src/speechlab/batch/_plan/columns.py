@@ -1,4 +1,4 @@
-"""The columns of a result, and their types."""
+"""The columns of a result and their types."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.rows import RowStep
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
-"""How a row can end: asked now; known before; failed; failed before and not asked again; not asked, for the run
-stopped."""
+"""The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not asked,
+because the run stopped."""
 
 BOOKKEEPING = {
     "processing_s": "float64",
@@ -38,18 +38,18 @@ def result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:
 
 
 def label(name: str, columns: pd.Index[Any]) -> Any:
-    """Return the label of a new column: its name, followed by nothing where labels have several parts."""
+    """Return the label of a new column: its name, padded with empty parts where labels have several parts."""
     return name if columns.nlevels == 1 else (name, *("",) * (columns.nlevels - 1))
 
 
 def earlier_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
-    """Return the bookkeeping columns that an earlier step has left in a table: all of them, or else none."""
+    """Return the bookkeeping columns of an earlier step in a table: all of them, or an empty list."""
     names = [prefix + name for name in BOOKKEEPING]
     return names if all(name in columns for name in names) else []
 
 
 def taken_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
-    """Return the columns of the input whose names the bookkeeping takes, and that are no bookkeeping themselves."""
+    """Return the columns of the input that have names of bookkeeping columns but are not bookkeeping."""
     if earlier_columns(columns, prefix):
         return []
     return [prefix + name for name in BOOKKEEPING if prefix + name in columns]
@@ -59,7 +59,7 @@ def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series
     """Return a typed column of plain values."""
     import pandas as pd
 
-    # the dtype that pandas gives to text, also where it would take another for want of values
+    # the dtype of pandas for text, also for columns without values
     text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
     made: Any = values
     dtype: Any = kind

@@ -1,4 +1,4 @@
-"""Files of tables: what their names say, the columns that they have, and their rows in pieces."""
+"""Files of tables: their formats, their columns, and their rows in pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LINES = 100
-# What pandas takes for an empty cell of a CSV file; in a column of texts, "None" and "NA" are texts.
+# The cells of a CSV file that are empty for pandas. In a column of texts, "None" and "NA" are texts.
 _EMPTY = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -37,8 +37,8 @@ class TableFormat:
 
     Attributes:
         kind: parquet, csv or jsonl.
-        separator: What stands between the cells of a CSV file.
-        packed: Whether it is packed by gzip.
+        separator: Separator of the cells of a CSV file.
+        packed: Whether the file is compressed with gzip.
     """
 
     kind: str
@@ -50,7 +50,7 @@ def table_format(path: Path, parameter: str = "source") -> TableFormat:
     """Return the format of a file, by its name.
 
     Raises:
-        InvalidRequestError: The name ends in none that is known.
+        InvalidRequestError: The suffix of the name is not supported.
     """
     packed = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if packed else path).suffix.lower()
@@ -62,10 +62,10 @@ def table_format(path: Path, parameter: str = "source") -> TableFormat:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path under which there is no table.
+    """Refuse a path without a table.
 
     Raises:
-        InvalidRequestError: There is none.
+        InvalidRequestError: The path does not exist, or is a folder without Parquet files.
     """
     if path.is_dir():
         if not _parquet_files(path):
@@ -81,7 +81,7 @@ def check_file(path: Path) -> None:
 
 
 def columns_of(path: Path) -> tuple[Any, ...]:
-    """Return the names of a file's columns; of JSON Lines, those of its first lines."""
+    """Return the names of a file's columns; for JSON Lines, those in its first lines."""
     import pandas as pd
     import pyarrow.parquet as pq
 
@@ -101,8 +101,8 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
 
     Args:
         path: The file.
-        rows: Maximum of rows in a piece.
-        texts: Columns of a CSV file whose cells are texts, whatever they look like.
+        rows: Maximum number of rows in a piece.
+        texts: Columns of a CSV file that are read as text without conversion.
     """
     import pandas as pd
 
@@ -116,17 +116,17 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
             with pd.read_csv(path, sep=format_.separator, chunksize=rows, **options) as reader:
                 yield from reader
         else:
-            # JSON says itself what is a text and what a number
+            # JSON distinguishes texts from numbers
             with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
                 yield from lines
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Translate errors of reading a file as what its name says.
+    """Translate the errors of reading a table file.
 
     Raises:
-        InvalidRequestError: It cannot.
+        InvalidRequestError: The file cannot be read in the format of its suffix.
     """
     try:
         yield
@@ -154,13 +154,13 @@ def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
 
 
 def _parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, in the order of their names; what begins with _ or . is none of its own."""
+    """The Parquet files of a folder in the order of their names, without files that begin with ``_`` or ``.``."""
     found = sorted(one for one in folder.rglob("*.parquet") if one.is_file())
     return [one for one in found if not any(name[0] in "_." for name in one.relative_to(folder).parts)]
 
 
 def _dataset(folder: Path) -> Any:
-    """A folder as Arrow's dataset, with the columns that are written into the names of folders (``language=ja``)."""
+    """A folder as an Arrow dataset, with the columns that the names of its folders define (``language=ja``)."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -1,4 +1,4 @@
-"""Values that may be mistyped names of columns: ``context="hints"`` where the column is called ``hint``."""
+"""Values that may be mistyped names of columns, such as ``context="hints"`` for the column ``hint``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _FREE = frozenset(
     {"keywords", "hotwords", "context", "model", "session_id", "source_lang", "target_lang", "language"}
 )
-"""Parameters that take texts of which speechlab cannot tell whether they are right."""
+"""Parameters whose texts speechlab cannot check."""
 _SPOKEN = frozenset({"keywords", "hotwords", "context"})
-"""Those of them whose values are words, and seldom look like names."""
+"""Parameters of these whose values are words that seldom look like names of columns."""
 _LONGEST = 40
 _SHORTEST = 3
 _ALIKE = 0.8
@@ -26,15 +26,15 @@ _LIKE_A_COLUMN = re.compile(r"[a-z][a-z0-9_]{2,39}")
 
 
 def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
-    """Refuse a value that is nearly the name of a column, and warn of one that looks like a name.
+    """Refuse a value that is nearly the name of a column, and warn about a value that looks like a name.
 
     Args:
-        parameter: What the value is given for.
-        value: The value; no column has this name.
+        parameter: The parameter that has the value.
+        value: The value. No column has this name.
         have: Names of the table's columns.
 
     Raises:
-        InvalidRequestError: A column has a name like it, or the value is the parameter's own name.
+        InvalidRequestError: A column has a similar name, or the value is the name of the parameter.
     """
     if parameter not in _FREE:
         return
@@ -61,7 +61,11 @@ def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
 
 
 def _near(value: str, columns: list[str]) -> str | None:
-    """The column whose name is like a value: but for case, signs, order, a letter or two, or as one of its words."""
+    """The column with a name similar to a value.
+
+    Names are similar if they differ in case, punctuation, order of words or a letter or two, or if the value is one
+    of the words of the name.
+    """
     plain = _plain(value)
     if not _SHORTEST <= len(plain) <= _LONGEST:
         return None

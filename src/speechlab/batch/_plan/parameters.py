@@ -1,4 +1,4 @@
-"""Parameters of an operation: the same for all rows, or columns. One rule tells which."""
+"""Parameters of an operation: one value for all rows, or a column. :class:`Column` states the rule."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ _TERMS = frozenset({"keywords", "hotwords"})
 
 
 def types_of(options: type) -> dict[str, str]:
-    """Return the types of a TypedDict's entries, as they are written in it."""
+    """Return the types of a TypedDict's entries as they are written in the source."""
     return {name: one.__forward_arg__ for name, one in options.__annotations__.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Marks a parameter as a column, where its name alone might be read as a value.
+    """Mark an argument as a column whose name could also be a value.
 
-    ``text`` and ``audio`` are always names of columns. Of every other parameter, a string is
+    ``text`` and ``audio`` are always names of columns. For every other parameter, a string is
 
-    1. a value, if the parameter knows it, also where a column has that name: ja, en or zh as a language, with a
-       region or without; a format; a mode of ``vad``;
-    2. or else a column, if the table has one of that name;
-    3. or else a value, the same for all rows: a voice, a model, a context.
+    1. a value, if the parameter knows it, even if a column has that name: ja, en or zh as a language, with or without
+       a region; a format; a mode of ``vad``;
+    2. otherwise a column, if the table has one of that name;
+    3. otherwise a value for all rows: a voice, a model, a context.
 
-    ``Column("ja")`` is a column in each case, and ``Value("ja")`` a value. A value that may be a mistyped column is
-    refused, if a column has a name like it, or else told in a warning. What is no string is the same for all rows. An
-    empty cell leaves the parameter out for that row; where it is needed, the row is an error.
+    ``Column("ja")`` is always a column, and ``Value("ja")`` always a value. A value that may be a mistyped column
+    raises an error if a column has a similar name, and gives a warning otherwise. Anything but a string is a value
+    for all rows. An empty cell leaves the parameter out for its row. If the parameter is required, the row is an
+    error.
 
     Attributes:
-        name: Of the column: a text, or a number or tuple in a table whose columns are named so.
+        name: Name of the column: a text, or a number or tuple if the table's columns have such names.
 
     Example:
         >>> Column("ja"), Value("ja")
@@ -57,17 +58,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Marks a parameter as the same for all rows, where a column may have been meant; see :class:`Column`.
+    """Mark an argument as a value for all rows that could also be the name of a column; see :class:`Column`.
 
     Attributes:
-        value: For all rows.
+        value: The value for all rows.
     """
 
     value: Any
 
 
 class SynthesisParameters(TypedDict, total=False):
-    """What to speak, and how."""
+    """Parameters of a synthesis."""
 
     text: Any
     voice: str | Voice | Column | Value
@@ -78,7 +79,7 @@ class SynthesisParameters(TypedDict, total=False):
 
 
 class TranscriptionParameters(TypedDict, total=False):
-    """What to transcribe, and how."""
+    """Parameters of a transcription."""
 
     audio: Any
     language: str | Column | Value | None
@@ -98,7 +99,7 @@ class TranscriptionParameters(TypedDict, total=False):
 
 
 class TranslationParameters(TypedDict, total=False):
-    """What to translate, and how."""
+    """Parameters of a translation."""
 
     text: Any
     source_lang: Required[str | Column | Value]
@@ -114,8 +115,8 @@ class Parameters:
     """The parameters of an operation for a table.
 
     Attributes:
-        same: Those that are the same for all rows.
-        columns: The column of each that is not.
+        same: The parameters with one value for all rows.
+        columns: The column of each other parameter.
     """
 
     same: Mapping[str, Any]
@@ -125,7 +126,7 @@ class Parameters:
         """Return the parameters of a row that are not None.
 
         Raises:
-            InvalidRequestError: A cell is empty where there must be something, or holds no text where it must.
+            InvalidRequestError: The cell of a required parameter is empty, or a cell has a value of a wrong type.
         """
         given = dict(self._given)
         for name, at in self.columns.items():
@@ -141,15 +142,16 @@ class Parameters:
 def read_parameters(
     given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str] = ()
 ) -> Parameters:
-    """Tell columns from values.
+    """Sort arguments into columns and values by the rule of :class:`Column`.
 
     Args:
-        given: Parameters by name.
+        given: Arguments by the names of their parameters.
         have: Names of the table's columns.
-        numbers: Names of those parameters that take numbers.
+        numbers: Names of the parameters that take numbers.
 
     Raises:
-        InvalidRequestError: There is no such column, or a string can be neither, or may be either.
+        InvalidRequestError: A column does not exist, or a string is neither a column nor a valid value, or may be a
+            mistyped column.
     """
     same, columns = {}, {}
     for name, value in given.items():
@@ -183,8 +185,8 @@ def _present(name: Any, have: Sequence[Any]) -> Any:
 
 
 def _knows(name: str, value: str) -> bool:
-    """Return whether a string is one of the values that a parameter has names for."""
-    if name in _LANGUAGES:  # not any code: "to" and "id" are codes too, and columns more often
+    """Return whether a string is one of the named values of a parameter."""
+    if name in _LANGUAGES:  # not any code: "to" and "id" are language codes, but more often columns
         return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
 
@@ -194,8 +196,8 @@ def _listed(name: str, value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         message = (
-            f"{name} is a {type(value).__name__}, of which only the keys could be sent, because the service takes "
-            "terms alone; give a list of them"
+            f"{name} is a {type(value).__name__}, and the service accepts terms without values; give a list of "
+            "terms"
         )
         raise InvalidRequestError(message, parameter=name)
     try:
@@ -209,7 +211,7 @@ def text_cell(value: object, column: str) -> str:
     """Return a cell that must hold text.
 
     Raises:
-        InvalidRequestError: It is empty, or something else.
+        InvalidRequestError: The cell is empty or does not hold text.
     """
     if isinstance(value, str):
         return value
@@ -234,5 +236,5 @@ def _cell(name: str, value: Any, column: str) -> Any:
     elif is_missing(value):
         return None
     elif isinstance(value, float) and value.is_integer():
-        value = int(value)  # whole numbers beside an empty cell are floats in a table
+        value = int(value)  # pandas stores whole numbers as floats if a cell of the column is empty
     return _listed(name, value)

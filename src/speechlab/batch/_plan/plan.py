@@ -1,4 +1,4 @@
-"""The plan of a batch: the calls that a table needs, before any is made."""
+"""The plan of a batch: the calls that a table needs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Chunk:
 
     Attributes:
         frame: The rows.
-        calls: Calls by key, each once however many rows ask it, in the order of the rows.
-        rows: For each row its key, or the error that keeps it from being asked.
-        found: What the store can answer, by key.
+        calls: Calls by key in the order of the rows; equal rows share one call.
+        rows: For each row the key of its call, or the error of an invalid row.
+        found: Stored results by key.
     """
 
     frame: pd.DataFrame
@@ -47,7 +47,7 @@ class Chunk:
         return [call for key, call in self.calls.items() if key not in self.found]
 
     def summary(self, prices: Prices | None = None) -> dict[str, float]:
-        """Count what running it will take; see :meth:`Plan.summary`."""
+        """Count the calls and amounts of a run; see :meth:`Plan.summary`."""
         pending = self.pending
         invalid = sum(isinstance(row, SpeechLabError) for row in self.rows)
         return {
@@ -64,16 +64,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls to make for a table. It holds no client; running it takes one.
+    """The calls to make for a table. A plan has no client; :func:`run` takes one.
 
     Attributes:
         step: The operation with its parameters.
         source: The table.
-        store: Where results are kept and looked up.
-        prefix: What goes before the names of the new columns.
-        columns: Which columns the table gets: ``"all"``, or ``"result"`` for those of the results alone.
-        service: Identity of the service, never a credential.
-        chunk_rows: Rows of a file or stream that are in memory at once.
+        store: The store that keeps the results.
+        prefix: Prefix of the names of the new columns.
+        columns: Columns that the table gets: ``"all"``, or ``"result"`` for the results without the bookkeeping.
+        service: Identity of the service, without a credential.
+        chunk_rows: Rows of a file or stream that are in memory at a time.
     """
 
     step: RowStep
@@ -86,7 +86,7 @@ class Plan:
     _whole: list[Chunk] = field(default_factory=list, repr=False)
 
     def chunks(self, store: Store) -> Iterator[Chunk]:
-        """Plan the table piece by piece; one that is in memory is planned once, and whole."""
+        """Plan the table piece by piece. A table in memory is one piece and is planned once."""
         if self._whole:
             yield from self._whole
             return
@@ -96,21 +96,20 @@ class Plan:
 
     @briefly
     def summary(self, prices: Prices | None = None) -> dict[str, float]:
-        """Count what running the plan will take.
+        """Count the calls and amounts that a run of the plan needs.
 
-        A file is read once for this. Calls that are the same in distant parts of a file count twice here, and
-        are made once.
+        This reads a file once. Equal calls in distant parts of a file count twice here, but are made once.
 
         Args:
-            prices: The price of one of each amount, as in a :class:`Budget`, to know the ``cost`` too. For each
-                character, speech is taken to last 0.15 seconds, and a translation to take 2 tokens.
+            prices: The price of one unit of each amount, as in a :class:`Budget`, to estimate the ``cost``. The
+                estimate for each character is 0.15 seconds of speech, or 2 tokens of a translation.
 
         Returns:
             ``rows``, ``invalid`` rows, ``calls`` to make, ``cached`` results, ``duplicates`` among the rows,
             ``characters`` and ``audio_s`` (seconds of recordings) to send, and with prices ``cost``.
 
         Raises:
-            InvalidRequestError: The table comes from an iterator, which can be read only once, or a price is none.
+            InvalidRequestError: The table is an iterator, which can be read only once, or a price is invalid.
         """
         if prices is not None:
             check_prices(prices)
@@ -141,12 +140,12 @@ class Plan:
 
     @property
     def rows(self) -> list[str | SpeechLabError]:
-        """For each row its key or its error, for a table in memory."""
+        """For each row the key of its call or its error, for a table in memory."""
         return self._one().rows
 
     @property
     def cached(self) -> frozenset[str]:
-        """Keys that the store can answer, for a table in memory."""
+        """Keys of stored results, for a table in memory."""
         return frozenset(self._one().found)
 
     def __repr__(self) -> str:
@@ -155,10 +154,10 @@ class Plan:
 
 
 def check_plan(plan: object) -> Plan:
-    """Refuse what is no plan.
+    """Refuse a value that is not a plan.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: The value is not a :class:`Plan`.
     """
     if isinstance(plan, Plan):
         return plan
@@ -174,17 +173,17 @@ def make_plan(
     service: str,
     tell: Callable[[], object] = lambda: None,
 ) -> Plan:
-    """Plan the calls for a table; one in memory is planned now, others while they are read.
+    """Plan the calls for a table. A table in memory is planned at once, any other while it is read.
 
     Args:
         source: The table.
         step: The operation with its parameters.
-        keeping: Where results go, and how the table is read.
+        keeping: The options for storing results and reading the table.
         service: Identity of the service.
-        tell: Called for each row that is planned now.
+        tell: Function that is called after each planned row of a table in memory.
 
     Raises:
-        InvalidRequestError: The table lacks a column. A bad row is no reason to raise; it becomes an error row.
+        InvalidRequestError: The table lacks a column. An invalid row does not raise; it becomes an error row.
     """
     store = keeping["store"]
     kept = store if isinstance(store, Store) or store is None else os.fspath(store)
@@ -192,15 +191,15 @@ def make_plan(
     if source.whole is not None:
         check_columns(source.whole, plan)
         with opened(store) as open_store:
-            plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - its only maker
+            plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
     return plan
 
 
 def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
-    """Refuse a table that lacks columns, or has some that would be overwritten.
+    """Refuse a table that lacks columns, or has columns that the results would overwrite.
 
     Raises:
-        InvalidRequestError: Which.
+        InvalidRequestError: A column is missing, occurs several times, or would be overwritten.
     """
     step, prefix = plan.step, plan.prefix
     missing = [name for name in step.needs if name not in frame.columns]

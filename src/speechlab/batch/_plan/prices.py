@@ -1,4 +1,4 @@
-"""Prices that a user gives, and what calls cost by them."""
+"""Prices of a service, and the cost of calls."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.rows import PlannedCall
 
 S_PER_CHARACTER = 0.15
-"""Seconds of speech per character (slow Japanese), until a run has speech of its own to estimate from."""
+"""Seconds of speech per character (slow Japanese), an estimate until the run has synthesised speech."""
 TOKENS_PER_CHARACTER = 2.0
-"""Tokens read and written per character, until a run has translations of its own to estimate from."""
+"""Tokens read and written per character, an estimate until the run has translations."""
 
 Prices = Mapping[str, float]
-"""The price of one of each, in any currency: ``calls``, ``characters``, ``audio_s`` (seconds) and ``tokens``."""
+"""The price of one unit of ``calls``, ``characters``, ``audio_s`` (seconds) and ``tokens``, in any currency."""
 
 
 class Amounts(NamedTuple):
     """Amounts that a service may charge for.
 
     Attributes:
-        calls: Calls.
+        calls: Number of calls.
         characters: Code points of text sent.
-        audio_s: Seconds of audio heard or made.
+        audio_s: Seconds of audio synthesised or transcribed.
         tokens: Tokens read and written.
     """
 
@@ -37,22 +37,22 @@ class Amounts(NamedTuple):
     tokens: float = 0
 
     def plus(self, other: Amounts, times: int = 1) -> Amounts:
-        """Add other amounts, or with -1 take them away."""
+        """Add other amounts ``times`` times; -1 subtracts them."""
         return Amounts(*(one + times * another for one, another in zip(self, other, strict=True)))
 
     def cost(self, prices: Prices | None) -> float:
-        """Return what they cost."""
+        """Return the cost of the amounts; 0 without prices."""
         return float(sum(price * getattr(self, name) for name, price in (prices or {}).items()))
 
 
 def check_prices(prices: object, parameter: str = "prices") -> None:
-    """Refuse what are no prices.
+    """Refuse invalid prices.
 
     Raises:
-        InvalidRequestError: A name is unknown, or a price is no number of at least 0.
+        InvalidRequestError: A name is unknown, or a price is not a finite number of at least 0.
     """
     known = ", ".join(Amounts._fields)
-    allowed = f"a price of one of each, such as {{'characters': 15 / 1_000_000}}; there are {known}"
+    allowed = f"prices of one unit, such as {{'characters': 15 / 1_000_000}}; the units are {known}"
     if not isinstance(prices, Mapping) or not prices:
         raise InvalidRequestError(f"prices are {prices!r:.60}; give {allowed}", parameter=parameter)
     for name, price in prices.items():
@@ -66,7 +66,7 @@ def estimated(
     s_per_character: float = S_PER_CHARACTER,
     tokens_per_character: float = TOKENS_PER_CHARACTER,
 ) -> Amounts:
-    """Return what a call is likely to take; how long speech becomes, and how many tokens, is not known before."""
+    """Estimate the amounts of a call. Duration of speech and number of tokens are unknown before the reply."""
     what = call.operation.name
     seconds = call.characters * s_per_character if what == "synthesize" else call.audio_s
     tokens = call.characters * tokens_per_character if what == "translate" else 0

@@ -18,11 +18,11 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def recording_of(source: object, column: str) -> bytes | AudioClip:
-    """Return the recording in a cell: the bytes of a file, or the bytes or clip that it holds.
+    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell.
 
     Raises:
         AudioDecodeError: The file cannot be read.
-        InvalidRequestError: The cell is empty, or holds something else.
+        InvalidRequestError: The cell is empty or does not hold a path, bytes or a clip.
     """
     if isinstance(source, bytes | AudioClip):
         return source
@@ -40,24 +40,24 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
     except FileNotFoundError:
         message = f"there is no file {str(path)!r}"
         if "://" in str(source):
-            message = f"{source} is an address; download the recording, and name its file"
+            message = f"{source} is a URL; download the recording and give the path of the file"
     except IsADirectoryError:
-        message = f"{path} is a folder, and must be a recording"
+        message = f"{path} is a folder; give the path of a recording"
     except (OSError, ValueError) as error:
         message = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
     raise AudioDecodeError(message)
 
 
 def seconds_of(recording: bytes | AudioClip) -> float:
-    """Return the length of a recording in seconds, by its header; 0 where that does not tell."""
+    """Return the duration of a recording in seconds from its header; 0 if the header does not have it."""
     if isinstance(recording, AudioClip):
         return recording.duration_s
     import soundfile
 
     try:
-        with soundfile.SoundFile(BytesIO(recording)) as file:  # soundfile.info asks for much more
+        with soundfile.SoundFile(BytesIO(recording)) as file:  # soundfile.info reads much more
             found: float = file.frames / file.samplerate
     except (soundfile.LibsndfileError, ValueError):
         return 0.0
-    # a WAV that was streamed may say that it is days long
+    # the header of a streamed WAV file may have a length of days
     return found if 0 <= found < len(recording) else 0.0

@@ -1,4 +1,4 @@
-"""Rows of a table as calls: a step reads the parameters of each, and gives the call with its key."""
+"""Rows of a table as calls: a step reads the parameters of each row and makes the call with its key."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from speechlab.store import Stored
 
 _MAX_OPTIONS = 1_000
-"""Combinations of options that are remembered."""
+"""Maximum number of combinations of options that are cached."""
 _NUMBER = re.compile(r"(int|float)\b")
-"""Begins the type of a parameter that takes numbers, and texts only as names of columns."""
+"""Beginning of the type of a parameter that takes numbers, where a text can only be the name of a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call to make for a row, or for several rows that ask the same.
+    """A call to make for a row, or for several equal rows.
 
     Attributes:
         key: Key of the result.
-        operation: What is asked; a recording is named by its path, and not held.
-        options: Its parameters but for the text or recording, shared with the calls that have the same.
-        characters: Length of the text, in code points.
-        audio_s: Length of the recording in seconds, as far as its header tells.
+        operation: The operation of the call. It has the path of a recording, not its audio.
+        options: The parameters other than the text or recording; calls with equal parameters share them.
+        characters: Length of the text in code points.
+        audio_s: Duration of the recording in seconds, from its header; 0 if the header does not have it.
     """
 
     key: str
@@ -55,7 +55,7 @@ class PlannedCall:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All that can change the result."""
+        """All parameters that can change the result."""
         return {**self.options, **self.operation.content}
 
 
@@ -64,11 +64,11 @@ class CallResult:
     """The result of a call, as the store keeps it.
 
     Attributes:
-        request: All that could change them; kept with them.
-        response: Values for the store.
-        timing: How the call went.
-        files: By role: bytes, and the suffix of their file.
-        audio_s: Seconds of audio that were made or heard.
+        request: All parameters that can change the result.
+        response: Values of the reply for the store.
+        timing: Duration and attempts of the call.
+        files: Audio by role: bytes, and the suffix of their file.
+        audio_s: Seconds of audio synthesised or transcribed.
         tokens: Tokens read and written.
     """
 
@@ -84,21 +84,21 @@ class RowStep(ABC):
     """An operation over the rows of a table.
 
     Args:
-        given: The parameters, complete.
+        given: All parameters.
         have: Names of the table's columns.
-        service: Identity of the service, never a credential.
-        voices: Its catalogue, if the operation needs it.
+        service: Identity of the service, without a credential.
+        voices: The catalogue of the service, if the operation needs it.
 
     Attributes:
-        operation: Its name in the contract.
-        parameters: What it takes, by name and type.
+        operation: Name of the operation in the contract.
+        parameters: Types of the parameters by name.
         works_on: The parameter that names the column of texts or recordings.
-        wants_voices: Whether it has to know the service's catalogue.
+        wants_voices: Whether the operation needs the service's catalogue.
         columns: Result columns and their types.
-        content: Those of them that are the result, and not how it came about.
-        files: Those of them that are paths of files in the store.
-        needs: Columns of the input.
-        texts: Those of them whose cells are texts, also where a file does not say so.
+        content: Result columns that are part of the result itself, without times and usage.
+        files: Result columns that have paths of files in the store.
+        needs: Columns of the input that the parameters name.
+        texts: Columns of ``needs`` that are read as text, also from a file without types.
         settings: The parameters, for the manifest.
 
     Raises:
@@ -133,18 +133,18 @@ class RowStep(ABC):
         texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
         self.texts = frozenset({self._column, *texts})
         self.settings = self._settings()
-        # what no row could have is refused before any work is done
+        # a value that is invalid for every row is refused before any work
         self._check(dict(self._parameters.same))
 
     @abstractmethod
     def _check(self, same: dict[str, Any]) -> None:
-        """Refuse parameters, the same for all rows, that no row could have."""
+        """Refuse values for all rows that would make every row invalid."""
 
     def call(self, row: Row) -> PlannedCall:
         """Return the call for a row.
 
         Raises:
-            SpeechLabError: The row cannot be asked.
+            SpeechLabError: The row is invalid.
         """
         given = self._parameters.of(row)
         alike = repr([given.get(name) for name in self._parameters.columns])
@@ -157,11 +157,11 @@ class RowStep(ABC):
         Args:
             cell: The text or recording.
             given: The parameters of the row.
-            alike: Those from columns as a text, the same for rows that have the same options.
+            alike: The parameters from columns as one text, equal for rows with equal options.
         """
 
     def _planned(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
-        """The call for an operation, which is checked by this; options of rows that are alike are checked once."""
+        """Check an operation and return its call. Equal options are checked once for all their rows."""
         options = self._options.get(alike)
         if options is None:
             options = operation.parameters
@@ -174,13 +174,13 @@ class RowStep(ABC):
         return PlannedCall(key, operation, options, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_options": {}}  # workers plan nothing
+        return {**vars(self), "_options": {}}  # workers make no plans
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call.
 
         Raises:
-            SpeechLabError: It failed.
+            SpeechLabError: The call failed.
         """
         operation = await self._ready(call)
         result = await lab.perform(operation)
@@ -209,7 +209,7 @@ class RowStep(ABC):
         return [values[name] for name in cls.content]
 
     def _settings(self) -> dict[str, Any]:
-        """The parameters for the manifest: those of all rows by value, and which are columns."""
+        """The parameters for the manifest: the values for all rows, and the names of columns."""
         same = {
             name: value.id if isinstance(value, Voice) else value
             for name, value in self._parameters.same.items()
@@ -217,13 +217,13 @@ class RowStep(ABC):
         }
         columns = {self.works_on: self._column, **self._parameters.columns}
         for name, at in columns.items():
-            if isinstance(at, str):  # half a surrogate pair has no place in JSON
+            if isinstance(at, str):  # JSON does not allow half a surrogate pair
                 columns[name] = at.encode("utf-8", "replace").decode()
         return {**same, "repeat": self._repeat, "columns": columns}
 
 
 def _column(name: object, parameter: str) -> Any:
-    """The label of the column that is worked on."""
+    """The label of the column of texts or recordings."""
     if isinstance(name, Column):
         return name.name
     if name is None or not isinstance(name, Hashable):

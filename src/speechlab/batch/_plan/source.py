@@ -1,4 +1,4 @@
-"""Tables as a source of rows: in memory, or read in pieces that fit there."""
+"""Tables as a source of rows: in memory, or read in pieces."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class TableSource:
     """A table to work on.
 
     Attributes:
-        whole: The table, if all of it is in memory.
-        path: The file or folder, if it is one.
-        frames: The pieces or rows, if they come from elsewhere; an iterator can be read once.
-        columns: Names of its columns, of the first piece if it has several.
-        polars: The table as it was given, if it is one of polars.
-        series: Whether it was a Series: a table of one column, which needs no name.
+        whole: The table, if it is in memory.
+        path: The file or folder of the table.
+        frames: The iterable of pieces or rows; an iterator can be read once.
+        columns: Names of the columns, of the first piece for a table in pieces.
+        polars: The original table of polars.
+        series: Whether the table is a Series, that is a table of one column, which needs no name.
     """
 
     whole: pd.DataFrame | None = None
@@ -50,16 +50,16 @@ class TableSource:
 
     @property
     def again(self) -> bool:
-        """Whether it can be read more than once."""
+        """Whether the table can be read more than once."""
         return self.frames is None or not isinstance(self.frames, Iterator)
 
     def pieces(self, rows: int, texts: Collection[str] = ()) -> Iterator[pd.DataFrame]:
-        """Read it.
+        """Read the table in pieces.
 
         Args:
-            rows: Maximum of rows in a piece of a file or stream; a table in memory comes whole.
-            texts: Columns of a CSV file whose cells are texts, whatever they look like: ``007``, ``None``. Without
-                that, what a cell is would depend on the cells that happen to stand in the same piece.
+            rows: Maximum number of rows in a piece of a file or stream; a table in memory is one piece.
+            texts: Columns of a CSV file that are read as text without conversion (``007``, ``None``). Otherwise the
+                type of a cell would depend on the other cells of its piece.
         """
         if self.whole is not None:
             yield self.whole
@@ -79,7 +79,7 @@ def open_source(source: Table, column: str = "text") -> TableSource:
         column: Name for the column of a Series that has none.
 
     Raises:
-        InvalidRequestError: It is none of the kinds allowed, or there is no such file.
+        InvalidRequestError: The value is not a table of an allowed kind, or the file does not exist.
     """
     import pandas as pd
 
@@ -101,7 +101,7 @@ def open_source(source: Table, column: str = "text") -> TableSource:
 
 
 def as_frame(value: object) -> pd.DataFrame | None:
-    """Return a table in memory as one of pandas, or None for anything else."""
+    """Return a table in memory as a pandas DataFrame; None for anything else."""
     import pandas as pd
 
     if isinstance(value, pd.DataFrame):
@@ -119,7 +119,7 @@ def as_frame(value: object) -> pd.DataFrame | None:
 
 
 def _names(frame: pd.DataFrame) -> tuple[Any, ...]:
-    """The labels of the columns; one of several parts of which only the first says something is that part."""
+    """The labels of the columns. A label of several parts, all but the first empty, is replaced by its first part."""
     labels = frame.columns.tolist()
     if frame.columns.nlevels == 1:
         return tuple(labels)
@@ -127,7 +127,7 @@ def _names(frame: pd.DataFrame) -> tuple[Any, ...]:
 
 
 def _is_polars(value: object) -> bool:
-    polars = sys.modules.get("polars")  # who has such a table has loaded it
+    polars = sys.modules.get("polars")  # a polars table exists only if polars is loaded
     return polars is not None and isinstance(value, polars.DataFrame | polars.LazyFrame)
 
 
@@ -149,7 +149,7 @@ def _pieces_of(source: Iterable[Any]) -> TableSource:
     if isinstance(first, Mapping) and isinstance(source, Sequence):
         (whole,) = _tables(iter(source), len(source))
         return TableSource(whole=whole, columns=_names(whole))
-    # an iterator can be read only once, and its first piece is taken
+    # the first piece is taken from an iterator, which can be read only once
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
     columns = _names(next(_tables(iter([first]), 1)))
     return TableSource(frames=frames, columns=columns)

@@ -1,4 +1,4 @@
-"""The steps of batches: what is asked of each row, and the columns that it adds."""
+"""The steps of batches: the call for each row, and the result columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
 
 
 class SynthesisStep(RowStep):
-    """Texts to audio."""
+    """Synthesis: text to audio."""
 
     operation = "synthesize"
     parameters = SynthesisParameters
@@ -61,7 +61,7 @@ class SynthesisStep(RowStep):
         kind = options["format"]
         if not isinstance(kind, str) or kind not in _FORMATS:
             message = (
-                f"format {str(kind)!r} cannot be kept as a file that tells its own rate; use one of "
+                f"format {str(kind)!r} cannot be kept as a file, as it has no header with the rate; use one of "
                 f"{', '.join(sorted(_FORMATS))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
@@ -74,7 +74,7 @@ class SynthesisStep(RowStep):
             message = f"voice is {value!r}; give a voice, its id or name, or the column that holds one"
             raise InvalidRequestError(message, parameter="voice")
         assert self._voices is not None
-        if for_all and value == "voice":  # a column was meant, whatever a description may say
+        if for_all and value == "voice":  # the column is missing, even if a voice's description has the word
             raise InvalidRequestError(no_column(self._have, value), parameter="voice")
         try:
             return self._voices[value]
@@ -94,12 +94,12 @@ class SynthesisStep(RowStep):
 
     @classmethod
     def evidence(cls, stored: Stored) -> list[Any]:
-        # where the file lies says nothing; its name is its content
+        # the name of a file is the digest of its content; its folder does not matter
         return [stored.files["audio"].name, *super().evidence(stored)[1:]]
 
 
 class TranscriptionStep(RowStep):
-    """Audio to text."""
+    """Transcription: audio to text."""
 
     operation = "transcribe"
     parameters = TranscriptionParameters
@@ -112,7 +112,7 @@ class TranscriptionStep(RowStep):
     content = ("hypothesis", "hypothesis_language", "confidence")
 
     def _check(self, same: dict[str, Any]) -> None:
-        # where vad is told by each row, its other options are those of the rows with segments
+        # if vad is a column, its other options apply to the rows with segments
         told = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
         _ = Transcribe(b"", **{**same, **told}).options
 
@@ -121,7 +121,7 @@ class TranscriptionStep(RowStep):
         call = self._planned(Transcribe(audio, **given), alike, audio_s=seconds_of(audio))
         if isinstance(cell, bytes):
             return call
-        # a long table must not lie in memory as audio: files are read again, and clips encoded, to be sent
+        # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
         return replace(call, operation=Transcribe(cell, **given))
 
     async def _ready(self, call: PlannedCall) -> Transcribe:
@@ -158,7 +158,7 @@ class TranscriptionStep(RowStep):
 
 
 class TranslationStep(RowStep):
-    """Text to text in another language."""
+    """Translation: text to text in another language."""
 
     operation = "translate"
     parameters = TranslationParameters

@@ -1,1 +1,1 @@
-"""Running a plan: calls are made, limited by rules, and shown as they end."""
+"""Execution of plans: calls, rules for stopping, and progress."""

@@ -1,4 +1,4 @@
-"""The maximum that a run may spend, and what it has spent of it."""
+"""The maximum that a run may spend, and the amounts that it has spent."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _LIMITS = {
     "tokens": "tokens",
     "cost": "(cost)",
 }
-"""The parts of a budget, and how they are called."""
+"""The parts of a budget, and their names in messages."""
 _NOTHING = Amounts()
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The maximum that a run may spend. It stops before a call that would pass one of these.
+    """The maximum that a run may spend. The run stops before a call that would exceed one of the limits.
 
-    How long speech becomes, and how many tokens a translation takes, is known only when it is there; until then it is
-    estimated from what this run has had (at first 0.15 seconds, and 2 tokens, for a character). What calls under way
-    take beyond their estimates may pass the budget.
+    The duration of speech and the tokens of a translation are known only after the reply. Before it, they are
+    estimated from the run's earlier replies (at first 0.15 seconds of speech or 2 tokens per character). Calls in
+    progress may exceed the budget if they need more than their estimates.
 
     Attributes:
-        calls: Calls made; repetitions of a failed call by the client do not count again.
+        calls: Number of calls; the client's retries of a failed call do not count.
         characters: Code points of text sent.
-        audio_s: Seconds of audio heard or made.
+        audio_s: Seconds of audio synthesised or transcribed.
         tokens: Tokens read and written.
-        cost: Money, in the currency of ``prices``.
-        prices: The price of one of each, as your contract with the service has it: ``calls``, ``characters``,
-            ``audio_s`` and ``tokens``, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``. With them,
-            the run's ``manifest["usage"]`` has its ``cost``.
+        cost: Cost, in the currency of ``prices``.
+        prices: The price of one unit of ``calls``, ``characters``, ``audio_s`` and ``tokens`` in your contract with
+            the service, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``. With prices, the run's
+            ``manifest["usage"]`` has its ``cost``.
 
     Example:
         >>> Budget(calls=1_000, cost=5.0, prices={"characters": 0.00002})
@@ -71,17 +71,17 @@ class Budget:
             check_prices(self.prices, "budget")
         elif self.cost is not None:
             message = (
-                f"a budget with cost={self.cost:g} needs prices, those of your contract with the service: "
+                f"a budget with cost={self.cost:g} needs the prices of your contract with the service: "
                 "Budget(cost=5, prices={'characters': 15 / 1_000_000})"
             )
             raise InvalidRequestError(message, parameter="budget")
 
 
 class Spending:
-    """What a run has spent of its budget, and what its calls under way have reserved.
+    """Amounts that a run has spent, and amounts that its calls in progress have reserved.
 
     Attributes:
-        reason: Why the last call was refused.
+        reason: Why the budget had no room for the last call.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -98,8 +98,8 @@ class Spending:
         """Reserve the cost of a call.
 
         Returns:
-            What was reserved, to be given back to :meth:`settle`, or None if the budget has no room for the call;
-            ``reason`` then says which part of it.
+            The reserved amounts, to be passed to :meth:`settle`; or None if the budget has no room for the call, and
+            ``reason`` then names the limit.
         """
         if not self._limits:
             return _NOTHING
@@ -123,17 +123,17 @@ class Spending:
 
     @property
     def under_way(self) -> bool:
-        """Whether calls have reserved what they may not need."""
+        """Whether calls in progress have reserved amounts, which they may not need."""
         return self._reserved.calls > 0
 
     def settle(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
-        """Give back what was reserved for a call, and count what it has spent; None if it was not made."""
+        """Release the reserved amounts of a call, and count what it spent. The outcome of an unmade call is None."""
         if not self._limits:
             return
         self._reserved = self._reserved.plus(reserved, -1)
         if outcome is None:
             return
-        # the text of a call that failed was sent, and may be charged for
+        # the text of a failed call was sent and may be charged for
         self._spent = self._spent.plus(Amounts(1, call.characters, outcome.audio_s, outcome.tokens))
         self._with_audio += call.characters if outcome.audio_s else 0
         self._with_tokens += call.characters if outcome.tokens else 0

@@ -1,4 +1,4 @@
-"""Calls that this process may make: those that another one is making are left to it, and its results are taken."""
+"""Claims of calls: two processes never make the same call, and each takes the results of the other."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _AT_ONCE = 8
-"""Calls that are claimed, and looked up in the store, at once; so many wait to be given out at most."""
+"""Number of calls that are claimed and looked up in the store at a time, and the maximum that waits."""
 _LOOK_S = 0.25
-"""How often the store is asked for what others are making, once nothing else is left to do."""
+"""Interval in seconds at which the store is checked for results of other processes, after all other work."""
 
 
 class ClaimedCalls:
-    """The calls of a piece of the table, each claimed before it is given out.
+    """The calls of a piece of the table, each claimed before it is made.
 
-    Two processes with the same rows so share them: each goes on with what the other has not begun, and waits for the
-    other's results at the end. A process that is killed loses its claims, and its calls are made here.
+    Two processes with the same rows thereby share the work: each makes the calls that the other has not begun, and at
+    the end waits for the other's results. A killed process loses its claims, and this process then makes its calls.
 
     Args:
         calls: The calls.
-        store: Where claims and results are.
-        tally: Progress.
+        store: The store of claims and results.
+        tally: Counts for the progress.
     """
 
     def __init__(self, calls: Sequence[PlannedCall], store: Store, tally: Tally) -> None:
         self.left: list[PlannedCall] = list(calls)
-        """Calls that have not been given out: before, all of them; after, those that others are making."""
+        """Calls not yet given out; after :meth:`give_out`, the calls that other processes are making."""
         self.found: dict[str, Outcome] = {}
-        """The outcomes of calls that others made meanwhile."""
+        """The outcomes of calls that other processes made."""
         self._store, self._tally = store, tally
         self._claims = store.claims()
 
     def give_out(self, ended: dict[str, Outcome]) -> Iterator[PlannedCall]:
-        """Give out the calls that nobody else is making.
+        """Yield the calls that no other process is making.
 
         Args:
-            ended: The outcomes of those that were given out, as they come; their claims are given back.
+            ended: The outcomes of the yielded calls, filled in by the caller. Their claims are released.
         """
         calls, self.left = iter(self.left), []
         while some := list(islice(calls, _AT_ONCE)):
@@ -57,14 +57,14 @@ class ClaimedCalls:
             yield from (call for call in claimed if call.key not in self.found)
 
     async def look_again(self, stop: Stop) -> None:
-        """Wait a moment, and take the results that others have by then; a stop ends the wait."""
+        """Wait a moment, then take new results of other processes; a stop ends the wait."""
         if not stop:
             await asyncio.sleep(_LOOK_S)
         await asyncio.to_thread(self._take_results, self.left)
         self.left = [call for call in self.left if call.key not in self.found]
 
     def give_back(self) -> None:
-        """Give all claims back."""
+        """Release all claims."""
         self._claims.give_back(self._claims.taken)
 
     def _take_results(self, calls: Sequence[PlannedCall]) -> None:

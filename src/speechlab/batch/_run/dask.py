@@ -1,11 +1,11 @@
-"""Attempts made by the workers of a Dask cluster, and nothing else: one process plans, schedules, counts and writes.
+"""Attempts made by the workers of a Dask cluster. One process plans, schedules, counts and writes.
 
-Each worker has an asynchronous actor that makes attempts: one request and its reply. Calls are handed out one by one,
-each to the worker that has the fewest. When an attempt is made, and whether it is made again, the client's scheduler
-decides here, as it does without a cluster, so that rate, width and pauses are one for all workers.
+Each worker has an asynchronous actor that makes attempts: one request and its reply. Each call goes to the worker
+with the fewest calls. The client's scheduler in this process decides when an attempt is made and whether it is
+repeated, as without a cluster. Rate, concurrency and pauses therefore apply to all workers together.
 
-An actor that is lost while it is asked may never answer: ``distributed`` drops the error in a callback. So the list
-of workers is looked at, and the calls of one that is no longer on it go to others.
+An actor that is lost during an attempt may never answer, because ``distributed`` drops the error in a callback. The
+list of workers is therefore checked, and the calls of a worker that left it go to others.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from speechlab.client import AsyncClient
 
 _LOOK_S = 0.25
-"""How often the list of workers is looked at."""
+"""Interval in seconds at which the list of workers is checked."""
 _MAX_LOST = 4
-"""Workers that may be lost with a call before it fails: it may be the call that they are lost by."""
+"""Workers that may be lost during a call before the call fails, because the call may be the cause."""
 _ALONE_S = 300.0
-"""How long calls wait for a worker while there is none."""
+"""Seconds that calls wait while the cluster has no worker."""
 _END_S = 2.0
 
 
@@ -42,7 +42,7 @@ class Attempts:
     """The actor of a worker.
 
     Args:
-        described: A pickled client, without its key, which comes from ``SPEECHLAB_API_KEY`` where this runs.
+        described: A pickled client without its API key, which the worker reads from ``SPEECHLAB_API_KEY``.
         step: The operation.
     """
 
@@ -51,7 +51,7 @@ class Attempts:
         self._step = step
 
     async def make(self, call: PlannedCall) -> CallResult | SpeechLabError:
-        """Make an attempt at a call; its error is returned."""
+        """Make an attempt at a call; an error is returned, not raised."""
         try:
             return await self._step.send(call, self._lab)
         except SpeechLabError as error:
@@ -63,7 +63,7 @@ class Attempts:
 
 
 class _Attempts:
-    """The actor before it is made: unpickled, it is one."""
+    """The arguments of an actor, which unpickle to the actor."""
 
     def __init__(self, *parts: Any) -> None:
         self._parts = parts
@@ -83,10 +83,10 @@ class _Worker:
     Attributes:
         address: Its address.
         lost: Done once it is lost.
-        made: The future of its actor, by which that is forgotten.
-        actor: Its actor, once there is one.
-        fault: Why it has none.
-        calls: How many calls it has.
+        made: The future of its actor, needed to release the actor.
+        actor: Its actor, once it is made.
+        fault: Why the worker has no actor.
+        calls: Number of calls of the worker.
     """
 
     address: str
@@ -99,16 +99,16 @@ class _Worker:
 
 @asynccontextmanager
 async def workers(executor: Any, step: RowStep, lab: AsyncClient, concurrency: int) -> AsyncIterator[Send]:
-    """Give a way to have calls made by a cluster's workers.
+    """Yield a function that has calls made by the workers of a cluster.
 
     Args:
         executor: A ``dask.distributed.Client``.
         step: The operation.
-        lab: Its scheduler decides; its key stays here.
-        concurrency: Most calls that a worker has at once.
+        lab: The client whose scheduler decides; its API key stays in this process.
+        concurrency: Maximum number of concurrent calls of a worker.
 
     Raises:
-        InvalidRequestError: It is no such client.
+        InvalidRequestError: The executor is not a synchronous ``dask.distributed.Client``.
         MissingDependencyError: ``distributed`` is not installed.
     """
     distributed = require("distributed")
@@ -126,11 +126,11 @@ async def workers(executor: Any, step: RowStep, lab: AsyncClient, concurrency: i
 
 
 class _Crew:
-    """The workers of a cluster, as seen by the one who hands out the calls."""
+    """The workers of a cluster, with the assignment of calls to them."""
 
     def __init__(self, executor: Any, step: RowStep, lab: AsyncClient, concurrency: int) -> None:
         self._executor, self._step, self._lab, self._most = executor, step, lab, concurrency
-        # as bytes: a worker that lacks the library dies of a class that it cannot import
+        # as bytes: a worker without the library would crash on a class that it cannot import
         self._actor = pickle.dumps(_Attempts(pickle.dumps(lab), step))
         self._workers: dict[str, _Worker] = {}
         self._starts: set[asyncio.Task[None]] = set()
@@ -138,10 +138,10 @@ class _Crew:
         self._trouble = ""
 
     async def send(self, call: PlannedCall) -> CallResult:
-        """Have a call made.
+        """Have a worker make a call.
 
         Raises:
-            SpeechLabError: It failed.
+            SpeechLabError: The call failed.
         """
         began = time.perf_counter()
         result, attempts = await by_attempts(self._lab, self._step.operation, lambda: self._attempt(call))
@@ -149,7 +149,7 @@ class _Crew:
         return replace(result, timing=replace(result.timing, attempts=attempts, latency_s=latency_s))
 
     async def _attempt(self, call: PlannedCall) -> CallResult:
-        """Have a worker make one attempt; if that is lost, another one."""
+        """Have a worker make one attempt; if the worker is lost, another worker makes it."""
         why = ""
         for _ in range(_MAX_LOST):
             worker = await self._free_worker()
@@ -165,13 +165,13 @@ class _Crew:
             if isinstance(result, SpeechLabError):
                 raise result
             return result
-        text = f"no worker could finish the call, the last time because {why}"
+        text = f"no worker could finish the call; the last failure: {why}"
         lost = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
         lost.retryable = False
         raise lost
 
     async def _free_worker(self) -> _Worker:
-        """The worker with the fewest calls, once one has room."""
+        """Wait until a worker has room, and return the one with the fewest calls."""
         while True:
             if self._trouble:
                 raise SpeechLabError(self._trouble)
@@ -189,7 +189,7 @@ class _Crew:
         except _LostError:
             raise
         except Exception as error:
-            # it cannot be reached; one that is still on the list gets a new actor
+            # the worker cannot be reached; it gets a new actor if it is still on the list
             if self._workers.get(worker.address) is worker:
                 del self._workers[worker.address]
             self._lose(worker)
@@ -197,7 +197,7 @@ class _Crew:
         return result
 
     async def _there(self, ask: Callable[[], Awaitable[Any]], worker: _Worker) -> Any:
-        """Ask on the loop of the cluster's client, and wait for the answer until the worker is lost."""
+        """Send a request on the loop of the cluster's client, and wait for the answer or the loss of the worker."""
         there = asyncio.run_coroutine_threadsafe(_asked(ask), self._executor.loop.asyncio_loop)
         here = asyncio.wrap_future(there)
         try:
@@ -209,7 +209,7 @@ class _Crew:
             here.cancel()
 
     async def watch(self) -> None:
-        """Look after the workers, until cancelled."""
+        """Watch the list of workers until cancelled."""
         loop = asyncio.get_running_loop()
         last_there = loop.time()
         try:
@@ -223,7 +223,7 @@ class _Crew:
                     last_there = loop.time()
                 self._look_for_trouble(loop.time() - last_there)
                 await asyncio.sleep(_LOOK_S)
-        except Exception as error:  # noqa: BLE001 - whoever waits has to hear of it
+        except Exception as error:  # noqa: BLE001 - the waiting calls must fail with it
             self._fail(f"the cluster failed: {type(error).__name__}: {error}")
 
     def _listed(self) -> set[str]:
@@ -267,7 +267,7 @@ class _Crew:
         self._changed.set()
 
     async def end(self) -> None:
-        """Let the workers close their connections, and forget their actors."""
+        """Have the workers close their connections, and release their actors."""
         for start in self._starts:
             start.cancel()
         there = [one for one in self._workers.values() if one.actor is not None]

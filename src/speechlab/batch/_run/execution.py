@@ -1,4 +1,4 @@
-"""Execution of a plan, piece by piece: each result is on disk before its row counts, and the run is recorded."""
+"""Execution of a plan, piece by piece: each result is on disk before it counts, and the run is recorded."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Execution:
 
     Attributes:
         plan: The plan.
-        options: How it is run, complete.
+        options: All options of the run.
         keep: Whether the assembled table stays in memory, in ``frames``.
-        tally: Progress.
-        stop: The request to stop, if there is one.
+        tally: Counts for the progress.
+        stop: The request to stop.
         frames: The assembled pieces.
         record: The record of the run.
-        recorded: Whether it is written down, which a store that can only be read does not allow.
-        errors: Errors of rows, at most some of them, for ``on_error="raise"``.
+        recorded: Whether the store has the record; a read-only store has not.
+        errors: Errors of rows for ``on_error="raise"``, up to a maximum.
     """
 
     plan: Plan
@@ -87,16 +87,16 @@ class Execution:
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
     async def run(self, store: Store, send: Send, ready: Ready, group: CallGroup) -> None:
-        """Make the calls, and record their outcomes; in a store that can only be read nothing is recorded.
+        """Make the calls and record their outcomes. A read-only store gets no records.
 
         Args:
-            store: Where results are.
-            send: Makes a call.
-            ready: Awaited before the calls of each piece, if there are any; raises if none can be made.
-            group: The calls of the run, as the client's scheduler knows them.
+            store: The store of the results.
+            send: Function that makes a call.
+            ready: Function that is awaited before the calls of a piece; it raises if no call can be made.
+            group: The run's calls in the client's scheduler.
 
         Raises:
-            AuthenticationError: The key is refused. What had come is in the store.
+            AuthenticationError: The API key is refused. The store has the results received before.
             StoreError: A result could not be kept.
         """
         self.recorded = not store.read_only
@@ -141,14 +141,14 @@ class Execution:
             if pending and await self._is_there(ready, rules):
                 await self._make(claimed, window)
         except BaseException:
-            # what came is written down if it can be; a full disk must not hide the reason
+            # results received are written if possible; a full disk must not hide the reason
             with suppress(SpeechLabError):
                 self._add(chunk, outcomes | claimed.found | window.outcomes, store)
             raise
         self._add(chunk, outcomes | claimed.found | window.outcomes, store)
 
     async def _is_there(self, ready: Ready, rules: Rules) -> bool:
-        """Wait for the service; False if it was given up, or if the run had stopped before."""
+        """Wait for the service; return False if it was given up or the run had stopped."""
         if self.stop:
             return False
         try:
@@ -203,7 +203,7 @@ class Execution:
             "input_sha256": self._input.hexdigest(),
             "output_sha256": self._output.hexdigest(),
         }
-        # by a clock that nobody sets
+        # a monotonic clock, which is never set back
         ended = self.record.started + time.monotonic() - self._began
         self._save(replace(self.record, status=status, ended=ended, manifest=manifest), store)
 
@@ -219,7 +219,7 @@ class Execution:
             self.record = store.run(record.id)
 
     def interruption(self) -> str:
-        """Say what is kept of a run that was interrupted, and how to go on."""
+        """Message of an interrupted run: what is kept, and how to continue."""
         run, tally = self.record.id, self.tally
         kept = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
         if not self.recorded:
@@ -228,7 +228,7 @@ class Execution:
         return f"run {run} was interrupted: {kept}. The same call again goes on from there; {there}"
 
     def finish(self) -> None:
-        """Tell the user how it ended, where the table does not say it.
+        """Warn about failed rows and an early stop, and raise errors on request.
 
         Raises:
             ExceptionGroup: Rows failed, and ``on_error="raise"``.
@@ -243,7 +243,7 @@ class Execution:
             raise ExceptionGroup(text, self.errors)
 
     def _told(self) -> str:
-        """What to say of failed rows, and where the user finds them."""
+        """Message about failed rows, with the expression that selects them."""
         prefix, run = self.plan.prefix, self.record.id
         if not self.keep:
             return self.failures.told("run")
@@ -254,5 +254,5 @@ class Execution:
 
 
 def _plain(value: Any) -> Any:
-    """Return parameters as JSON values."""
+    """Convert parameters to JSON values."""
     return orjson.loads(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS))

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from speechlab.batch._run.progress import Progress
 
 DEFAULT_CONCURRENCY = 16
-"""Most attempts under way at once; the client's scheduler begins with fewer, and may stay below."""
+"""Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it."""
 
 
 class WaitingOptions(TypedDict, total=False):
-    """How long a service is waited for that is not there or says "later", and how it is shown."""
+    """How long a run waits for a service that cannot be reached or asks to wait, and how the wait is shown."""
 
     progress: Progress
     give_up_after_s: float | None

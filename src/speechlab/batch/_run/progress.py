@@ -1,4 +1,4 @@
-"""Progress of a run: counts, and how they are shown by a bar, a function or a watcher."""
+"""Progress of a run: counts, shown by a bar, a function or a watcher."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 _WIDE = 100
 """Width of a terminal, in columns, at which the bar has room for more than the count of errors."""
 _PATIENCE_S = 2.0
-"""How long recordings are read before a bar says so."""
+"""Seconds of reading recordings before a bar shows it."""
 _MAX_RECENT = 100
-"""Outcomes kept for a watcher between two updates; further ones are only counted."""
+"""Maximum number of outcomes kept for a watcher between two updates; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How far a run is.
+    """Counts of a run so far.
 
     Attributes:
         done: Calls that ended.
-        total: Calls to make, as far as the table has been read.
-        errors: Those that failed.
-        cached: Calls that the store answered; they are in neither ``done`` nor ``total``.
+        total: Calls to make for the part of the table that has been read.
+        errors: Calls that failed.
+        cached: Calls that the store answered; neither ``done`` nor ``total`` includes them.
         elapsed_s: Seconds since the run began.
-        invalid: Rows that cannot be asked, and became error rows without a call.
-        waiting: What the whole run waits for, such as "waiting for the service's quota, 48 s"; empty while calls are
-            made. No time stands there while the service is asked whether it takes calls again.
+        invalid: Invalid rows, which became error rows without a call.
+        waiting: Reason for which the whole run waits, such as "waiting for the service's quota, 48 s"; empty while
+            calls are made. It has no time while the client checks whether the service accepts calls again.
     """
 
     done: int
@@ -48,27 +48,27 @@ class Counts:
 
 @runtime_checkable
 class Watcher(Protocol):
-    """An object that shows a run; called only by the thread that the user's output belongs to."""
+    """An object that shows a run. Only the thread of the user's output calls it."""
 
     def begin(self, operation: str) -> None:
-        """A run begins: synthesize, transcribe or translate."""
+        """Begin a run of an operation: synthesize, transcribe or translate."""
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
-        """Some calls ended since the last time, or none; several times a second.
+        """Show the calls that ended since the last update, possibly none. Called several times a second.
 
-        Of many calls between two times, the last 100 are told, and all are counted.
+        ``outcomes`` has at most the last 100 of them; ``counts`` includes all.
         """
 
     def end(self) -> None:
-        """The run is over, however it ended."""
+        """End the display. Called once for every run, whether it finished or stopped."""
 
 
 Progress = bool | Callable[[int, int], None] | Watcher
-"""True for a bar, False for none, a function that is told how many of how many calls are done, or a watcher."""
+"""True for a bar, False for none, a function of (calls done, calls in all), or a watcher."""
 
 
 class Tally:
-    """Counts of a run; written by the loop that runs it, read by the thread that shows them."""
+    """Counts of a run, written by the loop that makes the calls and read by the thread that shows them."""
 
     def __init__(self) -> None:
         self.started = False
@@ -84,7 +84,7 @@ class Tally:
         self._began = time.perf_counter()
 
     def planned(self, calls: int, cached: int, invalid: int = 0) -> None:
-        """Add the calls that a piece of the table takes."""
+        """Add the calls of a piece of the table."""
         self.total += calls
         self.invalid += invalid
         self.statuses["cached"] += cached
@@ -100,14 +100,14 @@ class Tally:
         self.done += 1
 
     def counts(self) -> Counts:
-        """Return how far the run is."""
+        """Return the counts so far."""
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
         counted = statuses["error"], statuses["cached"]
         return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, self.waiting())
 
     def waiting(self) -> str:
-        """Say what the whole run waits for, and how long yet; empty while calls are made."""
+        """Reason for which the whole run waits, and the time left; empty while calls are made."""
         if (paused := self.paused()) is None:
             return ""
         what, seconds = paused[0], math.ceil(paused[1])
@@ -115,16 +115,16 @@ class Tally:
         return f"waiting for {what}, {time_left}" if seconds > 0 else f"waiting for {what}"
 
     def take(self) -> list[Outcome]:
-        """Return the last calls that ended, each only once."""
+        """Return the calls that ended since the last :meth:`take`."""
         taken: list[Outcome] = []
-        while self._recent:  # the loop may add meanwhile; only this thread takes
+        while self._recent:  # the loop may append at the same time; only this thread removes
             taken.append(self._recent.popleft())
             if len(taken) == _MAX_RECENT:
                 break
         return taken
 
     def figures(self, *, narrow: bool) -> dict[str, str]:
-        """Return the figures shown behind a bar, besides those of tqdm; fewer on a narrow screen."""
+        """Return the figures that follow a bar, in addition to those of tqdm; fewer on a narrow screen."""
         elapsed = time.perf_counter() - self._began
         shown = {"errors": f"{self.statuses['error']}"}
         if self.statuses["cached"]:
@@ -144,12 +144,12 @@ class Tally:
 
 
 class Display:
-    """The display of a tally; used only by the thread that the user's output belongs to.
+    """The display of a tally, used only by the thread of the user's output.
 
     Args:
-        tally: What to show.
-        progress: How.
-        label: What stands before a bar.
+        tally: The counts to show.
+        progress: The kind of display.
+        label: Label of the bar.
     """
 
     def __init__(self, tally: Tally, progress: Progress, label: str) -> None:
@@ -160,7 +160,7 @@ class Display:
         self._watched = False
 
     def show(self) -> None:
-        """Update what is shown: nothing before a run has begun, or waits for its service."""
+        """Update the display; nothing is shown before the run begins or waits for its service."""
         begun = self._tally.started or self._watched or self._bar is not None
         if self._progress is False or not (begun or self._tally.waiting()):
             return
@@ -202,10 +202,10 @@ class Display:
             self._bar.update(self._tally.done - self._bar.n)
         if waiting != self._waiting:
             self._waiting = waiting
-            # a rate and a time left mean nothing now, and leave their room to what is waited for
+            # the reason of the wait replaces the rate and the time left, which mean nothing now
             shown = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
             self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{shown}" if waiting else None
-            if not self._tally.started:  # the service is asked who it is
+            if not self._tally.started:  # the client requests the identity of the service
                 self._bar.bar_format = f"{{desc}}: {waiting or 'waited for the service, {elapsed}'}"
             self._bar.refresh()
 
@@ -222,14 +222,14 @@ class Display:
 
 @contextmanager
 def reading(progress: Progress, rows: int) -> Iterator[Callable[[], object]]:
-    """Show how many recordings of a table have been read for their keys, where that takes more than a moment.
+    """Show how many recordings of a table have been read for their keys, if that takes long enough.
 
     Args:
-        progress: How; only a bar shows it.
-        rows: How many there are, or 0 where there is nothing to show.
+        progress: The kind of display; only a bar shows the reading.
+        rows: Number of recordings, or 0 to show nothing.
 
     Yields:
-        A function to be called for each.
+        A function to call after each recording.
     """
     if progress is not True or not rows:
         yield lambda: None
@@ -251,8 +251,8 @@ def _in_notebook() -> bool:
 class _Cell:
     """A file for tqdm that shows its last line as the output of a notebook's cell.
 
-    It is plain text, so a notebook that is opened again or exported shows how the bar ended. A widget would be gone,
-    and tqdm's own for notebooks is one.
+    The line is plain text, so a saved or exported notebook shows the final state of the bar. The notebook bar of tqdm
+    is a widget, which would be lost.
     """
 
     encoding = "utf-8"
@@ -261,7 +261,7 @@ class _Cell:
         self._handle: Any = None
 
     def write(self, text: str) -> None:
-        """Replace the line that is shown."""
+        """Replace the shown line."""
         from IPython.display import display
 
         line = {"text/plain": text.strip()}

@@ -1,4 +1,4 @@
-"""Rules by which a run stops early: its budget, too many failures, or a request."""
+"""Rules that stop a run early: its budget, too many failures, or a request."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from speechlab.errors import SpeechLabError
 
 _FEW = 20
-"""Calls before which a share of errors means nothing."""
+"""Minimum number of calls for a share of errors."""
 _LATELY = 100
-"""Calls of which a share of errors is taken: the last ones, so that a run of 10,000 stops as soon as one of 200."""
+"""Number of last calls in the share of errors. So a run of 10,000 calls stops as early as a run of 200."""
 _FAULTS_OF_ROWS = (InvalidRequestError, AudioError, BadRequestError)
-"""Errors that a row causes, and that say nothing about the service."""
+"""Errors that a row causes. They do not count, because they say nothing about the service."""
 
 
 class Stop:
     """A request to stop a run; any thread may make it.
 
     Attributes:
-        reason: Why, or None as long as nobody has requested it.
-        status: How the run's record says it.
-        gently: Whether calls that were admitted are still made.
-        hurried: Whether it was interrupted again, so that calls under way have little time left.
+        reason: Reason for the stop; None if no stop was requested.
+        status: Status for the run's record.
+        gently: Whether admitted calls are still made.
+        hurried: Whether a second interrupt came, so that calls in progress have little time left.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Stop:
         return self.reason is not None
 
     def set(self, reason: str, status: str = "stopped", *, gently: bool = False) -> None:
-        """Request it; the first reason counts, and a second request can only make it less gentle."""
+        """Request a stop. The first reason stays; a second request can only make the stop less gentle."""
         with self._lock:
             if self.reason is not None and (gently or not self.gently):
                 return
@@ -59,7 +59,7 @@ class Stop:
             listener()
 
     def hurry(self) -> None:
-        """Give calls under way little more time; tells those again that listen."""
+        """Shorten the time of calls in progress, and notify the listeners again."""
         with self._lock:
             self.hurried = True
             listeners = [*self._listeners]
@@ -67,7 +67,7 @@ class Stop:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function whenever it is requested other than gently, in the thread that does so."""
+        """Call a function at each request that is not gentle, in the thread of the request."""
         with self._lock:
             self._listeners.append(listener)
             late = self.reason is not None and not self.gently
@@ -75,18 +75,18 @@ class Stop:
             listener()
 
     def ignore(self, listener: Callable[[], None]) -> None:
-        """Do not call a function any more."""
+        """Remove a listener."""
         with self._lock:
             self._listeners.remove(listener)
 
 
 class Rules:
-    """The rules of a run, which watch what it spends and how its calls end.
+    """The rules of a run for its spending and its failed calls.
 
     Args:
-        budget: What it may spend.
-        max_error_share: Share of failed calls (0 to 1) among the last ones above which it is hopeless, or None.
-        stop: Told when the run should stop.
+        budget: The maximum that the run may spend.
+        max_error_share: Largest share of failed calls (0 to 1) among the last calls; None for no limit.
+        stop: The request to stop, which the rules set.
     """
 
     def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
@@ -97,8 +97,8 @@ class Rules:
         """Reserve the cost of a call.
 
         Returns:
-            What was reserved, to be given back to :meth:`ended`, or None if there is no room: the run stops, or
-            calls under way may leave some.
+            The reserved amounts, to be passed to :meth:`ended`; or None if the budget has no room. The run then
+            stops, or waits for calls in progress that may need less than they reserved.
         """
         reserved = self._spending.reserve(call)
         if reserved is None and not self._spending.under_way:
@@ -110,7 +110,7 @@ class Rules:
         self.stop.set(f"the service was given up (give_up_after_s): {error}")
 
     def ended(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
-        """Count the outcome of a call, or None for one that was not made; stop the run if too many have failed."""
+        """Count the outcome of a call, None for an unmade call. Stop the run if too many calls failed."""
         self._spending.settle(call, outcome, reserved)
         if outcome is None or isinstance(outcome.error, _FAULTS_OF_ROWS):
             return

@@ -1,4 +1,4 @@
-"""A sliding window of calls, and the one writer that puts each result on disk before it counts."""
+"""A sliding window of calls, and the writer that puts each result on disk before it counts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 _LARGE = 200_000
 _BEGUN = 4
-"""Calls begun for each that may be under way; those beyond wait to be sent again."""
+"""Maximum of calls begun per concurrent attempt; the calls beyond the width wait for a retry."""
 GRACE_S = 5.0
-"""How long calls under way, which are paid for, may go on after an interrupt."""
+"""Seconds that calls in progress, which are paid for, may continue after an interrupt."""
 LAST_S = 1.0
-"""How long they may go on after a second one."""
+"""Seconds that calls in progress may continue after a second interrupt."""
 
 
 class Writer:
-    """The writer of results: all that came in one turn of the loop are one commit.
+    """The writer of results: all results of one turn of the event loop are one commit.
 
-    A row of its own for each commit would cost more than the rest of the bookkeeping; nothing counts as done before
-    its commit, so a killed process loses only what was under way.
+    One commit for each result would cost more than the rest of the bookkeeping. A call counts as done after the
+    commit, so a killed process loses only the calls in progress.
     """
 
     def __init__(self, store: Store, operation: str) -> None:
@@ -46,10 +46,10 @@ class Writer:
         """Write a result.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The result cannot be written.
         """
         for data, suffix in result.files.values():
-            if len(data) > _LARGE:  # in a thread; the writer then finds it there
+            if len(data) > _LARGE:  # in a thread; the writer then finds the file in the store
                 await asyncio.to_thread(self._store.blobs.add, data, suffix)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Stored] = loop.create_future()
@@ -73,7 +73,7 @@ class Writer:
                     )
                     for call, result, attempt, _ in batch
                 ]
-        except Exception as error:  # noqa: BLE001 - each of those that wait has to hear of it
+        except Exception as error:  # noqa: BLE001 - raised in each waiting task
             for *_, done in batch:
                 if not done.done():
                     done.set_exception(error)
@@ -86,17 +86,17 @@ class Writer:
 class Window:
     """A sliding window of calls: as soon as one ends, the next begins.
 
-    It bounds the calls that have begun. How many of them are under way at once, and when one is sent again, is for
-    the client's scheduler to say.
+    The window limits the number of calls that have begun. The client's scheduler limits concurrent attempts and
+    decides about retries.
 
     Args:
-        send: Makes a call.
+        send: Function that makes a call.
         operation: Name of the operation.
-        store: Where results go.
-        rules: When to stop.
-        tally: Progress.
-        group: The calls of the run, as the client's scheduler knows them.
-        width: Most calls that may be under way at once.
+        store: The store of the results.
+        rules: The rules for stopping.
+        tally: Counts for the progress.
+        group: The run's calls in the client's scheduler.
+        width: Maximum number of concurrent attempts.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class Window:
     async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
 
-        Whatever stops it, calls under way are waited for and kept, because they are paid for: after an interrupt for
-        five seconds, and after a second one for one more.
+        After a stop of any kind, the results of calls in progress are waited for and kept, because they are paid for:
+        for five seconds after an interrupt, and one more second after a second interrupt.
 
         Raises:
-            AuthenticationError: The key is refused; nothing more is sent.
+            AuthenticationError: The API key is refused; nothing more is sent.
             StoreError: A result cannot be kept.
         """
         self._feed, self._dry, stop = iter(calls), False, self._rules.stop
@@ -155,7 +155,7 @@ class Window:
             raise self._fault
 
     def _room(self) -> int:
-        """How many more calls may begin: as many as may be under way, and one for each that waits to be repeated."""
+        """Number of further calls that may begin: the free width, and one for each call that waits for a retry."""
         most = min(self._width + self._group.repeating, _BEGUN * self._width)
         return most - len(self._tasks)
 
@@ -182,7 +182,7 @@ class Window:
     async def _work(self) -> None:
         while not self._rules.stop:
             if self._room() < 0:
-                # Now, and not when the task is done: of several that end together, only those too many may go.
+                # Before the task is done: of several calls that end together, only the surplus may go.
                 self._tasks.difference_update({asyncio.current_task()})
                 return
             call = next(self._feed, None)
@@ -205,20 +205,20 @@ class Window:
                 outcome = self._fatal(error)
             finally:
                 self._rules.ended(call, outcome, reserved)
-                self._an_end.set()  # for those that wait now
+                self._an_end.set()  # wakes the tasks that wait now
                 self._an_end.clear()
             self.outcomes[call.key] = outcome
             self._tally.ended(outcome)
 
     def _left(self, call: PlannedCall, error: RunStoppedError) -> None:
-        """Note how often a call was sent that will not be sent again."""
+        """Record the attempts of a call that will not be retried."""
         timing = vars(error).get("timing")
         if timing is not None and timing.attempts:
             text = f"not asked again after {timing.attempts} attempts that failed: {self._rules.stop.reason}"
             self.outcomes[call.key] = Outcome("cancelled", error_text=text, attempts=timing.attempts)
 
     def _fatal(self, error: Exception) -> Outcome:
-        """Stop the run because of an error that no row is the cause of."""
+        """Stop the run because of an error that no row caused."""
         if self._fault is None:
             self._fault = error
             self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")

@@ -1,4 +1,4 @@
-"""Assembly of tables: the input's rows in the input's order, with typed columns for their outcomes."""
+"""Assembly of tables: the input's rows in their order, with typed columns of outcomes."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _INPUT = " (input)"
-"""Follows the name of a column of the input whose own name the bookkeeping takes in the store."""
+"""Suffix, in the store, of a column of the input that has the name of a bookkeeping column."""
 
 
 @briefly
 def assemble(plan: Plan) -> pd.DataFrame:
-    """Make the table of a plan from what the store holds now, without any call.
+    """Make the table of a plan from the results in the store, without a call.
 
-    Useful after a run that was stopped, or by another program while one is going on.
+    Use it after a stopped run, or in another program during a run.
 
     Args:
         plan: The plan.
 
     Returns:
-        The input's columns, index and order, and the result columns. Rows that the store can answer are ``cached``;
-        those whose last try failed are ``error``; those never asked are ``cancelled``.
+        A table with the input's columns, index and order, and the result columns. The status of a row is ``cached``
+        if the store has its result, ``error`` if its last attempt failed, and ``cancelled`` if it was never asked.
 
     Raises:
-        InvalidRequestError: The table comes from an iterator, which can be read only once.
+        InvalidRequestError: The table is an iterator, which can be read only once.
         StoreError: The store cannot be read.
     """
     check_plan(plan)
@@ -61,7 +61,7 @@ def assemble(plan: Plan) -> pd.DataFrame:
 
 
 def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
-    """Return the outcome of each call for some rows, as far as the store knows it."""
+    """Return the outcomes of those calls that the store has a result or a failed attempt of."""
     found = store.get_many(chunk.calls)
     failed = store.failures([key for key in chunk.calls if key not in found])
     outcomes: dict[str, Outcome] = {}
@@ -89,9 +89,9 @@ def assemble_chunk(
 
 
 def _with_room(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """A copy of rows in which the names of the bookkeeping are free.
+    """A copy of rows without columns that have names of the bookkeeping.
 
-    That of an earlier step is left out; other columns of such a name get another one, as far as the store goes.
+    The bookkeeping of an earlier step is left out. Other columns with such names are renamed in the store.
     """
     columns = frame.columns
     if earlier := earlier_columns(columns, prefix):
@@ -103,12 +103,12 @@ def _with_room(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 
 def as_asked(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return a joined table as the user wants it: with the columns asked for, and one of polars for one of polars."""
+    """Return a joined table in the user's form: with the requested columns, and of polars if the input was."""
     return _in_kind(table if plan.columns == "all" else without_bookkeeping(table, plan.prefix), plan)
 
 
 def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """Return rows without the bookkeeping; columns of the input that gave way to it get their names back."""
+    """Return rows without the bookkeeping. Columns of the input that were renamed for it get their names back."""
     columns = frame.columns
     booked = [prefix + name for name in BOOKKEEPING]
     left_out = {label(name, columns) for name in booked}
@@ -133,7 +133,7 @@ def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
 
 
 def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """A table of polars for one of polars, with its own columns as they were."""
+    """Convert a table to polars if the input was of polars, with the input's columns unchanged."""
     given: Any = plan.source.polars
     if given is None:
         return frame
@@ -148,7 +148,7 @@ def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
 
 def _is_new(name: str, plan: Plan) -> bool:
-    """Whether a column of the result is a new one, and not the column of the input that had its name."""
+    """Whether a column of the result is new, and not the input's column of the same name."""
     return plan.columns == "all" and name in {plan.prefix + one for one in BOOKKEEPING}
 
 
@@ -158,7 +158,7 @@ def _row(
     if isinstance(row, SpeechLabError):
         return {"status": "error", "attempts": 0, **_spent(None), **_error(row)}
     outcome = outcomes[row]
-    # of several rows that ask the same, the first one bears the cost
+    # the first of several equal rows has the cost
     bears = outcome if row not in told else None
     told.add(row)
     kept = {
@@ -199,13 +199,13 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
 def join_frames(
     frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str, *, from_files: bool = False
 ) -> pd.DataFrame:
-    """Join the pieces of a table, so that the result has the types that it would have in one piece.
+    """Join the pieces of a table to one with the types of a table that was never divided.
 
     Args:
         frames: The pieces, in order.
-        step: Which step added columns to them.
-        prefix: What goes before the names of those columns.
-        from_files: Whether they were read from files, which lose the type of categories.
+        step: The step that added the result columns.
+        prefix: Prefix of the names of the result columns.
+        from_files: Whether the pieces were read from files, which lose the type of categories.
     """
     import pandas as pd
     from pandas.api.types import union_categoricals
@@ -229,7 +229,7 @@ def join_frames(
 
 
 def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The pieces in one; pandas compares what they have in ``attrs``, which may be arrays."""
+    """Concatenate the pieces without ``attrs``, which pandas would compare and which may have arrays."""
     import pandas as pd
 
     if len(frames) == 1:

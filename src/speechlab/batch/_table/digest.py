@@ -1,4 +1,4 @@
-"""The digest of a run's results: written down with the run, and computed again to verify it."""
+"""The digest of a run's results: recorded with the run, and computed again to verify it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ResultDigest:
 
     Args:
         step: The operation.
-        earlier: Compute what the first versions wrote down: the fields of a segment in the order in which a new
-            result had them, and sorted in a result from the store. Now they are always sorted.
+        earlier: Compute the digest of the first versions, in which the fields of a segment had the order of the
+            reply in a new result, and were sorted in a stored one. Now they are always sorted.
     """
 
     def __init__(self, step: type[RowStep], *, earlier: bool = False) -> None:
@@ -31,9 +31,9 @@ class ResultDigest:
         """Add a row.
 
         Args:
-            row: The key of its result, or why it has none.
-            stored: The result.
-            new: Whether the run asked for it.
+            row: The key of the row's result, or the reason for its absence.
+            stored: The stored result, or None.
+            new: Whether this run made the call.
         """
         evidence: Any = None if stored is None else self._evidence_of(stored)
         if self._earlier and new and evidence is not None:
@@ -54,5 +54,5 @@ def _as_it_came(value: Any) -> Any:
 
 
 def row_text(key: str | None, error: object) -> str:
-    """What stands for a row in digests: its key, or the error that kept it from being asked."""
+    """Text of a row in digests: its key, or the error of an invalid row."""
     return key if key is not None else f"error: {error}"

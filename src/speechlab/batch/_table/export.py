@@ -1,6 +1,6 @@
 """Tables in files: Parquet, CSV or JSON Lines, piece by piece.
 
-The pieces get common types, which differ where they come from a CSV file.
+The pieces get common types, because the types of pieces of a CSV file differ.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def write_table(
     format: TableFormat,  # noqa: A002 - as everywhere
     about: Mapping[bytes, bytes],
 ) -> None:
-    """Write a table piece by piece; no more than one is in memory.
+    """Write a table piece by piece, with one piece in memory.
 
     Args:
-        parts: Gives the pieces; asked twice, for their types and for their rows.
+        parts: Function that yields the pieces. It is called twice, for the types and for the rows.
         path: The file.
         format: Its format.
-        about: What goes into the metadata of a Parquet file.
+        about: Entry for the metadata of a Parquet file.
 
     Raises:
-        OSError: It cannot be written.
-        ArrowException: Nor can it.
+        OSError: The file cannot be written.
+        ArrowException: Arrow cannot write the table.
     """
     import pyarrow.parquet as pq
 
@@ -69,7 +69,7 @@ def _opened(path: Path, format: TableFormat) -> TextIO:  # noqa: A002 - as every
 
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with their labels as columns, unless these are only numbers."""
+    """The rows with their index labels as columns, unless the index only counts the rows."""
     import pandas as pd
 
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
@@ -99,11 +99,11 @@ def _as_json(value: Any) -> Any:
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Find types that hold the columns of all pieces.
 
-    Whole numbers and fractions become fractions, what is empty in one piece is what another says, and types that
-    have nothing in common become text.
+    Whole numbers and fractions become fractions, a column that is empty in one piece gets the type of another piece,
+    and types without a common type become text.
 
     Args:
-        schemas: Of the pieces, at least one. What pandas noted is taken from the first.
+        schemas: Schemas of the pieces, at least one. The notes of pandas are those of the first.
     """
     import pyarrow as pa
 
@@ -119,7 +119,7 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give a piece the columns and types of all."""
+    """Convert a piece to the common columns and types."""
     import pyarrow as pa
 
     columns = []

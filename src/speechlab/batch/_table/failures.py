@@ -1,4 +1,4 @@
-"""The failed rows of a table by their reasons, of which the commonest are told when a run has ended."""
+"""The failed rows of a table by their reasons. A warning at the end of a run has the most frequent ones."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TOLD = 3
-"""Reasons that are told, each by its first row."""
+"""Maximum number of reasons in the warning, each with its first row."""
 _LONGEST = 200
 _SHAPES = 10_000
-"""Reasons that are told apart; what comes after them counts by its kind alone."""
+"""Maximum number of separate reasons; further errors are counted by their class only."""
 _VARIES = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|\d+(?:[.,]\d+)*")
 """What differs between errors of one reason: quoted values, paths, numbers."""
 _TRIES = re.compile(r" \(after \d+ attempts\)|(?<=\()after \d+ attempts; ")
-"""What an error says of its attempts, which makes no other reason of it."""
+"""The part of a message about attempts, which does not distinguish reasons."""
 _told_here: ContextVar[bool] = ContextVar("told_here", default=True)
 _COLUMNS = {"rows": "int64", "error_type": "string", "http_status": "Int64", "error": "string"}
 
 
 @contextmanager
 def failures_told_elsewhere() -> Iterator[None]:
-    """Have the batches of this block say nothing of failed rows, as their caller says it in words of its own.
+    """Suppress the warning about failed rows for the batches of this block, because their caller reports them.
 
-    Why a batch stopped is told in any case.
+    The warning about a stopped batch remains.
     """
     before = _told_here.set(False)
     try:
@@ -44,13 +44,13 @@ def failures_told_elsewhere() -> Iterator[None]:
 
 @dataclass
 class Failures:
-    """Failed rows, counted by their reasons as pieces of a table come.
+    """Failed rows counted by their reasons, piece by piece.
 
     Attributes:
-        prefix: What goes before the names of the result columns.
-        rows: Rows in all.
-        failed: Rows that failed now.
-        skipped: Rows that failed before and were not asked again.
+        prefix: Prefix of the names of the result columns.
+        rows: Number of all rows.
+        failed: Number of rows that failed in this run.
+        skipped: Number of rows that failed earlier and were not asked again.
     """
 
     prefix: str = ""
@@ -68,7 +68,7 @@ class Failures:
         self.failed += len(wrong)
         if not len(wrong):
             return
-        # the user's own columns may be of kinds of which Arrow can take no rows
+        # the user's own columns may have types from which Arrow cannot select rows
         told = frame[[self.prefix + name for name in ("error_type", "http_status", "error")]].iloc[wrong]
         labels = frame.index.tolist()
         cells = (told[name].tolist() for name in told.columns)
@@ -81,7 +81,7 @@ class Failures:
             self._reasons.setdefault(reason, [0, str(error), label])[0] += 1
 
     def table(self) -> pd.DataFrame:
-        """Return the reasons, the commonest first; see ``speechlab.batch.failures``."""
+        """Return the reasons, the most frequent first; see ``speechlab.batch.failures``."""
         import pandas as pd
 
         ordered = sorted(self._reasons.items(), key=lambda item: -item[1][0])
@@ -98,11 +98,11 @@ class Failures:
         return pd.DataFrame(made)
 
     def told(self, where: str, rows: str = "") -> str:
-        """Return what a user should hear of it: nothing if all is well.
+        """Return the message about failed rows; empty if no row failed.
 
         Args:
-            where: What to give :func:`speechlab.batch.failures` to see all reasons.
-            rows: What gives the rows that failed, if anything does.
+            where: The argument for :func:`speechlab.batch.failures` that lists all reasons.
+            rows: The expression that selects the failed rows, if there is one.
         """
         if not _told_here.get():
             return ""

@@ -1,4 +1,4 @@
-"""The record of a run besides its results: versions, and its table as Parquet files."""
+"""The record of a run: versions, and the table as Parquet files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUN_ATTRIBUTE = "speechlab_run"
-"""Under this name a table's ``attrs`` hold the id of the run that made it, and an exported file its manifest."""
+"""Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
 
 
 def environment() -> dict[str, Any]:
-    """Return the versions that a run depends on; nothing that tells of the user or the machine."""
+    """Return the versions that a run depends on, without facts about the user or the machine."""
     return {
         "contract": CONTRACT_VERSION,
         "python": platform.python_version(),
@@ -30,7 +30,7 @@ def environment() -> dict[str, Any]:
 
 
 def table_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as a Parquet file; what Parquet cannot hold is kept in another form, see ``storable``."""
+    """Return a table as a Parquet file; ``storable`` converts values that Parquet does not support."""
     import pyarrow.parquet as pq
 
     file = BytesIO()
@@ -39,11 +39,11 @@ def table_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table that :func:`table_bytes` wrote, with the labels that its columns had.
+    """Read a table that :func:`table_bytes` wrote, with its original column labels.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is no such file.
+        OSError: The file cannot be read.
+        ValueError: The file is not such a table.
     """
     import pyarrow.parquet as pq
 

@@ -1,8 +1,8 @@
-"""Tables in a form that a Parquet file holds and gives back, whatever pandas holds in their cells.
+"""Conversion of tables with cells of any kind to tables that a Parquet file keeps without loss.
 
-A column is kept as it is where that can be written and read. Otherwise the first of these forms that can: sparse
-columns full, unusual categories as categories of their texts, Arrow's lists and the like as objects, long floats as
-floats where nothing is lost, and texts in the end.
+A column is kept unchanged if it can be written and read. Otherwise the first possible form is used: sparse columns as
+dense, unusual categories as categories of their texts, Arrow lists and similar types as objects, long floats as
+floats if no digit is lost, and finally texts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LABELS = b"speechlab_columns"
-"""Under this name a file's metadata hold the labels of its columns, which are texts in the file itself."""
+"""Key of the column labels in a file's metadata; the file itself has them as texts."""
 _DEEP = 50
-"""Levels of lists and dicts in a cell; Arrow ends the process where a list holds itself."""
+"""Maximum nesting of lists and dicts in a cell. Arrow ends the process on a list that contains itself."""
 
 
 def storable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table that can be written to a Parquet file, and be read again: the same rows, in the same order.
+    """Return a table with the same rows in the same order that a Parquet file can store.
 
-    The names of its columns are texts, each once.
+    The names of its columns are unique texts.
     """
     import pandas as pd
 
@@ -50,7 +50,7 @@ def storable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
-    """Return a table as an Arrow table that can be written; its metadata tell the labels of its columns."""
+    """Return a table as an Arrow table that can be written. Its metadata has the labels of the columns."""
     import pyarrow as pa
 
     table = pa.Table.from_pandas(storable(frame))
@@ -58,7 +58,7 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
 
 
 def pandas_table(table: pa.Table) -> pd.DataFrame:
-    """Return a table that :func:`arrow_table` made, with the labels that its columns had."""
+    """Convert a table of :func:`arrow_table` to pandas, with its original column labels."""
     frame: pd.DataFrame = table.to_pandas()
     noted = (table.schema.metadata or {}).get(_LABELS)
     if noted is not None:
@@ -67,7 +67,7 @@ def pandas_table(table: pa.Table) -> pd.DataFrame:
 
 
 def stand_in(value: object) -> str | None:
-    """Return what stands for a cell in a file: ``sha256:…`` for a recording, None for nothing, or else its text."""
+    """Return the substitute of a cell in a file: ``sha256:…`` for a recording, None if empty, otherwise its text."""
     if isinstance(value, AudioClip):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes | bytearray | memoryview):
@@ -76,12 +76,12 @@ def stand_in(value: object) -> str | None:
         if is_missing(value):
             return None
         return str(value).encode("utf-8", "replace").decode()
-    except Exception:  # noqa: BLE001 - an object of any kind, which a table must not be lost for
+    except Exception:  # noqa: BLE001 - any object may fail here, and the table must not be lost
         return f"<{type(value).__name__}>"
 
 
 def _labels_noted(frame: pd.DataFrame) -> bytes:
-    """The labels of a table's columns as JSON, as far as JSON has words for them."""
+    """The labels of a table's columns as JSON; labels without a JSON form become texts."""
     labels = [_noted(label) for label in frame.columns.tolist()]
     names = [None if name is None else str(name) for name in frame.columns.names]
     return orjson.dumps({"labels": labels, "names": names, "levels": frame.columns.nlevels})
@@ -111,7 +111,7 @@ def _noted(label: Any) -> Any:
 
 
 def _texts_of(columns: pd.Index[Any]) -> list[str]:
-    """The labels as texts, each only once: 1 and "1" are two columns."""
+    """The labels as unique texts: 1 and "1" are two columns."""
     taken: dict[str, None] = {}
     for label in columns.tolist():
         text, number = _text_of(label), 1
@@ -142,7 +142,7 @@ def _is_json(name: object, value: object) -> bool:
 
 
 def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The first form of a column that a file holds and gives back."""
+    """The first form of a column that a file keeps without loss."""
     for form in _forms(column):
         try:
             made = form()
@@ -169,7 +169,7 @@ def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
     if _is_object(column):
         cells = column.tolist()
         if any(isinstance(cell, bytes | bytearray | memoryview | AudioClip) for cell in cells):
-            return []  # recordings, which do not belong into a table twice
+            return []  # recordings, which the store has already
         if any(_is_deep(cell) for cell in cells):
             return []
         if pd.api.types.infer_dtype(column, skipna=True) == "integer":
@@ -190,7 +190,7 @@ def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
 
 
 def _fits(column: pd.Series[Any]) -> bool:
-    """Whether a file holds a column and gives it back; what cannot be told from its type is tried."""
+    """Whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""The timed pieces of transcripts: one segment frame of many recordings, in memory or in files."""
+"""The timed segments of transcripts: one segment frame of many recordings, in memory or in files."""
 
 from __future__ import annotations
 
@@ -31,31 +31,32 @@ if TYPE_CHECKING:
 _FIELD = "{file}"
 _FEW = 3
 FAULTS_ATTRIBUTE = "speechlab_faults"
-"""In ``attrs`` of a segment frame: by position of the row, why it has no segments, or not all."""
+"""Key in the ``attrs`` of a segment frame: the reasons for missing segments by the position of the row."""
 
 
 @briefly
 def segments(
     result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None
 ) -> pd.DataFrame:
-    """Return the timed pieces of transcripts that were made with ``vad="segments"``, as one segment frame.
+    """Return the timed segments of transcripts made with ``vad="segments"``, as one segment frame.
 
     Args:
-        result: What :func:`transcribe` returned, of pandas or polars, or some of its rows.
-        store: The store that was used.
-        prefix: The prefix that was used.
-        audio: Column of the recordings; None for the one that the run was given, or else ``audio``.
+        result: The table that :func:`transcribe` returned, of pandas or polars, or some of its rows.
+        store: The store of the batch; None for the user's own store.
+        prefix: The prefix of the batch's columns.
+        audio: Column of the recordings; None for the column that the run used, or ``audio`` if the run is unknown.
 
     Returns:
-        A segment frame of all recordings, see ``speechlab.segments``: ``file`` (the path; ``sha256:…`` of a recording
-        that was bytes or a clip), ``start``, ``end``, ``text``; and ``position`` (of its row in ``result``), ``row``
-        (that row's index label) and ``segment`` (its number, from 0). A recording that stands in several rows has
-        its segments several times, which ``position`` tells apart. A row whose reply has times that cannot be right
-        has no segments here: a warning names it, and ``attrs["speechlab_faults"]`` has the reason by position.
+        A segment frame of all recordings, see ``speechlab.segments``. It has ``file`` (path of the recording, or
+        ``sha256:…`` for bytes and clips), ``start`` and ``end`` (seconds), ``text``, ``position`` (of the row in
+        ``result``, from 0), ``row`` (index label of the row) and ``segment`` (number in the row, from 0). A recording
+        that occurs in several rows has its segments once for each; ``position`` distinguishes them. A row whose reply
+        has impossible times has no segments: a warning names it, and ``attrs["speechlab_faults"]`` has the reason by
+        position.
 
     Raises:
-        InvalidRequestError: The table has no column of keys, or none of recordings; the store has none of its
-            transcripts; or they are results of something else.
+        InvalidRequestError: The table has no column of keys or of recordings, the store has none of its transcripts,
+            or the results are not transcripts.
         StoreError: The store cannot be read.
     """
     frame = as_frame(result)
@@ -72,7 +73,7 @@ def segments(
 
 
 def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
-    """Refuse results that are no transcripts, and tell of those that were not asked for with segments."""
+    """Refuse results that are not transcripts, and warn about transcripts without segments."""
     with opened(store) as open_store:
         found = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
     for stored in found:
@@ -89,7 +90,7 @@ def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
 def timed_pieces(
     result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any
 ) -> tuple[pd.DataFrame, dict[int, str]]:
-    """Return what :func:`segments` does, and by position why the segments of a row are left out."""
+    """Return the segment frame of :func:`segments`, and the reasons for rows without segments by position."""
     columns = getattr(result, "columns", ())
     column = f"{prefix}key"
     if column not in columns:
@@ -125,7 +126,7 @@ def timed_pieces(
 
 
 def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
-    """Say by key what is wrong with the segments of replies."""
+    """Return the faults in the segments of replies by key."""
     try:
         frames.frame([piece for each in pieces.values() for piece in each])
     except SegmentError:
@@ -158,19 +159,19 @@ def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any]) -> pd.DataFrame:
 
 
 def listed(reasons: Iterable[str]) -> str:
-    """The first few of some reasons, for a warning."""
+    """The first few reasons, for a warning."""
     each = list(reasons)
     more = f"; and {len(each) - _FEW} more" if len(each) > _FEW else ""
     return "; ".join(each[:_FEW]) + more
 
 
 def as_label(noted: Any) -> Any:
-    """Return the label of a column as a manifest tells it; JSON has no tuples."""
+    """Return the label of a column from a manifest; JSON has lists in place of tuples."""
     return tuple(noted) if isinstance(noted, list) else noted
 
 
 def _recordings(result: pd.DataFrame, store: Store) -> Any:
-    """The column that the run was given, as its manifest says."""
+    """The column of the recordings in the run's manifest; ``audio`` if the run is unknown."""
     run = result.attrs.get(RUN_ATTRIBUTE)
     if isinstance(run, str):
         try:
