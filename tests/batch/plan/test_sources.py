@@ -105,7 +105,7 @@ def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
         "null\0.wav": "cannot be read",
         "": "is empty in this row",
         " ": "is empty in this row",
-        "https://example.com/a.wav": "is an address",
+        "https://example.com/a.wav": "is a URL",
         7: "holds 7 (int) in this row, and must hold a path",
     }
     cells = [path if isinstance(path, int) else str(path) for path in words]
