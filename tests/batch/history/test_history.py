@@ -88,7 +88,7 @@ def test_a_run_that_was_tampered_with_says_so(reverser, store):
     key = table["key"].iloc[1]
     kept = store.get(key)
     store.put(key, operation="translate", request=kept.request, response={**kept.response, "text": "other"})
-    assert "not those that the run wrote down" in run.verify().problems[0]
+    assert "differ from the recorded digest" in run.verify().problems[0]
     path = store.part_path(run.record.parts[0])
     path.write_bytes(path.read_bytes() + b" ")
     assert "missing or was changed" in run.verify().problems[0]

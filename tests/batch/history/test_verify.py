@@ -87,7 +87,7 @@ def test_a_run_that_an_earlier_version_recorded_is_verified(speaker, store):
     store.save_run(replace(run.record, manifest=manifest))
     assert batch.load(table, store).verify().problems == ()
     store.save_run(replace(run.record, manifest={**manifest, "output_sha256": "0" * 64}))
-    assert "not those that the run wrote down" in batch.load(table, store).verify().problems[0]
+    assert "differ from the recorded digest" in batch.load(table, store).verify().problems[0]
 
 
 def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):
@@ -159,7 +159,7 @@ def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     assert table["audio"][1] == str(path)
     path.write_bytes(b"")  # as a machine leaves it that loses its power
     run = batch.load(table, store)
-    assert "missing or was cut short" in run.verify().problems[0]
+    assert "missing or truncated" in run.verify().problems[0]
     again = batch.synthesize(frame, speaker, store=store, progress=False)
     assert again["status"].tolist() == ["ok"] * 2
     assert path.read_bytes() == sound(0.5)
