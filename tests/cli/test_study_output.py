@@ -72,6 +72,7 @@ def study(served, tmp_path_factory):
         for number, text in enumerate(SAID)
     ]
     texts.assign(audio=paths).to_csv(root / "clips.csv", index=False)
+    texts.assign(audio=paths, language="ja").to_csv(root / "ja.csv", index=False)
     texts.assign(source_lang="en", target_lang="ja", reference="x").to_csv(root / "both.csv", index=False)
     run.root, run.sides = root, ("--service", "ours=", "--service", f"theirs={served.base_url}")
     return run
@@ -86,6 +87,7 @@ def test_tables_fit_80_columns_and_break_no_word(study):
         ("voices", "texts.csv", "--out", "v", *study.sides, "--speed", 1),
         ("translation", "both.csv", "--out", "x", *study.sides, "--keyword", "tea", "--speed", 1),
         ("speech-to-speech", "clips.csv", "--out", "s", *study.sides, *way),
+        ("speech-to-speech", "ja.csv", "--out", "j", *study.sides, *way),
         ("compare", "r1", "r1"),
     )
     for code, out, wrong in outs:
@@ -116,6 +118,7 @@ KNOWN = set(
             "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
             "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
             "text translated recognised spoken and again then worse better no difference shown of",
+            "characters",
         ]
     ).split()
 )
