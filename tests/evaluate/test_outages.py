@@ -137,6 +137,7 @@ def test_what_was_recognised_is_kept_where_the_way_to_speech_ends(there, recordi
 
 
 def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(there, recordings, store):
+    heard = len(there.ears.calls)
     with serving(("low", "deep")) as other:
         services = {"ours": there.lab, "theirs": other.lab}
         for study in (evaluate.round_trip, evaluate.voices):
@@ -145,9 +146,25 @@ def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(the
         with pytest.raises(InvalidRequestError, match="theirs: voice 'high' fits no voice"):
             evaluate.speech_to_speech(services, recordings, "en", "high", store=store, **HOW)
         assert not other.ears.calls
+        assert len(there.ears.calls) == heard
         mute = "the voices of ours speak: en; the voices of theirs speak: en"
         with pytest.raises(InvalidRequestError, match=mute):
             evaluate.voices(services, TEXTS.assign(language="ja"), store=store, **HOW)
+
+
+def test_a_voice_of_another_language_is_refused_before_anything_is_sent(there, recordings, store):
+    heard = len(there.ears.calls)
+    services = {"ours": there.lab, "theirs": there.lab}
+    for lab, whose in ((there.lab, "^"), (services, "^ours: ")):
+        with pytest.raises(
+            InvalidRequestError, match=f"{whose}voice 'tone: low' speaks en, not ja; take one that"
+        ):
+            evaluate.speech_to_speech(lab, recordings, "ja", "low", store=store, **HOW)
+    assert len(there.ears.calls) == heard
+    untold = there.lab.voices()["low"].model_copy(update={"language": "multilingual"})
+    with pytest.warns(UserWarning, match="the catalogue does not say whether voice 'tone: low' speaks ja"):
+        report = evaluate.speech_to_speech(there.lab, recordings, "ja", untold, store=store, **HOW)
+    assert report.table["again"].notna().all()
 
 
 def test_the_catalogue_is_waited_for_as_long_as_was_said(store):

@@ -88,17 +88,29 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
 
 
 def one_voice(
-    client: Client, voice: object, service: str, store: Store | str | None, give_up_after_s: float | None
+    client: Client,
+    voice: object,
+    language: str,
+    service: str,
+    store: Store | str | None,
+    give_up_after_s: float | None,
 ) -> Voice:
     """The one voice that was asked for, by itself, its id or name.
 
     Raises:
-        InvalidRequestError: The service lacks it, or several are given.
+        InvalidRequestError: The service lacks it, several are given, or the catalogue names languages of it, of which
+            this is none.
         SpeechLabError: The service could not be asked.
     """
     if not isinstance(voice, str | Voice):
         raise refused("voice", voice, "one voice, its id or its name")
     (chosen,) = named_voices(catalogue_of(client, store, give_up_after_s), voice, service)
+    if not speaks(chosen, language) and any(map(code_or_none, languages_in(chosen.language))):
+        message = (
+            f"{service}{': ' if service else ''}voice {voice_name(chosen)!r} speaks {chosen.language}, "
+            f"not {language}; take one that speaks {language}"
+        )
+        raise InvalidRequestError(message, parameter="voice")
     return chosen
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from speechlab import batch
 from speechlab._brief import briefly
+from speechlab.contract import Voice
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
@@ -16,7 +18,7 @@ from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.effects import compared_difference
 from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
-from speechlab.evaluate._voices import by_service, one_voice
+from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from speechlab.batch import Progress
     from speechlab.client import Client
-    from speechlab.contract import Voice
     from speechlab.errors import SpeechLabError
     from speechlab.store import Store
 
@@ -86,7 +87,8 @@ def speech_to_speech(
         **options: Parameters of ``Client.translate``: keywords, context, model.
 
     Raises:
-        InvalidRequestError: A column is missing, or an argument is not allowed.
+        InvalidRequestError: A column is missing, an argument is not allowed, or the voice speaks other languages. One
+            whose languages the catalogue does not name is taken, with a warning.
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
@@ -110,24 +112,28 @@ def speech_to_speech(
         "source_lang": batch.Column(language),
         "target_lang": batch.Value(target_lang),
     }
-    ways = []
-    for name, client in services.items():
-        way = _Way(frame.reset_index(drop=True), name)
-        speaker = way.voice(client, voices[name], store, give_up_after_s)
-        first = {**running, "language": batch.Column(language)}
-        last = {**running, "language": batch.Value(target_lang)}
+    ways = {name: _Way(frame.reset_index(drop=True), name) for name in services}
+    speakers = {
+        name: way.voice(services[name], voices[name], target_lang, store, give_up_after_s)
+        for name, way in ways.items()
+    }
+    for note in _untold(speakers, target_lang):
+        warnings.warn(note, stacklevel=3)
+    first = {**running, "language": batch.Column(language)}
+    last = {**running, "language": batch.Value(target_lang)}
+    for name, way in ways.items():
+        client = services[name]
         way.go("recognise", batch.transcribe, client, audio, "hypothesis", audio=audio, **first)
         way.go("translate what was said", batch.translate, client, text, "ideal", text=text, **into)
         way.go("translate", batch.translate, client, "hypothesis", "translation", text="hypothesis", **into)
-        spoken = {**running, "voice": speaker}
+        spoken = {**running, "voice": speakers[name]}
         way.go("speak", batch.synthesize, client, "translation", "spoken", text="translation", **spoken)
         way.go("recognise again", batch.transcribe, client, "spoken", "again", audio="spoken", **last)
-        ways.append(way)
-    batches = [done for way in ways for done in way.batches]
-    if not batches and (gone := next((way.gone for way in ways if way.gone is not None), None)) is not None:
-        raise gone
+    batches = [done for way in ways.values() for done in way.batches]
+    if not batches and (gone := [way.gone for way in ways.values() if way.gone is not None]):
+        raise gone[0]
     table = pd.concat(
-        [way.rows.assign(system=way.name) if way.name else way.rows for way in ways], ignore_index=True
+        [way.rows.assign(system=name) if name else way.rows for name, way in ways.items()], ignore_index=True
     )
     rows = table.assign(
         status=table["error"].isna().map({True: "ok", False: "error"}),
@@ -145,6 +151,15 @@ def speech_to_speech(
     wrong = rows[rows["status"] == "error"]
     tell_failed(wrong["error"], len(rows), "The report's table has them, with the step in 'failed_at'")
     return report
+
+
+def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
+    """Of which voices, by service, nobody says that they speak a language."""
+    return [
+        f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(one)!r} speaks {language}"
+        for name, one in speakers.items()
+        if isinstance(one, Voice) and not speaks(one, language)
+    ]
 
 
 class _Way:
@@ -192,15 +207,20 @@ class _Way:
         self._failed(done[f"{_STEP}error"], step)
 
     def voice(
-        self, lab: Client, voice: Voice | str, store: Store | str | None, give_up_after_s: float | None
+        self,
+        lab: Client,
+        voice: Voice | str,
+        language: str,
+        store: Store | str | None,
+        give_up_after_s: float | None,
     ) -> Voice | str:
         """The voice that is to speak, looked up before the work; if the service is not there, all rows fail.
 
         Raises:
-            InvalidRequestError: The service has no such voice.
+            InvalidRequestError: The service has no such voice, or it speaks other languages.
         """
         try:
-            return one_voice(lab, voice, self.name, store, give_up_after_s)
+            return one_voice(lab, voice, language, self.name, store, give_up_after_s)
         except APIConnectionError as error:
             for gives in self._STEPS:
                 self.rows[gives] = None
