@@ -42,8 +42,14 @@ def test_a_call_that_fails_stops_no_other_and_every_call_is_made(lab, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("texts", "ways"), [([], "whole"), ([3], "whole"), ("One.", []), ("One.", ["radio"])]
+    ("texts", "ways"),
+    [([], "whole"), ([3], "whole"), (3, "whole"), ("One.", []), ("One.", ["radio"]), ("One.", [["whole"]])],
 )
 def test_what_makes_no_sense_is_refused(texts, ways):
     with pytest.raises(InvalidRequestError, match=r"texts|ways"):
         evaluate.latency(None, texts, "heart", ways=ways)
+
+
+def test_what_is_no_client_is_refused():
+    with pytest.raises(InvalidRequestError, match="a Client, as"):
+        evaluate.latency(None, "One.", "heart")

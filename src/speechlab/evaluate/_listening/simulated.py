@@ -42,9 +42,9 @@ def simulated_listeners(
 
     Each answer is the true score of its system, plus what the listener thinks of the system, plus how well the system
     says the item, plus chance, each drawn from a normal distribution, rounded to a whole rating of the scale: a
-    linear model with crossed random effects (H. Baayen, D. Davidson, D. Bates, Mixed-effects modeling with crossed
-    random effects for subjects and items, Journal of Memory and Language 59, 2008). Checks of attention are passed.
-    The report of :func:`listening` says that the answers are simulated, and how.
+    linear model with crossed random effects (R. H. Baayen, D. J. Davidson, D. M. Bates, Mixed-effects modeling with
+    crossed random effects for subjects and items, Journal of Memory and Language 59, 2008). Checks of attention are
+    passed. The report of :func:`listening` says that the answers are simulated, and how.
 
     Args:
         key: The test whose questions are answered, or its key.

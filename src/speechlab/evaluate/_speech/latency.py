@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,10 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.client import AudioDelta, asking_always
 from speechlab.errors import SpeechLabError
+from speechlab.evaluate._arguments import check_client
 from speechlab.evaluate._speech.speed import in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
     from speechlab.client import Client, RealtimeSession
@@ -58,17 +58,18 @@ def latency(
         ``rtf`` (total over duration) and ``error``: a call that fails stops no other.
 
     Raises:
-        InvalidRequestError: There is no text, no such way, or no such voice.
-        APIConnectionError: The service cannot be asked for its voices.
+        InvalidRequestError: There is no such client, text, way or voice, or the voice cannot speak in a session.
+        APIConnectionError: The service cannot be asked for its voices, or opens no session.
     """
     import pandas as pd
 
-    asked = [texts] if isinstance(texts, str) else list(texts)
-    if not asked or not all(isinstance(one, str) for one in asked):
+    asked = _texts(texts)
+    if not asked:
         raise refused("texts", texts, "a text, or a list of texts")
-    chosen = list(dict.fromkeys([ways] if isinstance(ways, str) else ways))
+    chosen = list(dict.fromkeys(_texts(ways)))
     if not chosen or set(chosen) - set(_WAYS):
         raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
+    check_client("lab", lab)
     once = asking_always(lab)
     known = once.voices().one(voice) if isinstance(voice, str) else voice
     with once.realtime(voice=known, format="pcm") if "realtime" in chosen else nullcontext() as session:
@@ -77,6 +78,12 @@ def latency(
             lambda way, text: {"way": way, "text": text, **_timed(once, way, text, known, session)},
         )
     return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _texts(given: object) -> list[str]:
+    """A text, or several, as a list; nothing of what is neither."""
+    found = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    return found if all(isinstance(one, str) for one in found) else []
 
 
 def _timed(lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None) -> dict[str, Any]:
