@@ -49,10 +49,22 @@ def test_what_are_no_options_of_engines_is_refused(engines):
         connect(engines=engines)
 
 
-def test_engines_are_for_the_embedded_service_alone(monkeypatch):
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"base_url": "http://127.0.0.1:9"},
+        {"ws_base_url": "ws://127.0.0.1:9"},
+        {"api_key": "sl:a-key-of-another"},
+    ],
+    ids=str,
+)
+def test_engines_are_for_the_embedded_service_alone(monkeypatch, other):
     monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
     with pytest.raises(ConfigurationError, match="leave one of them out"):
-        connect("http://127.0.0.1:9", engines=QUICK)
+        connect(engines=QUICK, **other)
+
+
+def test_engines_are_of_a_new_client():
     with (
         Client("http://127.0.0.1:9", api_key="sl:nobody-is-there") as lab,
         pytest.raises(ConfigurationError, match="make a new client"),

@@ -61,7 +61,8 @@ def configured_settings(
             check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
     own = options.get("engines") is not None
     if own:
-        _check_engines(base_url, options)
+        given_as = {"base_url": base_url, "ws_base_url": ws_base_url, "api_key": api_key}
+        _check_engines(options["engines"], {**given_as, "adapter": options.get("adapter")})
     base = None if own else base_url or os.environ.get(BASE_URL_VARIABLE) or None
     if base is None and options.get("mode") == "replay":
         base = NOWHERE
@@ -80,13 +81,14 @@ def configured_settings(
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
 
 
-def _check_engines(base_url: str | None, options: Mapping[str, Any]) -> None:
-    """Refuse options of engines that are none, or that no service here could have."""
-    if base_url is not None or options.get("adapter") is not None:
+def _check_engines(engines: object, others: Mapping[str, object]) -> None:
+    """Refuse options of engines that are none, or that stand beside what names a service elsewhere."""
+    taken = [f"{name}=" for name, value in others.items() if value is not None]
+    if taken:
         raise ConfigurationError(
-            "engines= is for the embedded service, and a base_url or an adapter was given; leave one of them out"
+            f"engines= is for the embedded service, and {taken[0]} for a service elsewhere; leave one of them out"
         )
-    engines_json(options["engines"])
+    engines_json(engines)
 
 
 def settings_for(
