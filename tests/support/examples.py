@@ -12,28 +12,29 @@ import speechlab
 from support.public_names import public_names
 
 WITHOUT = {
-    "evaluate, plots: studies need a service, and their guides and notebooks show them": """
+    "a study, its report or a figure of it: docs/evaluate.md, docs/plots.md and the notebooks show them": """
         evaluate.Changes evaluate.ListeningReport evaluate.RecognitionReport evaluate.Report evaluate.SpeechReport
-        evaluate.SpeechToSpeechReport evaluate.TranslationReport evaluate.VoicesReport evaluate.combined_page
+        evaluate.SpeechToSpeechReport evaluate.TranslationReport evaluate.VoicesReport
         evaluate.latency evaluate.listening evaluate.listening_answers evaluate.listening_power
-        evaluate.recognition evaluate.round_trip evaluate.simulated_listeners evaluate.speaks
-        evaluate.speech_to_speech evaluate.translation evaluate.vad_sweep evaluate.voice_name evaluate.voices
+        evaluate.recognition evaluate.round_trip evaluate.simulated_listeners
+        evaluate.speech_to_speech evaluate.translation evaluate.vad_sweep evaluate.voices
         plots.confusions plots.error_by_measure plots.listeners plots.translation_scores""",
-    "a call of a service: docs/client.md and docs/batch.md run it": """
+    "a call of a service, or what it returns: docs/client.md, docs/batch.md and docs/conform.md show the calls": """
         client.AsyncClient client.AsyncRawReplies client.AsyncRawStream client.AsyncRealtimePool
         client.AsyncRealtimeSession client.AsyncSpeechEvents client.AsyncSpeechStream client.AsyncTranslationStream
         client.RawReplies client.RawReply client.RawStream client.RealtimePool client.RealtimeSession
         client.SpeechClip client.SpeechEvents client.SpeechStream client.TranslationStream client.aconnect
-        client.address_and_key client.connect client.opentelemetry_hook conform.run
+        client.connect client.opentelemetry_hook conform.run
         batch.Plan batch.Run batch.SpeechAccessor batch.aplan_synthesis batch.aplan_transcription
         batch.aplan_translation batch.arun batch.assemble batch.asynthesize batch.atranscribe
         batch.atranscribe_long batch.atranslate batch.diff batch.load batch.plan_synthesis batch.plan_transcription
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
         batch.translate""",
-    "what batches and studies ask of a client, and nobody else": """
-        batch.Outcome batch.failures_told_elsewhere client.CallGroup client.Operation client.ask_service
-        client.asking_afresh client.asking_always client.begin client.by_attempts client.grouped
-        client.remember_service client.replaying_from client.result_of client.without_scheduler""",
+    "what rooms of this package ask of each other, and nobody else": """
+        batch.Outcome batch.failures_told_elsewhere client.CallGroup client.Operation client.address_and_key
+        client.ask_service client.asking_afresh client.asking_always client.begin client.by_attempts client.grouped
+        client.remember_service client.replaying_from client.result_of client.without_scheduler
+        evaluate.combined_page""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """
         errors.APIConnectionError errors.APITimeoutError errors.AudioDecodeError errors.AudioError
         errors.AudioLimitError errors.AuthenticationError errors.BadRequestError errors.ConfigurationError
@@ -64,7 +65,7 @@ WITHOUT = {
     "needs weights, a server, a keyring or a package that is not always there": """
         cli.main client.remember_key client.remembered_key datasets.from_hugging_face engines.ModelStore
         engines.ReadHere engines.add engines.check engines.create engines.rate_noise metrics.dnsmos
-        segments.from_pyannote segments.to_pyannote service.Ledger service.default_data_dir service.running
+        segments.from_pyannote segments.to_pyannote service.running
         service.serve""",
     "a style sheet": "display.page_style",
 }

@@ -24,12 +24,22 @@ if TYPE_CHECKING:
 
 
 def speaks(voice: Voice, language: str) -> bool:
-    """Return whether a voice's free-text ``language`` names a language code."""
+    """Return whether a voice's free-text ``language`` names a language code.
+
+    Example:
+        >>> speaks(sl.Voice(id="1", language="Japanese, English"), "ja-JP")
+        True
+    """
     return primary_language(language) in languages_in(voice.language)
 
 
 def voice_name(voice: Voice) -> str:
-    """Return a short name: what a description ends with in brackets, or else what it begins with."""
+    """Return a short name: what a description ends with in brackets, or else what it begins with.
+
+    Example:
+        >>> voice_name(sl.Voice(id="1", description="A calm voice (mei)"))
+        'mei'
+    """
     return voice.short_name
 
 

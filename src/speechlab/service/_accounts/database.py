@@ -70,7 +70,12 @@ _MIGRATIONS = (
 
 
 def default_data_dir() -> Path:
-    """Return the folder in which ``speechlab serve`` keeps keys and usage by default."""
+    """Return the folder in which ``speechlab serve`` keeps keys and usage by default.
+
+    Example:
+        >>> default_data_dir().name
+        'service'
+    """
     return user_data_path("speechlab") / "service"
 
 

@@ -94,6 +94,12 @@ class Ledger:
 
     Args:
         database: The folder's database.
+
+    Example:
+        >>> database = Database(Path("data"))
+        >>> Ledger(database).totals()
+        []
+        >>> database.close()
     """
 
     def __init__(self, database: Database) -> None:
